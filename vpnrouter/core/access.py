@@ -1,0 +1,118 @@
+"""ACL profiles: who may connect from where, publish what and subscribe to what (reference §9).
+
+An exception inverts the default action. Connect exceptions are CIDR blocks in a Patricia trie per
+address family; publish and subscribe exceptions are topic filters in which `$client-username` and
+`$client-id` stand for the client's own.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final, final
+
+from pytricia import PyTricia
+
+from vpnrouter.topics.algebra import covers, intersects, matches
+from vpnrouter.topics.grammar import Filter, parse_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_VARIABLES: Final = ("$client-username", "$client-id")
+
+
+@final
+class TopicRule:
+    """A default action and the filters that invert it; `templates` are (text, dialect) as configured."""
+
+    def __init__(self, default_allow: bool, templates: Iterable[tuple[str, int]] = ()) -> None:
+        self.default_allow = default_allow
+        self._templates = [t for t in templates if any(v in t[0] for v in _VARIABLES)]
+        self._fixed = [parse_filter(text, dialect) for text, dialect in templates if (text, dialect) not in self._templates]
+
+    @property
+    def unrestricted(self) -> bool:
+        """True when everything is allowed to everybody."""
+        return self.default_allow and not self._fixed and not self._templates
+
+    def bind(self, client_username: str, client_id: str) -> BoundRule:
+        """The rule for one client, its names filled in.
+
+        A name that holds a wildcard, a level separator or nothing cannot widen a filter: such a
+        client simply does not get the exceptions that mention it.
+        """
+        filters = list(self._fixed)
+        for text, dialect in self._templates:
+            if ("$client-username" in text and not _substitutable(client_username)) or (
+                "$client-id" in text and not _substitutable(client_id)
+            ):
+                continue
+            filled = text.replace("$client-username", client_username).replace("$client-id", client_id)
+            filters.append(parse_filter(filled, dialect))
+        return BoundRule(self.default_allow, filters)
+
+
+def _substitutable(name: str) -> bool:
+    return bool(name) and not any(character in "/+#*>\0" for character in name)
+
+
+@final
+class BoundRule:
+    """A topic rule with a client's names filled in."""
+
+    def __init__(self, default_allow: bool, filters: list[Filter]) -> None:
+        self.default_allow = default_allow
+        self.filters = filters
+
+    def allows_topic(self, topic: str) -> bool:
+        """May this client publish to `topic`?"""
+        return self.default_allow != any(matches(filter_, topic) for filter_ in self.filters)
+
+    def allows_filter(self, wanted: Filter) -> bool:
+        """May this client subscribe to `wanted`?
+
+        By default allowed: not when any exception could match a topic that `wanted` matches, since
+        that topic would leak. By default disallowed: only when one exception covers all of it.
+        """
+        if self.default_allow:
+            return not any(intersects(filter_, wanted) for filter_ in self.filters)
+        return any(covers(filter_, wanted) for filter_ in self.filters)
+
+
+@final
+class AclProfile:
+    """One ACL profile. The built-in `default` allows everything: `AclProfile("default")`."""
+
+    def __init__(
+        self,
+        name: str,
+        connect_default_allow: bool = True,
+        connect_exceptions: Iterable[str] = (),
+        publish: TopicRule | None = None,
+        subscribe: TopicRule | None = None,
+        share_name: TopicRule | None = None,
+    ) -> None:
+        self.name = name
+        self.connect_default_allow = connect_default_allow
+        self._v4 = PyTricia(32)
+        self._v6 = PyTricia(128)
+        for block in connect_exceptions:
+            (self._v6 if ":" in block else self._v4)[block] = True
+        self.publish = publish or TopicRule(True)
+        self.subscribe = subscribe or TopicRule(True)
+        self.share_name = share_name or TopicRule(True)
+
+    def allows_connect(self, address: str) -> bool:
+        """May a client connect from `address` (IPv4 or IPv6 text)? IPv4-mapped IPv6 counts as IPv4.
+
+        Something that is no address (a local socket) is judged by the default action alone.
+        """
+        try:
+            parsed = ip_address(address.partition("%")[0])
+        except ValueError:
+            return self.connect_default_allow
+        mapped = getattr(parsed, "ipv4_mapped", None)
+        if mapped is not None:
+            parsed = mapped
+        table = self._v4 if parsed.version == 4 else self._v6
+        return self.connect_default_allow != (str(parsed) in table)

@@ -1,0 +1,84 @@
+"""What the edge sees of a connection, whatever protocol it speaks.
+
+The edge feeds received bytes, flushes the outbox, and says when the peer is gone. It never looks
+inside; the connection never touches a socket.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.timers import Timed
+
+if TYPE_CHECKING:
+    from vpnrouter.core.plane import Plane
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Connection(Timed):
+    """One peer. Subclasses: an MQTT client's, a link's.
+
+    `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
+    verified); `Channel.wake` is called when that ends. `peer` is the address as text.
+    """
+
+    __slots__ = ("_have", "_parts", "closing", "heard_ns", "outbox", "paused", "peer", "plane")
+
+    def __init__(self, plane: Plane, peer: str, limit: int) -> None:
+        self.plane = plane
+        self.peer = peer
+        self.outbox = Outbox(plane.ready, limit)
+        self.closing = False
+        self.paused = False
+        self.heard_ns = plane.now_ns
+        self._parts: list[bytes] = []
+        self._have = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take received bytes (not empty); the plane's clocks have been set."""
+        self.heard_ns = self.plane.now_ns
+        if self._parts:
+            self._have += len(data)
+            self._parts.append(data)
+            if self._have < self._needed():
+                return
+            data = b"".join(self._parts)
+            self._parts.clear()
+        if self.paused:
+            self._keep(data)
+            return
+        rest = self.consume(data)
+        if rest >= 0 and rest < len(data):
+            self._keep(data[rest:])
+
+    def _keep(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._have = len(data)
+
+    def resume(self) -> None:
+        """Go on after a pause with what arrived before it."""
+        self.paused = False
+        if self._parts:
+            data = b"".join(self._parts)
+            self._parts.clear()
+            rest = self.consume(data)
+            if rest >= 0 and rest < len(data):
+                self._keep(data[rest:])
+        channel = self.outbox.channel
+        if channel is not None:
+            channel.wake()
+
+    def _needed(self) -> int:
+        """How many bytes the frame at the front wants in all, so that a long one is joined once."""
+        return 0
+
+    def consume(self, data: bytes) -> int:
+        """Handle whole frames; return where the first incomplete one begins, -1 when closed."""
+        raise AssertionError(data)
+
+    def lost(self, reason: str) -> None:
+        """The transport is gone, for `reason` (text for logs). Called exactly once."""
+        raise AssertionError(reason)

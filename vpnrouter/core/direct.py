@@ -1,0 +1,199 @@
+"""The batch path of Direct messages: from a received chunk to outboxes, without an object per message.
+
+A QoS 0 PUBLISH is a topic slice, a look-up in the VPN's route cache, and an append of the frame as it
+came to each receiver's outbox. Frames that follow each other with the same topic and size, as a busy
+publisher sends them, form a run and cross as one slice. What is rarer (properties, retain, a bad
+topic, a sampled message with unusual receivers) is left to the caller, one frame at a time.
+
+The frame form is MQTT's: type byte, variable length, topic length, topic, [property length,] payload.
+A link's DIRECT frame has the form of MQTT 5, so that the same code serves bridges.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from vpnrouter.core.message import Message
+from vpnrouter.core.route import Route
+from vpnrouter.errors import TopicError
+from vpnrouter.wire.mqtt.encode import publish_prefix
+
+if TYPE_CHECKING:
+    from vpnrouter.core.publisher import Publisher
+
+PUBLISH_QOS0: Final = 0x30
+"""PUBLISH, QoS 0, neither duplicate nor retained (MQTT 3.1.1, 3.3.1); and the link's DIRECT."""
+
+
+def scan(publisher: Publisher, buf: bytes, pos: int, end: int) -> int:
+    """Forward the plain Direct frames that begin at `pos`; return where the first other byte stands.
+
+    Stops at an incomplete frame, at any other packet, and at frames that need the careful path: the
+    caller looks at what stands there. Raises nothing: what is wrong is left standing.
+    """
+    vpn = publisher.vpn
+    routes = vpn.cache.entries
+    sampler = publisher.sampler
+    extra = publisher.extra
+    max_frame = publisher.max_frame
+    while end - pos > 4:
+        if buf[pos] != PUBLISH_QOS0:
+            return pos
+        length = buf[pos + 1]
+        body = pos + 2
+        if length > 127:
+            second = buf[pos + 2]
+            length = (length & 127) | (second & 127) << 7
+            body = pos + 3
+            if second > 127:
+                third = buf[pos + 3]
+                if third > 127:
+                    return pos
+                length |= third << 14
+                body = pos + 4
+        following = body + length
+        size = following - pos
+        if following > end or size > max_frame or length < 2:
+            return pos
+        topic_end = body + 2 + (buf[body] << 8 | buf[body + 1])
+        start = topic_end + extra
+        if start > following or (extra == 1 and buf[topic_end] != 0):
+            return pos
+        topic = buf[body + 2 : topic_end]
+        found = routes.get(topic)
+        if found is None:
+            try:
+                route = vpn.resolve(topic)
+            except TopicError:
+                return pos
+        else:
+            route = cast(Route, found)
+        if publisher.permitted is not None and not publisher.allowed(topic, route.topic):
+            return pos
+        left = sampler.left
+        count = 1
+        if left > 1:
+            # A sampled message must stand alone: a run ends before it.
+            most = (end - pos) // size
+            if most >= left:
+                most = left - 1
+            if most > 1:
+                prefix = buf[pos:start]
+                at = following
+                while count < most and buf.startswith(prefix, at):
+                    at += size
+                    count += 1
+                following = at
+        run = buf[pos:following]
+        publisher.messages += count
+        publisher.bytes_ += following - pos
+        sampler.left = left - count
+        if left == 1:
+            sampler.next()
+            _sampled(publisher, route, topic, run, start - pos)
+        elif not route.plain:
+            _everyone(publisher, route, topic, run, count, size, start - pos)
+        else:
+            if extra:
+                for outbox in route.plain5:
+                    outbox.offer(run, count)
+                if route.plain4:
+                    other = reframe(run, count, size, start - pos, topic, 4)
+                    for outbox in route.plain4:
+                        outbox.offer(other, count)
+            else:
+                for outbox in route.plain4:
+                    outbox.offer(run, count)
+                if route.plain5:
+                    other = reframe(run, count, size, start - pos, topic, 5)
+                    for outbox in route.plain5:
+                        outbox.offer(other, count)
+            if not route.plain4 and not route.plain5:
+                publisher.unmatched += count
+        pos = following
+    return pos
+
+
+def reframe(run: bytes, count: int, size: int, start: int, topic: bytes, level: int) -> bytes:
+    """A run of `count` frames of `size` bytes in the other protocol level's form.
+
+    `start` is where the payload begins in each frame.
+    """
+    prefix = publish_prefix(topic, size - start, level)
+    if count == 1:
+        return prefix + run[start:]
+    parts: list[bytes] = []
+    at = 0
+    for _ in range(count):
+        parts.append(prefix)
+        parts.append(run[at + start : at + size])
+        at += size
+    return b"".join(parts)
+
+
+def _sampled(publisher: Publisher, route: Route, topic: bytes, frame: bytes, start: int) -> None:
+    """Forward one frame that was picked for tracing."""
+    vpn = publisher.vpn
+    message = Message(topic, frame[start:], b"", False, publisher.subscriber)
+    trace(publisher, message)
+    if route.plain and (route.plain4 or route.plain5):
+        for outbox in route.plain4:
+            outbox.offer(message.frame4(), 1)
+        for outbox in route.plain5:
+            outbox.offer(message.frame5(), 1)
+        vpn.trace_delivery(route, message)
+    else:
+        publisher.arrived(message)
+        vpn.publish(message)
+
+
+def trace(publisher: Publisher, message: Message) -> None:
+    """Give `message` a trace of its own and record its ingress."""
+    plane = publisher.vpn.plane
+    message.trace_high = plane.ids.high
+    message.trace_low = plane.ids.next()
+    message.message_id = message.trace_low
+    message.ingress_ns = plane.wall_ns
+    message.origin_ts_ns = plane.wall_ns
+    plane.recorder.record(
+        publisher.context,
+        plane.wall_ns,
+        message.topic,
+        message.trace_high,
+        message.trace_low,
+        message.message_id,
+        len(message.payload),
+        0,
+        plane.wall_ns,
+    )
+
+
+def _everyone(
+    publisher: Publisher, route: Route, topic: bytes, run: bytes, count: int, size: int, start: int
+) -> None:
+    """Forward a run to a route that has links, groups or special receivers besides the plain ones."""
+    form5 = run if publisher.extra else b""
+    form4 = b"" if publisher.extra else run
+    if route.plain4:
+        if not form4:
+            form4 = reframe(run, count, size, start, topic, 4)
+        for outbox in route.plain4:
+            outbox.offer(form4, count)
+    from_link = publisher.subscriber.is_link
+    if route.plain5 or (route.links and not from_link):
+        if not form5:
+            form5 = reframe(run, count, size, start, topic, 5)
+        for outbox in route.plain5:
+            outbox.offer(form5, count)
+    if route.links and not from_link:
+        for target in route.links:
+            target.subscriber.outbox.offer(form5, count)
+    if not (route.special or route.groups or (from_link and route.links)):
+        return
+    vpn = publisher.vpn
+    at = 0
+    for _ in range(count):
+        message = Message(topic, run[at + start : at + size], b"", False, publisher.subscriber)
+        publisher.arrived(message)
+        vpn.deliver_special(route, message, from_link)
+        at += size

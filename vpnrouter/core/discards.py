@@ -1,0 +1,52 @@
+"""The named reasons for which a message is discarded; the names are the field's (reference of `show bridge`)."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+NO_SUBSCRIPTION_MATCH: Final = "no-subscription-match"
+TOPIC_PARSE_ERROR: Final = "topic-parse-error"
+PARSE_ERROR: Final = "parse-error"
+MSG_TOO_BIG: Final = "msg-too-big"
+TTL_EXCEEDED: Final = "ttl-exceeded"
+PUBLISH_TOPIC_ACL: Final = "publish-topic-acl"
+TRANSMIT_CONGESTION: Final = "transmit-congestion"
+CLIENT_NOT_CONNECTED: Final = "client-not-connected"
+NO_LOCAL_DELIVERY: Final = "no-local-delivery"
+VISITED_VPN: Final = "visited-vpn"
+
+REASONS: Final = (
+    NO_SUBSCRIPTION_MATCH,
+    TOPIC_PARSE_ERROR,
+    PARSE_ERROR,
+    MSG_TOO_BIG,
+    TTL_EXCEEDED,
+    PUBLISH_TOPIC_ACL,
+    TRANSMIT_CONGESTION,
+    CLIENT_NOT_CONNECTED,
+    NO_LOCAL_DELIVERY,
+    VISITED_VPN,
+)
+
+
+@final
+class Discards:
+    """How many messages were discarded, by reason."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def add(self, reason: str, count: int = 1) -> None:
+        """Count `count` messages discarded for `reason`, one of REASONS."""
+        self.counts[reason] = self.counts.get(reason, 0) + count
+
+    def merge(self, other: Discards) -> None:
+        """Add what `other` counted."""
+        for reason, count in other.counts.items():
+            self.add(reason, count)
+
+    def total(self) -> int:
+        """All reasons together."""
+        return sum(self.counts.values())

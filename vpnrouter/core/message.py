@@ -1,0 +1,89 @@
+"""One message on its way through a message VPN, off the batch path.
+
+Most Direct messages never become an object: they cross as slices of the chunk they came in (direct.py).
+This class is for the rest: properties, retain, traces, wills, shared groups, several hops.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.wire.mqtt.encode import encode_publish
+
+if TYPE_CHECKING:
+    from vpnrouter.core.subscriber import Subscriber
+
+
+@final
+class Message:
+    """Topic, payload and what travels with them.
+
+    `block` holds MQTT 5 properties, encoded, without length prefix, topic alias and identifiers.
+    `expires_ns` is the router's monotonic time at which it expires, 0 for never.
+    `trace_high`/`trace_low` are the trace id when the message is traced, else both 0.
+    `path` lists the VPNs visited before this one ("router/vpn", oldest first).
+    `source` is who published it here (for no-local), or None.
+    """
+
+    __slots__ = (
+        "_frame4",
+        "_frame5",
+        "block",
+        "expires_ns",
+        "hops",
+        "ingress_ns",
+        "message_id",
+        "origin_router",
+        "origin_ts_ns",
+        "origin_vpn",
+        "path",
+        "payload",
+        "retain",
+        "source",
+        "topic",
+        "trace_high",
+        "trace_low",
+    )
+
+    def __init__(
+        self,
+        topic: bytes,
+        payload: bytes,
+        block: bytes = b"",
+        retain: bool = False,
+        source: Subscriber | None = None,
+    ) -> None:
+        self.topic = topic
+        self.payload = payload
+        self.block = block
+        self.retain = retain
+        self.source = source
+        self.expires_ns = 0
+        self.trace_high = 0
+        self.trace_low = 0
+        self.message_id = 0
+        self.ingress_ns = 0
+        self.path: list[str] = []
+        self.hops = 0
+        self.origin_router = ""
+        self.origin_vpn = ""
+        self.origin_ts_ns = 0
+        self._frame4 = b""
+        self._frame5 = b""
+
+    @property
+    def traced(self) -> bool:
+        """True when this message was picked at its first ingress."""
+        return self.trace_high != 0 or self.trace_low != 0
+
+    def frame4(self) -> bytes:
+        """The MQTT 3.1.1 PUBLISH, QoS 0, retain cleared; encoded once for all who take it."""
+        if not self._frame4:
+            self._frame4 = encode_publish(self.topic, self.payload, 4)
+        return self._frame4
+
+    def frame5(self) -> bytes:
+        """The MQTT 5 PUBLISH, QoS 0, retain cleared, with the message's own properties."""
+        if not self._frame5:
+            self._frame5 = encode_publish(self.topic, self.payload, 5, self.block)
+        return self._frame5

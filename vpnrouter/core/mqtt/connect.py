@@ -1,0 +1,153 @@
+"""CONNECT: who is it, which session, and what the CONNACK says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpnrouter import limits
+from vpnrouter.core.login import Admission, admit, choose_vpn
+from vpnrouter.core.message import Message
+from vpnrouter.core.mqtt.session import MqttSession, NEVER_S, SECOND_NS, Will
+from vpnrouter.core.publisher import Publisher
+from vpnrouter.errors import ProtocolError, Refused, TopicError
+from vpnrouter.topics.grammar import parse_topic
+from vpnrouter.wire.mqtt import Connack, Connect, reason
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.properties import split_publish_properties
+
+if TYPE_CHECKING:
+    from vpnrouter.core.mqtt.connection import MqttConnection
+
+VERIFYING = 1
+
+
+def handle(connection: MqttConnection, packet: Connect) -> None:
+    """Admit or refuse a CONNECT; the password may still have to be verified by the edge."""
+    connection.level = packet.protocol_level
+    connection.connect_packet = packet
+    properties = packet.properties
+    if properties.request_problem_information == 0:
+        connection.wants_problem_information = False
+    if properties.authentication_method is not None:
+        raise ProtocolError(reason.BAD_AUTHENTICATION_METHOD, "enhanced authentication is not offered")
+    if not packet.client_id and not packet.clean_start and packet.protocol_level == 4:
+        raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, "empty client id wants clean session (MQTT-3.1.3-8)")
+    if packet.will is not None and packet.will.qos and packet.protocol_level == 5:
+        raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-12)")
+    try:
+        vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
+        admission = admit(vpn, username, packet.password, connection.peer)
+    except Refused as refusal:
+        connection.router.logins_refused += 1
+        connection.refuse(refusal.reason_code, refusal.reason)
+        return
+    connection.admission = admission
+    if admission.needs_password:
+        connection.state = VERIFYING
+        connection.paused = True
+        connection.router.verifications.append(connection)
+        return
+    establish(connection, admission, packet)
+
+
+def password_verified(connection: MqttConnection, good: bool) -> None:
+    """Go on with a login whose password the edge has verified."""
+    admission = connection.admission
+    packet = connection.connect_packet
+    if admission is None or packet is None:
+        return
+    if not good:
+        connection.router.logins_refused += 1
+        connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, "403 Forbidden")
+        return
+    admission.vpn.credentials.remember(admission.username, admission.password)
+    try:
+        establish(connection, admission, packet)
+    except ProtocolError as error:
+        connection.router.protocol_errors += 1
+        connection.fail(error.reason_code, str(error))
+        return
+    connection.resume()
+
+
+def establish(connection: MqttConnection, admission: Admission, packet: Connect) -> None:
+    """Find or make the session, take it over, answer CONNACK."""
+    vpn = admission.vpn
+    plane = vpn.plane
+    properties = packet.properties
+    client_id = packet.client_id
+    assigned = ""
+    if not client_id:
+        assigned = f"auto-{plane.ids.high:016x}-{plane.ids.next()}"
+        client_id = assigned
+    will = _will(connection, admission, packet, client_id)
+    old = vpn.clients.get(client_id)
+    session = old if isinstance(old, MqttSession) else None
+    if old is not None and session is None:
+        raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, "403 Client Name Already In Use")
+    present = False
+    if session is not None:
+        if session.connection is not None:
+            session.connection.taken_over()
+        if packet.clean_start:
+            session.expiry_s = 0
+            session.end()
+            session = None
+        else:
+            present = True
+    connection.outbox.limit = admission.profile.max_outbox_bytes
+    if session is None:
+        session = MqttSession(vpn, client_id, connection.outbox)
+        vpn.clients[client_id] = session
+    if packet.protocol_level == 5:
+        session.expiry_s = properties.session_expiry_interval or 0
+    else:
+        session.expiry_s = 0 if packet.clean_start else NEVER_S
+    session.will = will
+    session.attach(
+        connection, packet.protocol_level, properties.topic_alias_maximum or 0, properties.maximum_packet_size or 0
+    )
+    bound = admission.acl.publish
+    rule = None if bound.unrestricted else bound.bind(admission.username.name, client_id)
+    max_packet = vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
+    publisher = Publisher(vpn, session, rule, 1 if packet.protocol_level == 5 else 0, vpn.limits.max_msg_size)
+    connection.session = session
+    connection.publisher = publisher
+    connection.max_packet = max_packet
+    vpn.publishers[client_id] = publisher
+    vpn.occupy(admission.username.name)
+    connection.established(packet.keep_alive_s)
+    connection.outbox.control(_connack(connection, packet, present, assigned, max_packet))
+
+
+def _will(connection: MqttConnection, admission: Admission, packet: Connect, client_id: str) -> Will | None:
+    wanted = packet.will
+    if wanted is None:
+        return None
+    vpn = admission.vpn
+    try:
+        text = parse_topic(wanted.topic, vpn.limits.max_topic_levels, vpn.limits.max_topic_bytes)
+    except TopicError as error:
+        raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
+    rule = admission.acl.publish
+    if not rule.unrestricted and not rule.bind(admission.username.name, client_id).allows_topic(text):
+        raise ProtocolError(reason.NOT_AUTHORIZED, "403 Publish ACL Denied")
+    if len(wanted.payload) > vpn.limits.max_msg_size:
+        raise ProtocolError(reason.PACKET_TOO_LARGE, "400 Document Is Too Large")
+    message = Message(wanted.topic, wanted.payload, wanted.block, wanted.retain)
+    return Will(message, wanted.properties.will_delay_interval or 0)
+
+
+def _connack(connection: MqttConnection, packet: Connect, present: bool, assigned: str, max_packet: int) -> bytes:
+    answer = Connack(present, reason.SUCCESS)
+    if packet.protocol_level == 5:
+        properties = answer.properties
+        properties.maximum_qos = 0
+        properties.topic_alias_maximum = limits.TOPIC_ALIASES
+        properties.maximum_packet_size = max_packet
+        if assigned:
+            properties.assigned_client_identifier = assigned
+        if packet.properties.request_response_information:
+            client = assigned or packet.client_id
+            properties.response_information = f"_P2P/{connection.plane.router_name}/{client}"
+    return encode(answer, packet.protocol_level)

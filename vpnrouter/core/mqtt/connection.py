@@ -1,0 +1,298 @@
+"""The server side of one MQTT connection: which packet is allowed when, and what it does.
+
+The table `ALLOWED` is the state machine: a packet that is not in it for the current state is a
+protocol error. Bytes in, effects on the router out; no socket in sight.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast, final
+
+from vpnrouter import limits
+from vpnrouter.core.connection import Connection
+from vpnrouter.core.direct import scan
+from vpnrouter.core.mqtt import connect, publish, subscribe
+from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
+from vpnrouter.core.totals import absorb
+from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.mqtt import (
+    Auth,
+    Connack,
+    Connect,
+    Disconnect,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+    reason,
+)
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.framing import frame_at
+
+if TYPE_CHECKING:
+    from vpnrouter.core.login import Admission
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.router import Router
+    from vpnrouter.core.timers import Timer
+
+WAITING: Final = 0
+"""Transport open, no CONNECT yet."""
+
+VERIFYING: Final = 1
+"""CONNECT accepted so far; the edge verifies the password."""
+
+READY: Final = 2
+"""CONNACK with success is out."""
+
+ENDED: Final = 3
+"""Nothing more is read."""
+
+ALLOWED: Final[dict[tuple[int, int], str]] = {
+    (WAITING, 1): "connect",
+    (READY, 3): "publish",
+    (READY, 8): "subscribe",
+    (READY, 10): "unsubscribe",
+    (READY, 12): "ping",
+    (READY, 14): "disconnect",
+    (READY, 15): "auth",
+}
+"""(state, packet type) → what happens. Acknowledgements (4..7) join when QoS 1 and 2 are offered."""
+
+CONNECT_TIMEOUT: Final = 0
+KEEP_ALIVE: Final = 1
+
+PINGRESP: Final = b"\xd0\x00"
+
+
+@final
+class MqttConnection(Connection):
+    """One client's connection. `listener_vpn` is the VPN its listener stands for, "" when usernames choose."""
+
+    __slots__ = (
+        "_alias_topics",
+        "_keep_alive_ns",
+        "_timer",
+        "admission",
+        "connect_packet",
+        "level",
+        "listener_vpn",
+        "max_packet",
+        "publisher",
+        "router",
+        "session",
+        "state",
+        "wants_problem_information",
+    )
+
+    def __init__(self, router: Router, peer: str, listener_vpn: str) -> None:
+        super().__init__(router.plane, peer, limits.OUTBOX_BYTES)
+        self.router = router
+        self.listener_vpn = listener_vpn
+        self.state = WAITING
+        self.level = 4
+        self.max_packet = limits.CONNECT_BYTES
+        self.session: MqttSession | None = None
+        self.publisher: Publisher | None = None
+        self.admission: Admission | None = None
+        self.connect_packet: Connect | None = None
+        self.wants_problem_information = True
+        self._alias_topics: dict[int, bytes] = {}
+        self._keep_alive_ns = 0
+        self._timer: Timer | None = self.plane.timers.arm(
+            self.plane.now_ns + limits.CONNECT_TIMEOUT_S * SECOND_NS, self, CONNECT_TIMEOUT
+        )
+
+    # -- input -----------------------------------------------------------------------------------
+
+    def consume(self, data: bytes) -> int:
+        """See Connection.consume."""
+        pos = 0
+        end = len(data)
+        try:
+            while pos < end and not self.paused:
+                publisher = self.publisher
+                if publisher is not None:
+                    pos = scan(publisher, data, pos, end)
+                    if pos >= end:
+                        break
+                length = frame_at(data, pos, end, self.max_packet)
+                if length == 0:
+                    break
+                self._handle(data, pos, length)
+                pos += length
+                if self.state == ENDED:
+                    return -1
+        except ProtocolError as error:
+            self.router.protocol_errors += 1
+            self.fail(error.reason_code, str(error))
+            return -1
+        return pos
+
+    def _needed(self) -> int:
+        first = self._parts[0]
+        if len(first) < 5:
+            return 0
+        length = 0
+        shift = 0
+        for index in range(1, 5):
+            byte = first[index]
+            length |= (byte & 127) << shift
+            if byte < 128:
+                # A length beyond the bound is for frame_at to refuse.
+                return min(length, self.max_packet) + index + 1
+            shift += 7
+        return 0
+
+    def _handle(self, data: bytes, pos: int, length: int) -> None:
+        kind = data[pos] >> 4
+        action = ALLOWED.get((self.state, kind))
+        if action is None:
+            raise ProtocolError(
+                reason.PROTOCOL_ERROR, f"packet type {kind} is not allowed in state {self.state}"
+            )
+        if action == "ping":
+            decode(data, pos, length, self.level)
+            self.outbox.control(PINGRESP)
+            return
+        packet = decode(data, pos, length, self.level)
+        if action == "publish":
+            publish.handle(self, cast(Publish, packet))
+        elif action == "subscribe":
+            subscribe.handle_subscribe(self, cast(Subscribe, packet))
+        elif action == "unsubscribe":
+            subscribe.handle_unsubscribe(self, cast(Unsubscribe, packet))
+        elif action == "disconnect":
+            self._disconnect(cast(Disconnect, packet))
+        elif action == "auth":
+            raise ProtocolError(reason.PROTOCOL_ERROR, f"{type(packet).__name__} without a method (MQTT-4.12.0-6)")
+        else:
+            connect.handle(self, cast(Connect, packet))
+
+    # -- login -----------------------------------------------------------------------------------
+
+    def password_verified(self, good: bool) -> None:
+        """The edge's answer to a login with `admission.needs_password`."""
+        if self.state == VERIFYING:
+            connect.password_verified(self, good)
+
+    def established(self, keep_alive_s: int) -> None:
+        """The session is attached and CONNACK is out."""
+        self.state = READY
+        self._cancel_timer()
+        if keep_alive_s:
+            # One and a half times the interval, MQTT 5, 3.1.2.10.
+            self._keep_alive_ns = keep_alive_s * SECOND_NS * 3 // 2
+            self._timer = self.plane.timers.arm(self.plane.now_ns + self._keep_alive_ns, self, KEEP_ALIVE)
+
+    def topic_of_alias(self, alias: int, topic: bytes) -> bytes:
+        """The topic a PUBLISH means, given its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
+        if alias == 0:
+            if not topic:
+                raise ProtocolError(reason.PROTOCOL_ERROR, "PUBLISH without topic and alias (MQTT-3.3.2-1)")
+            return topic
+        if alias > limits.TOPIC_ALIASES:
+            raise ProtocolError(reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} beyond the maximum (MQTT-3.3.2-9)")
+        if topic:
+            self._alias_topics[alias] = topic
+            return topic
+        known = self._alias_topics.get(alias)
+        if known is None:
+            raise ProtocolError(reason.PROTOCOL_ERROR, f"topic alias {alias} was never given (MQTT-3.3.2-10)")
+        return known
+
+    # -- end -------------------------------------------------------------------------------------
+
+    def _disconnect(self, packet: Disconnect) -> None:
+        session = self.session
+        if session is not None:
+            wanted = packet.properties.session_expiry_interval
+            if wanted is not None:
+                if session.expiry_s == 0 and wanted != 0:
+                    raise ProtocolError(reason.PROTOCOL_ERROR, "session expiry raised from 0 (MQTT-3.14.2-2)")
+                session.expiry_s = wanted
+        self._end(publish_will=packet.reason_code == reason.DISCONNECT_WITH_WILL)
+
+    def fail(self, code: int, text: str) -> None:
+        """Tell the client why, as its protocol level allows, and close."""
+        if self.state == ENDED:
+            return
+        if self.state == READY:
+            if self.level == 5:
+                packet = Disconnect(code)
+                if self.wants_problem_information:
+                    packet.properties.reason_string = text
+                self.outbox.control(encode(packet, 5))
+        elif self.connect_packet is not None or code == reason.UNSUPPORTED_PROTOCOL_VERSION:
+            self.refuse(code, text)
+            return
+        self._end(publish_will=True)
+
+    def refuse(self, code: int, text: str) -> None:
+        """Answer the CONNECT with a refusal and close (MQTT 5, 3.2.2.2; 3.1.1, 3.2.2.3)."""
+        level = self.level
+        packet = Connack(False, code if level == 5 else reason.to_v3_return_code(code))
+        if level == 5 and self.wants_problem_information:
+            packet.properties.reason_string = text
+        self.outbox.control(encode(packet, level))
+        self._end(publish_will=False)
+
+    def taken_over(self) -> None:
+        """Another connection took the session (MQTT 5, 3.1.4)."""
+        session = self.session
+        self.session = None
+        if session is not None:
+            session.connection = None
+            session.connected = False
+        if self.level == 5:
+            self.outbox.control(encode(Disconnect(reason.SESSION_TAKEN_OVER), 5))
+        self._end(publish_will=False)
+
+    def lost(self, reason_text: str) -> None:
+        """See Connection.lost."""
+        self._end(publish_will=True)
+        self.outbox.close()
+
+    def _end(self, publish_will: bool) -> None:
+        if self.state == ENDED:
+            return
+        self.state = ENDED
+        self.closing = True
+        self._parts.clear()
+        self._cancel_timer()
+        publisher = self.publisher
+        self.publisher = None
+        session = self.session
+        self.session = None
+        if publisher is not None:
+            vpn = publisher.vpn
+            name = publisher.subscriber.client_name
+            if vpn.publishers.get(name) is publisher:
+                del vpn.publishers[name]
+            absorb(vpn, publisher)
+            if self.admission is not None:
+                vpn.release(self.admission.username.name)
+        if session is not None:
+            session.detach(publish_will)
+        if not self.outbox.dirty:
+            # Nothing to send: the edge still has to hear that it may close.
+            self.outbox.dirty = True
+            self.plane.ready.append(self.outbox)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """No CONNECT in time, or nothing heard for one and a half keep-alive intervals."""
+        self._timer = None
+        if self.state == ENDED:
+            return
+        if kind == CONNECT_TIMEOUT:
+            self._end(publish_will=False)
+            return
+        quiet_until = self.heard_ns + self._keep_alive_ns
+        if quiet_until > now_ns:
+            self._timer = self.plane.timers.arm(quiet_until, self, KEEP_ALIVE)
+        else:
+            self.fail(reason.KEEP_ALIVE_TIMEOUT, "nothing heard for one and a half keep-alive intervals")

@@ -1,0 +1,124 @@
+"""What waits to be sent to one connection, bounded.
+
+Encoded frames are appended during a round and leave in one write at its end. Beyond the bound, Direct
+frames are discarded and counted, so that a slow consumer costs memory to nobody and stalls nobody
+(design promise DIRECT). Control frames are always taken: they are few, and a protocol would break.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Channel:
+    """The edge's half of a connection: how bytes leave. Subclassed in `server`."""
+
+    __slots__ = ()
+
+    def flush(self) -> None:
+        """Send what the outbox holds, or arrange for it."""
+
+    def wake(self) -> None:
+        """The connection wants to read again after a pause."""
+
+
+@final
+class Outbox:
+    """Frames for one connection.
+
+    `ready` is the list, shared by the whole router, of outboxes to flush at the end of the round.
+    `messages`, `bytes_` count Direct messages and bytes accepted; `discarded` those that were not.
+    """
+
+    __slots__ = (
+        "bytes_",
+        "channel",
+        "chunks",
+        "closed",
+        "discarded",
+        "dirty",
+        "limit",
+        "messages",
+        "ready",
+        "size",
+    )
+
+    def __init__(self, ready: list[Outbox], limit: int) -> None:
+        self.ready = ready
+        self.limit = limit
+        self.chunks: list[bytes] = []
+        self.size = 0
+        self.dirty = False
+        self.closed = False
+        self.messages = 0
+        self.bytes_ = 0
+        self.discarded = 0
+        self.channel: Channel | None = None
+
+    def offer(self, data: bytes, count: int) -> None:
+        """Append `count` Direct frames of equal size, as many as fit; count the rest as discarded."""
+        length = len(data)
+        if self.size + length > self.limit or self.closed:
+            data, count = self._fitting(data, count)
+            if count == 0:
+                return
+            length = len(data)
+        self.chunks.append(data)
+        self.size += length
+        self.messages += count
+        self.bytes_ += length
+        if not self.dirty:
+            self.dirty = True
+            self.ready.append(self)
+
+    def _fitting(self, data: bytes, count: int) -> tuple[bytes, int]:
+        unit = len(data) // count
+        fit = 0 if self.closed else max(0, self.limit - self.size) // unit
+        self.discarded += count - fit
+        return data[: fit * unit], fit
+
+    def control(self, data: bytes) -> None:
+        """Append a control frame; never discarded."""
+        if self.closed:
+            return
+        self.chunks.append(data)
+        self.size += len(data)
+        if not self.dirty:
+            self.dirty = True
+            self.ready.append(self)
+
+    def take(self, at_most: int) -> bytes:
+        """Remove and return the oldest frames, whole chunks, about `at_most` bytes (one chunk may be more)."""
+        chunks = self.chunks
+        if len(chunks) == 1:
+            data = chunks[0]
+            chunks.clear()
+        elif self.size <= at_most:
+            data = b"".join(chunks)
+            chunks.clear()
+        else:
+            count = 0
+            total = 0
+            for chunk in chunks:
+                if total and total + len(chunk) > at_most:
+                    break
+                total += len(chunk)
+                count += 1
+            data = b"".join(chunks[:count])
+            del chunks[:count]
+        self.size -= len(data)
+        return data
+
+    def put_back(self, rest: bytes) -> None:
+        """Return to the front what a write did not take."""
+        self.chunks.insert(0, rest)
+        self.size += len(rest)
+
+    def close(self) -> None:
+        """Drop everything; nothing is accepted any more."""
+        self.closed = True
+        self.chunks.clear()
+        self.size = 0

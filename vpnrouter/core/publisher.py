@@ -1,0 +1,82 @@
+"""The publishing side of one connection, laid out flat for the batch path in direct.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter import limits
+from vpnrouter.trace.events import DIRECT, INGRESS
+from vpnrouter.trace.recorder import Context
+
+if TYPE_CHECKING:
+    from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.vpn import MessageVpn
+
+@final
+class Publisher:
+    """Who publishes, into which VPN, in which frame form, with which permission; and its counters.
+
+    `extra` is 1 when PUBLISH frames carry a property length (MQTT 5, link), else 0.
+    `permitted` is None when the ACL lets everything through, which then costs nothing per message.
+    `sampler` picks the messages to trace (a link's never picks: the decision came with the message).
+    `path` names the VPN that plain frames come from when a link publishes, else it is empty.
+    Counters: messages and bytes received whole, and those discarded at ingress.
+    """
+
+    __slots__ = (
+        "acl_denied",
+        "bytes_",
+        "context",
+        "extra",
+        "max_frame",
+        "messages",
+        "path",
+        "permitted",
+        "rule",
+        "sampler",
+        "subscriber",
+        "unmatched",
+        "vpn",
+    )
+
+    def __init__(
+        self,
+        vpn: MessageVpn,
+        subscriber: Subscriber,
+        rule: BoundRule | None,
+        extra: int,
+        max_frame: int,
+    ) -> None:
+        self.vpn = vpn
+        self.subscriber = subscriber
+        self.rule = rule
+        self.permitted: dict[bytes, bool] | None = None if rule is None else {}
+        self.extra = extra
+        self.max_frame = max_frame
+        self.messages = 0
+        self.bytes_ = 0
+        self.unmatched = 0
+        self.acl_denied = 0
+        self.path: list[str] = []
+        self.sampler = vpn.plane.sampler
+        self.context = Context(INGRESS, vpn.name, DIRECT, client=subscriber.client_name)
+
+    def arrived(self, message: Message) -> None:
+        """Fill in where a message that came as a plain frame has been."""
+        if self.path:
+            message.path = self.path
+            message.hops = 1
+
+    def allowed(self, topic: bytes, text: str) -> bool:
+        """May this client publish to `topic`? Remembered per topic while the connection lasts."""
+        if self.permitted is None or self.rule is None:
+            return True
+        known = self.permitted.get(topic)
+        if known is None:
+            if len(self.permitted) >= limits.PERMITTED_TOPICS:
+                self.permitted.clear()
+            known = self.rule.allows_topic(text)
+            self.permitted[topic] = known
+        return known

@@ -1,0 +1,110 @@
+"""Where messages of one topic go inside one message VPN: the value the route cache holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast, final
+
+from vpnrouter.core.groups import ShareGroup
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Subscriber, Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@final
+class Target:
+    """One subscriber and the subscriptions of it that matched."""
+
+    __slots__ = ("subscriber", "subscriptions")
+
+    def __init__(self, subscriber: Subscriber, subscription: Subscription) -> None:
+        self.subscriber = subscriber
+        self.subscriptions = [subscription]
+
+
+@final
+class Route:
+    """Receivers by the form in which they take a frame.
+
+    `plain4`, `plain5` are the outboxes of subscribers for whom any frame of their protocol will do;
+    `plain_receivers` the same subscribers, for traces. `links` are bridges that attract the topic,
+    `special` those who need a frame of their own, `groups` the shared subscriptions.
+    `plain` is True when only `plain4` and `plain5` matter.
+    """
+
+    __slots__ = ("groups", "links", "plain", "plain4", "plain5", "receivers4", "receivers5", "special", "topic")
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.plain4: list[Outbox] = []
+        self.plain5: list[Outbox] = []
+        self.receivers4: list[Subscriber] = []
+        self.receivers5: list[Subscriber] = []
+        self.links: list[Target] = []
+        self.special: list[Target] = []
+        self.groups: list[ShareGroup] = []
+        self.plain = True
+
+    @property
+    def empty(self) -> bool:
+        """True when nobody is to get the message."""
+        return self.plain and not self.plain4 and not self.plain5
+
+    def targets(self) -> list[Subscriber]:
+        """Everybody named in the route, shared groups left out (they choose per message)."""
+        return (
+            self.receivers4
+            + self.receivers5
+            + [target.subscriber for target in self.links]
+            + [target.subscriber for target in self.special]
+        )
+
+
+def build(topic: str, matched: list[object], groups: Mapping[tuple[str, str], ShareGroup]) -> Route:
+    """The route for `topic` from the trie's matches (Subscription objects, any order).
+
+    A subscriber with several matching subscriptions appears once, so that it gets one copy
+    (MQTT 5, 3.3.4: the choice we make of the two allowed).
+    """
+    route = Route(topic)
+    by_subscriber: dict[Subscriber, Target] = {}
+    for item in matched:
+        subscription = cast(Subscription, item)
+        share = subscription.filter.share
+        if share:
+            group = groups[(share, subscription.filter.text)]
+            if group not in route.groups:
+                route.groups.append(group)
+            continue
+        subscriber = subscription.subscriber
+        if not subscriber.connected:
+            continue
+        target = by_subscriber.get(subscriber)
+        if target is None:
+            by_subscriber[subscriber] = Target(subscriber, subscription)
+        else:
+            target.subscriptions.append(subscription)
+    for target in by_subscriber.values():
+        _place(route, target)
+    route.plain = not (route.links or route.special or route.groups)
+    return route
+
+
+def _place(route: Route, target: Target) -> None:
+    subscriber = target.subscriber
+    if subscriber.is_link:
+        route.links.append(target)
+        return
+    plain = True
+    for subscription in target.subscriptions:
+        if not subscription.plain:
+            plain = False
+    if plain and subscriber.frame == FRAME_MQTT4:
+        route.plain4.append(subscriber.outbox)
+        route.receivers4.append(subscriber)
+    elif plain and subscriber.frame == FRAME_MQTT5:
+        route.plain5.append(subscriber.outbox)
+        route.receivers5.append(subscriber)
+    else:
+        route.special.append(target)

@@ -1,0 +1,42 @@
+"""The router: its message VPNs and what they share. One task owns it; nothing in it blocks or waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.core.plane import Plane
+
+if TYPE_CHECKING:
+    from vpnrouter.core.mqtt.connection import MqttConnection
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.trace.recorder import Recorder
+
+
+@final
+class Router:
+    """All state of one router.
+
+    `verifications` are connections whose password the edge must verify (in a thread: scrypt is slow on
+    purpose); it empties the list and calls `password_verified` on each.
+    """
+
+    __slots__ = ("logins_refused", "name", "plane", "protocol_errors", "verifications", "vpns")
+
+    def __init__(self, name: str, seed: int, recorder: Recorder, sample: float = 0.0) -> None:
+        self.name = name
+        self.plane = Plane(name, seed, recorder, sample)
+        self.vpns: dict[str, MessageVpn] = {}
+        self.verifications: list[MqttConnection] = []
+        self.protocol_errors = 0
+        self.logins_refused = 0
+
+    def add(self, vpn: MessageVpn) -> None:
+        """Host one more message VPN."""
+        self.vpns[vpn.name] = vpn
+
+    def tick(self, now_ns: int, wall_ns: int) -> None:
+        """Set the clocks of this round and do what is due."""
+        plane = self.plane
+        plane.now_ns = now_ns
+        plane.wall_ns = wall_ns
+        plane.timers.run(now_ns)

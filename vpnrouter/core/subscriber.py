@@ -1,0 +1,90 @@
+"""Who can receive: the base of MQTT sessions, bridges' clients and (with the spool) endpoints.
+
+A `Subscription` ties one filter to one subscriber inside one message VPN and is what the trie holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.core.timers import Timed
+
+if TYPE_CHECKING:
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.outbox import Outbox
+    from vpnrouter.topics.grammar import Filter
+    from vpnrouter.trace.recorder import Context
+
+FRAME_MQTT4: Final = 0
+"""The subscriber takes MQTT 3.1.1 PUBLISH frames as they are."""
+
+FRAME_MQTT5: Final = 1
+"""The subscriber takes MQTT 5 PUBLISH frames with an empty property block; a link's DIRECT is the same."""
+
+FRAME_OWN: Final = 2
+"""Each message is encoded for this subscriber by its `deliver`."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Subscriber(Timed):
+    """Somebody in a message VPN to whom messages can be delivered.
+
+    `connected` is False for a session that outlived its connection: nothing Direct reaches it.
+    `vpn_id` is "router/vpn" of the far side for a link's client, else "".
+    """
+
+    __slots__ = ("client_name", "connected", "delivered", "frame", "is_link", "outbox", "subscriptions", "vpn_id")
+
+    def __init__(self, client_name: str, outbox: Outbox, frame: int) -> None:
+        self.client_name = client_name
+        self.outbox = outbox
+        self.frame = frame
+        self.is_link = False
+        self.vpn_id = ""
+        self.connected = True
+        self.delivered: Context | None = None
+        self.subscriptions: dict[str, Subscription] = {}
+
+    def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
+        """Encode and queue one message that matched `subscriptions` (at least one)."""
+        raise AssertionError(self.client_name)
+
+
+@final
+class Subscription:
+    """One filter of one subscriber. Options as MQTT 5, 3.8.3.1; `identifier` 0 means none."""
+
+    __slots__ = (
+        "deliver_always",
+        "filter",
+        "identifier",
+        "no_local",
+        "qos",
+        "retain_as_published",
+        "subscriber",
+    )
+
+    def __init__(
+        self,
+        filter_: Filter,
+        subscriber: Subscriber,
+        qos: int = 0,
+        no_local: bool = False,
+        retain_as_published: bool = False,
+        identifier: int = 0,
+        deliver_always: bool = False,
+    ) -> None:
+        self.filter = filter_
+        self.subscriber = subscriber
+        self.qos = qos
+        self.no_local = no_local
+        self.retain_as_published = retain_as_published
+        self.identifier = identifier
+        self.deliver_always = deliver_always
+
+    @property
+    def plain(self) -> bool:
+        """True when any frame of the subscriber's protocol will do, whoever published."""
+        return not (self.no_local or self.retain_as_published or self.identifier)

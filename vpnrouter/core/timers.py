@@ -1,0 +1,76 @@
+"""Things to be done at a time: keep-alives, will delays, session expiry, connect time-outs.
+
+A heap of deadlines in the router's monotonic nanoseconds; the edge asks what is due. Re-arming is
+lazy: a keep-alive that heard from its client moves itself on when its old deadline comes, so traffic
+costs no heap operation.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import final
+
+from mypy_extensions import mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Timed:
+    """Somebody with deadlines."""
+
+    __slots__ = ()
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """The deadline armed with `kind` has come."""
+        raise AssertionError(kind)
+
+
+@final
+class Timer:
+    """One armed deadline; `cancel()` makes it do nothing."""
+
+    __slots__ = ("kind", "target")
+
+    def __init__(self, target: Timed, kind: int) -> None:
+        self.target: Timed | None = target
+        self.kind = kind
+
+    def cancel(self) -> None:
+        """Forget the target; the heap entry dies when its time comes."""
+        self.target = None
+
+
+@final
+class Timers:
+    """All deadlines of a router."""
+
+    __slots__ = ("_heap", "_serial")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._serial = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def arm(self, at_ns: int, target: Timed, kind: int) -> Timer:
+        """Call `target.on_timer(kind, now)` once, at or after `at_ns`."""
+        timer = Timer(target, kind)
+        self._serial += 1
+        heapq.heappush(self._heap, (at_ns, self._serial, timer))
+        return timer
+
+    def next_ns(self) -> int:
+        """When the earliest deadline is, or -1 when there is none."""
+        return self._heap[0][0] if self._heap else -1
+
+    def run(self, now_ns: int) -> int:
+        """Fire everything due by `now_ns`; returns how many fired."""
+        fired = 0
+        while self._heap and self._heap[0][0] <= now_ns:
+            _, _, timer = heapq.heappop(self._heap)
+            target = timer.target
+            if target is not None:
+                timer.target = None
+                fired += 1
+                target.on_timer(timer.kind, now_ns)
+        return fired

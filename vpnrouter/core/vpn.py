@@ -1,0 +1,313 @@
+"""A message VPN: its own topic space, clients, subscriptions and retained messages.
+
+Nothing here refers to another message VPN, and no method takes one: the only way across is a bridge,
+which is a client here and a client there (design promise ISOLATE).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast, final
+
+from vpnrouter import limits
+from vpnrouter.core.discards import (
+    CLIENT_NOT_CONNECTED,
+    NO_SUBSCRIPTION_MATCH,
+    Discards,
+)
+from vpnrouter.core.groups import ShareGroup
+from vpnrouter.core.retained import Retained
+from vpnrouter.core.route import Route, build
+from vpnrouter.errors import Refused
+from vpnrouter.topics.cache import RouteCache
+from vpnrouter.topics.grammar import parse_topic
+from vpnrouter.topics.trie import SubscriptionTrie
+from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
+from vpnrouter.trace.recorder import Context
+
+if TYPE_CHECKING:
+    from vpnrouter.core.access import AclProfile
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.profile import ClientProfile
+    from vpnrouter.core.credentials import Credentials
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.subscriber import Subscriber, Subscription
+
+
+@final
+class VpnLimits:
+    """Bounds of one message VPN; 0 counts as "no bound of its own"."""
+
+    __slots__ = (
+        "max_connection_count",
+        "max_msg_size",
+        "max_subscription_count",
+        "max_topic_bytes",
+        "max_topic_levels",
+    )
+
+    def __init__(
+        self,
+        max_connection_count: int = 0,
+        max_subscription_count: int = 500_000,
+        max_msg_size: int = limits.MESSAGE_BYTES,
+        max_topic_bytes: int = limits.TOPIC_BYTES,
+        max_topic_levels: int = limits.TOPIC_LEVELS,
+    ) -> None:
+        self.max_connection_count = max_connection_count
+        self.max_subscription_count = max_subscription_count
+        self.max_msg_size = max_msg_size
+        self.max_topic_bytes = max_topic_bytes
+        self.max_topic_levels = max_topic_levels
+
+
+@final
+class MessageVpn:
+    """One message VPN of a router. `plane` holds what all VPNs of the router share (ids, traces, time)."""
+
+    __slots__ = (
+        "acl_profiles",
+        "cache",
+        "clients",
+        "connections_of",
+        "credentials",
+        "discards",
+        "enabled",
+        "groups",
+        "limits",
+        "name",
+        "plane",
+        "profiles",
+        "publishers",
+        "retained",
+        "rx_bytes",
+        "rx_messages",
+        "subscription_count",
+        "trie",
+        "tx_bytes",
+        "tx_messages",
+        "vpn_id",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        plane: Plane,
+        credentials: Credentials,
+        profiles: dict[str, ClientProfile],
+        acl_profiles: dict[str, AclProfile],
+        bounds: VpnLimits | None = None,
+    ) -> None:
+        self.name = name
+        self.plane = plane
+        self.vpn_id = f"{plane.router_name}/{name}"
+        self.credentials = credentials
+        self.profiles = profiles
+        self.acl_profiles = acl_profiles
+        self.limits = bounds or VpnLimits()
+        self.enabled = True
+        self.trie = SubscriptionTrie()
+        self.cache = RouteCache(limits.ROUTE_CACHE_ENTRIES)
+        self.groups: dict[tuple[str, str], ShareGroup] = {}
+        self.clients: dict[str, Subscriber] = {}
+        self.publishers: dict[str, Publisher] = {}
+        self.connections_of: dict[str, int] = {}
+        self.retained = Retained()
+        self.discards = Discards()
+        self.subscription_count = 0
+        # Totals of connections that ended; the living ones are added when somebody asks (totals.py).
+        self.rx_messages = 0
+        self.rx_bytes = 0
+        self.tx_messages = 0
+        self.tx_bytes = 0
+
+    # -- routing ---------------------------------------------------------------------------------
+
+    def resolve(self, topic: bytes) -> Route:
+        """The route for a published topic, from the trie; cached for the next time.
+
+        Raises TopicError when the topic breaks the grammar or this VPN's limits: a cached topic has
+        been through here, so the batch path needs no check of its own.
+        """
+        text = parse_topic(topic, self.limits.max_topic_levels, self.limits.max_topic_bytes)
+        route = build(text, self.trie.match(text), self.groups)
+        self.cache.put(topic, text, route)
+        return route
+
+    def route(self, topic: bytes) -> Route:
+        """The route for a published topic; see `resolve`."""
+        found = self.cache.entries.get(topic)
+        return self.resolve(topic) if found is None else cast(Route, found)
+
+    def publish(self, message: Message) -> Route:
+        """Deliver one Direct message to everybody it matches; returns the route it took.
+
+        Raises TopicError for a bad topic. The caller has checked size and permission.
+        """
+        if message.retain:
+            self.retained.keep(message)
+        route = self.route(message.topic)
+        if route.empty:
+            self.discards.add(NO_SUBSCRIPTION_MATCH)
+            self._trace_discard(message, NO_SUBSCRIPTION_MATCH)
+            return route
+        for outbox in route.plain4:
+            outbox.offer(message.frame4(), 1)
+        for outbox in route.plain5:
+            outbox.offer(message.frame5(), 1)
+        self.deliver_special(route, message, True)
+        if message.traced:
+            self.trace_delivery(route, message)
+        return route
+
+    def deliver_special(self, route: Route, message: Message, links: bool) -> None:
+        """Deliver to those who need a frame of their own, to groups, and to links if `links`.
+
+        A link never gets back what came over it (design promise NOLOCAL).
+        """
+        for target in route.special:
+            target.subscriber.deliver(message, target.subscriptions)
+        if links:
+            for target in route.links:
+                if target.subscriber is not message.source:
+                    target.subscriber.deliver(message, target.subscriptions)
+        for group in route.groups:
+            self._deliver_shared(group, message)
+
+    def _deliver_shared(self, group: ShareGroup, message: Message) -> None:
+        member = group.choose(message.source)
+        if member is None:
+            self.discards.add(CLIENT_NOT_CONNECTED)
+            return
+        member.subscriber.deliver(message, [member])
+
+    def trace_delivery(self, route: Route, message: Message) -> None:
+        """Record one deliver event for each local client that gets the traced `message`."""
+        for subscriber in route.receivers4:
+            self.trace_deliver(subscriber, message)
+        for subscriber in route.receivers5:
+            self.trace_deliver(subscriber, message)
+        for target in route.special:
+            self.trace_deliver(target.subscriber, message)
+
+    def trace_deliver(self, subscriber: Subscriber, message: Message) -> None:
+        """Record that `subscriber` gets the traced `message`."""
+        context = subscriber.delivered
+        if context is None:
+            context = Context(DELIVER, self.name, DIRECT, client=subscriber.client_name)
+            subscriber.delivered = context
+        self.plane.recorder.record(
+            context,
+            self.plane.wall_ns,
+            message.topic,
+            message.trace_high,
+            message.trace_low,
+            message.message_id,
+            len(message.payload),
+            self.plane.wall_ns - message.ingress_ns,
+            message.origin_ts_ns,
+        )
+
+    def _trace_discard(self, message: Message, reason: str) -> None:
+        if not message.traced:
+            return
+        source = message.source
+        context = Context(
+            DISCARD, self.name, DIRECT, client="" if source is None else source.client_name, reason=reason
+        )
+        self.plane.recorder.record(
+            context,
+            self.plane.wall_ns,
+            message.topic,
+            message.trace_high,
+            message.trace_low,
+            message.message_id,
+            len(message.payload),
+            self.plane.wall_ns - message.ingress_ns,
+            message.origin_ts_ns,
+        )
+
+    # -- clients ---------------------------------------------------------------------------------
+
+    def occupy(self, client_username: str) -> None:
+        """Count one more connection of `client_username`."""
+        self.connections_of[client_username] = self.connections_of.get(client_username, 0) + 1
+
+    def release(self, client_username: str) -> None:
+        """Count one connection of `client_username` less."""
+        left = self.connections_of.get(client_username, 0) - 1
+        if left > 0:
+            self.connections_of[client_username] = left
+        else:
+            self.connections_of.pop(client_username, None)
+
+    # -- subscriptions ---------------------------------------------------------------------------
+
+    def subscribe(self, subscription: Subscription) -> bool:
+        """Add or replace a subscription of its subscriber; True when it is new.
+
+        Raises Refused "400 Max Num Subscriptions Exceeded" at the VPN's bound.
+        """
+        subscriber = subscription.subscriber
+        key = subscription.filter.original
+        old = subscriber.subscriptions.get(key)
+        if old is not None:
+            self._remove(old)
+        elif self.limits.max_subscription_count and self.subscription_count >= self.limits.max_subscription_count:
+            raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
+        filter_ = subscription.filter
+        if filter_.share:
+            share_key = (filter_.share, filter_.text)
+            group = self.groups.get(share_key)
+            if group is None:
+                group = ShareGroup(filter_.share)
+                self.groups[share_key] = group
+            group.add(subscription)
+        self.trie.insert(filter_, subscription)
+        self.cache.invalidate(filter_)
+        subscriber.subscriptions[key] = subscription
+        self.subscription_count += 1
+        if old is None:
+            self._trace_subscription(SUBSCRIBE, subscription)
+        return old is None
+
+    def unsubscribe(self, subscriber: Subscriber, key: str) -> bool:
+        """Remove the subscription `key` (the filter as written); False when there is none."""
+        subscription = subscriber.subscriptions.pop(key, None)
+        if subscription is None:
+            return False
+        self._remove(subscription)
+        self._trace_subscription(UNSUBSCRIBE, subscription)
+        return True
+
+    def _remove(self, subscription: Subscription) -> None:
+        filter_ = subscription.filter
+        self.trie.remove(filter_, subscription)
+        self.cache.invalidate(filter_)
+        self.subscription_count -= 1
+        if filter_.share:
+            share_key = (filter_.share, filter_.text)
+            group = self.groups.get(share_key)
+            if group is not None:
+                group.remove(subscription.subscriber)
+                if not group.members:
+                    del self.groups[share_key]
+
+    def forget_routes(self, subscriber: Subscriber) -> None:
+        """Drop the cached routes that `subscriber` is part of: it connected, left, or changed its frame."""
+        for subscription in subscriber.subscriptions.values():
+            self.cache.invalidate(subscription.filter)
+
+    def drop(self, subscriber: Subscriber) -> None:
+        """Remove all subscriptions of `subscriber`."""
+        for key in list(subscriber.subscriptions):
+            self.unsubscribe(subscriber, key)
+
+    def _trace_subscription(self, event: int, subscription: Subscription) -> None:
+        plane = self.plane
+        if not plane.tracing:
+            return
+        context = Context(event, self.name, DIRECT, client=subscription.subscriber.client_name)
+        plane.recorder.record(
+            context, plane.wall_ns, subscription.filter.original.encode(), 0, 0, 0, 0, 0, 0
+        )

@@ -1,0 +1,71 @@
+"""Every exception the project raises on purpose.
+
+    VpnrouterError
+    ├── TopicError            a topic or topic filter breaks the grammar
+    ├── ProtocolError         the peer broke the wire protocol; carries the reason code to answer with
+    ├── ConfigError           a configuration is refused; carries every problem found
+    ├── Refused               a request is well formed but not allowed; carries the field's reason string
+    └── OperationError        something outside (file, address, process) made an operation impossible
+
+Anything else that escapes is a bug. Classes carry fields for machines; `str()` is for people.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class VpnrouterError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class TopicError(VpnrouterError):
+    """A topic or a topic filter breaks a rule of the topic grammar.
+
+    `clause` is the rule's id in docs/topics.md (for example "TOPIC-7").
+    """
+
+    def __init__(self, message: str, clause: str = "") -> None:
+        super().__init__(message)
+        self.clause = clause
+
+
+class ProtocolError(VpnrouterError):
+    """The peer sent bytes that its protocol forbids.
+
+    `reason_code` is what to answer with (MQTT 5 reason code, or a link close code), 0..255.
+    """
+
+    def __init__(self, reason_code: int, message: str) -> None:
+        super().__init__(message)
+        self.reason_code = reason_code
+
+
+class ConfigError(VpnrouterError):
+    """A configuration is refused.
+
+    `problems` holds one line per finding, each beginning with FILE:LINE:COLUMN.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class Refused(VpnrouterError):
+    """A well-formed request that is not allowed.
+
+    `reason` is the field's reason string, for example "403 Publish ACL Denied".
+    """
+
+    def __init__(self, reason: str, reason_code: int = 0x87) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.reason_code = reason_code
+
+
+class OperationError(VpnrouterError):
+    """A file, an address or a process outside the project made an operation impossible."""

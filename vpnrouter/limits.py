@@ -1,0 +1,110 @@
+"""Every bound of the router, in one place.
+
+The string under each constant says why it has this value and what happens beyond it.
+docs/limits.md lists them all; each has a test that goes one step too far.
+"""
+
+from typing import Final
+
+TOPIC_LEVELS: Final = 128
+"""Levels of a topic or filter, as the field's leading product has it. Beyond: TopicError."""
+
+TOPIC_BYTES: Final = 65_535
+"""Bytes of a topic or filter: what MQTT's length field can say. A VPN may set less. Beyond: TopicError."""
+
+ROUTE_CACHE_ENTRIES: Final = 65_536
+"""Cached routes per VPN; some 300 bytes each. Beyond: the oldest quarter is dropped."""
+
+MQTT_PACKET_BYTES: Final = 268_435_460
+"""Largest MQTT packet the length encoding can express (MQTT 5, 2.1.4), fixed header included."""
+
+MESSAGE_BYTES: Final = 10_000_000
+"""Largest payload a VPN takes by default, the field's endpoint default. Beyond: refused, counted."""
+
+OUTBOX_BYTES: Final = 4_194_304
+"""Bytes waiting for one slow client. Beyond: Direct messages for it are discarded and counted."""
+
+HOPS: Final = 8
+"""Bridges a message may cross by default (`max_ttl`). Beyond: discarded "ttl-exceeded"."""
+
+LINK_FRAME_BYTES: Final = 17_039_360
+"""Largest link frame, type and length bytes included: a 16 MiB payload and 256 KiB for topic, properties
+and extension. Each side announces its own; a sender discards what the peer cannot take (LINK-21)."""
+
+LINK_HANDSHAKE_BYTES: Final = 16_384
+"""Largest link frame from a peer that has not logged in: a HELLO with every text at its bound fits, and a
+stranger cannot make the router hold more. Beyond: closed with 0x95 (LINK-3)."""
+
+LINK_TEXT_BYTES: Final = 1_024
+"""UTF-8 bytes of a text in a link handshake or of a reason; the longest field name of the field (a client
+username, 189 characters) fits in any script. Beyond: closed with 0x81 (LINK-9)."""
+
+LINK_SUBSCRIBE_FILTERS: Final = 4_096
+"""Filters in one link SUBSCRIBE or UNSUBSCRIBE: 10,000 changes cost three frames, and no frame holds up
+Direct messages for long. Beyond: closed with 0x82 (LINK-15)."""
+
+LINK_EXTENSION_BYTES: Final = 131_072
+"""Bytes of the extension of a link message: 255 visited VPNs with names of 255 bytes, and room to spare.
+Beyond: closed with 0x81 (LINK-23)."""
+
+LINK_PATH_ENTRIES: Final = 255
+"""Visited VPNs in a link message, the largest `max_ttl`. Beyond: closed with 0x81 (LINK-25)."""
+
+LINK_PATH_ENTRY_BYTES: Final = 255
+"""UTF-8 bytes of one visited VPN ("router/vpn"): what its length byte can say. Beyond: ValueError where a
+router is set up, since no link could name that VPN."""
+
+LINK_HEARTBEAT_MIN_MS: Final = 100
+"""Shortest heartbeat interval a router agrees to: below it the heartbeats themselves are the load. A
+shorter wish is answered with this value (LINK-13)."""
+
+LINK_HEARTBEAT_MAX_MS: Final = 600_000
+"""Longest heartbeat interval: middle boxes forget idle connections well before. A longer wish is answered
+with this value (LINK-13)."""
+
+REPORT_DRIVER_MEMORY: Final = "1400m"
+"""Heap of the Java process behind a report; with what Java needs beside it the driver stays below 2 GiB.
+Beyond: Spark spills to disk, and where it cannot, the report ends with an error."""
+
+REPORT_SHUFFLE_PARTITIONS: Final = 8
+"""Partitions of a small report's groupings; a larger one takes one per million trace rows, see below."""
+
+REPORT_SHUFFLE_PARTITIONS_MOST: Final = 400
+"""Most partitions of a report's groupings, reached at 400 million rows. Beyond: partitions grow, Spark spills."""
+
+REPORT_TOPICS: Final = 1_000
+"""Rows of the report's table of busiest topics. Beyond: the less busy topics are left out, and the page says
+how many rows stand for how many topics."""
+
+REPORT_DISCARDS: Final = 1_000
+"""Rows of the report's table of discards by reason and place. Beyond: the rarest are left out and the totals,
+which are counted apart, still hold them."""
+
+REPORT_PAGE_ROWS: Final = 200
+"""Rows of one table on the report page; more makes the page slow to open. Beyond: the page shows the first
+ones and names the file that has all."""
+
+REPORT_DAMAGED_FILES: Final = 16
+"""Damaged files that a report sets aside after Spark stumbled over them, each time starting afresh. Beyond:
+the report ends with an error that names the last one."""
+
+CONNECT_BYTES: Final = 1_048_576
+"""Largest packet taken before a client has logged in (a CONNECT with a will). Beyond: refused, closed."""
+
+CONNECT_TIMEOUT_S: Final = 10
+"""Seconds a new connection has to log in; a silent one costs a descriptor. Beyond: closed."""
+
+TOPIC_ALIASES: Final = 256
+"""Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
+
+PROPERTY_BYTES: Final = 65_536
+"""Room for the properties of one message on top of topic and payload. Beyond: packet too large."""
+
+RETAINED_MESSAGES: Final = 1_000_000
+"""Retained messages in one VPN. Beyond: a new topic's message is delivered but not retained, counted."""
+
+PERMITTED_TOPICS: Final = 4_096
+"""Topics per client whose publish permission is remembered. Beyond: the memory starts anew."""
+
+REMEMBERED_PASSWORDS: Final = 10_000
+"""Client usernames per VPN whose last good password is remembered. Beyond: the memory starts anew."""
