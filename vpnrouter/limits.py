@@ -28,39 +28,40 @@ HOPS: Final = 8
 """Bridges a message may cross by default (`max_ttl`). Beyond: discarded "ttl-exceeded"."""
 
 LINK_FRAME_BYTES: Final = 17_039_360
-"""Largest link frame, type and length bytes included: a 16 MiB payload and 256 KiB for topic, properties
-and extension. Each side announces its own; a sender discards what the peer cannot take (LINK-21)."""
+"""Largest link frame, type and length bytes included: a 16 MiB payload and 256 KiB for topic,
+properties and extension. Each side announces its own. Beyond: a sender discards the message and
+counts it (LINK-37); a receiver closes with 0x95 (LINK-3)."""
 
 LINK_HANDSHAKE_BYTES: Final = 16_384
-"""Largest link frame from a peer that has not logged in: a HELLO with every text at its bound fits, and a
-stranger cannot make the router hold more. Beyond: closed with 0x95 (LINK-3)."""
+"""Largest link frame from a peer that is not logged in: a HELLO with every text at its bound fits,
+and a stranger cannot make the router hold more. Beyond: closed with 0x95 (LINK-3)."""
 
 LINK_TEXT_BYTES: Final = 1_024
-"""UTF-8 bytes of a text in a link handshake or of a reason; the longest field name of the field (a client
-username, 189 characters) fits in any script. Beyond: closed with 0x81 (LINK-9)."""
+"""UTF-8 bytes of a text in a link handshake, or of a reason: the longest of the field's names
+(client username, 189 characters) fits in any script. Beyond: closed with 0x81 (LINK-7)."""
 
 LINK_SUBSCRIBE_FILTERS: Final = 4_096
-"""Filters in one link SUBSCRIBE or UNSUBSCRIBE: 10,000 changes cost three frames, and no frame holds up
-Direct messages for long. Beyond: closed with 0x82 (LINK-15)."""
+"""Filters in one link SUBSCRIBE or UNSUBSCRIBE: 10,000 changes cost three frames, and no frame
+holds Direct messages up for long. Beyond: closed with 0x82 (LINK-23)."""
 
 LINK_EXTENSION_BYTES: Final = 131_072
-"""Bytes of the extension of a link message: 255 visited VPNs with names of 255 bytes, and room to spare.
-Beyond: closed with 0x81 (LINK-23)."""
+"""Bytes of the extension of a link message: 255 visited VPNs with names of 255 bytes, and room to
+spare. Beyond: closed with 0x81 (LINK-30)."""
 
 LINK_PATH_ENTRIES: Final = 255
-"""Visited VPNs in a link message, the largest `max_ttl`. Beyond: closed with 0x81 (LINK-25)."""
+"""Visited VPNs in a link message, the largest `max_ttl`. Beyond: closed with 0x81 (LINK-31)."""
 
 LINK_PATH_ENTRY_BYTES: Final = 255
-"""UTF-8 bytes of one visited VPN ("router/vpn"): what its length byte can say. Beyond: ValueError where a
-router is set up, since no link could name that VPN."""
+"""UTF-8 bytes of one visited VPN ("router/vpn"): what its length byte can say. Beyond: ValueError
+where the VPN is set up, since no link could name it."""
 
 LINK_HEARTBEAT_MIN_MS: Final = 100
-"""Shortest heartbeat interval a router agrees to: below it the heartbeats themselves are the load. A
-shorter wish is answered with this value (LINK-13)."""
+"""Shortest heartbeat interval a router agrees to: below it the heartbeats are themselves a load. A
+shorter wish is answered with this value (LINK-15)."""
 
 LINK_HEARTBEAT_MAX_MS: Final = 600_000
-"""Longest heartbeat interval: middle boxes forget idle connections well before. A longer wish is answered
-with this value (LINK-13)."""
+"""Longest heartbeat interval: middle boxes forget idle connections well before. A longer wish is
+answered with this value (LINK-15)."""
 
 REPORT_DRIVER_MEMORY: Final = "1400m"
 """Heap of the Java process behind a report; with what Java needs beside it the driver stays below 2 GiB.
@@ -108,3 +109,90 @@ PERMITTED_TOPICS: Final = 4_096
 
 REMEMBERED_PASSWORDS: Final = 10_000
 """Client usernames per VPN whose last good password is remembered. Beyond: the memory starts anew."""
+
+CONFIG_BYTES: Final = 8_388_608
+"""Size of one configuration file; 1,000 VPNs with a dozen objects each need some 2 MB. Beyond: ConfigError."""
+
+CONFIG_DEPTH: Final = 32
+"""Nested mappings and lists in a configuration; the deepest known key stands at 8. Beyond: ConfigError."""
+
+CONFIG_VALUES: Final = 1_000_000
+"""Values of one configuration with every alias written out, so that a few lines of aliases cannot ask for
+more memory than a large honest file. Beyond: ConfigError."""
+
+CONFIG_COVERED_FILTERS: Final = 512
+"""Topic filters of one list that `check` compares with one another (each pair, so the square of this).
+Beyond: only equal ones are told."""
+
+ROUTER_NAME_LENGTH: Final = 64
+"""Characters of a router name, the field's node name. Beyond: ConfigError."""
+
+MSG_VPN_NAME_LENGTH: Final = 32
+"""Characters of a message VPN name, as in the field. Beyond: ConfigError."""
+
+BRIDGE_NAME_LENGTH: Final = 150
+"""Characters of a bridge name, as in the field. Beyond: ConfigError."""
+
+QUEUE_NAME_LENGTH: Final = 200
+"""Characters of the name of a queue or topic endpoint, as in the field. Beyond: ConfigError."""
+
+CLIENT_USERNAME_LENGTH: Final = 189
+"""Characters of a client username, as in the field. Beyond: ConfigError."""
+
+PROFILE_NAME_LENGTH: Final = 32
+"""Characters of the name of a client or ACL profile, as in the field. Beyond: ConfigError."""
+
+LOCATION_LENGTH: Final = 259
+"""Characters of a remote message VPN's location, as in the field: a host name and a port. Beyond: ConfigError."""
+
+PATH_LENGTH: Final = 4_096
+"""Characters of a path in a configuration, Linux's PATH_MAX. Beyond: ConfigError."""
+
+PASSWORD_BYTES: Final = 128
+"""UTF-8 bytes of a configured password, the field's bound. Beyond: ConfigError."""
+
+PASSWORD_HASH_MEMORY: Final = 134_217_728
+"""Memory one verification of a password hash may ask for (128 * N * r), so that a configured hash cannot
+take the router's. Beyond: the hash is refused with a ConfigError."""
+
+PASSWORD_HASH_PASSES: Final = 4
+"""Parallelisation (p) of a password hash: each pass costs the same time again. Beyond: ConfigError."""
+
+VPN_CONNECTIONS: Final = 200_000
+"""Most, and by default all, clients of one message VPN at a time, the field's bound. Beyond: refused."""
+
+VPN_SUBSCRIPTIONS: Final = 500_000
+"""Subscriptions in one message VPN by default, the field's default. Beyond: refused."""
+
+CLIENT_SUBSCRIPTIONS: Final = 500_000
+"""Subscriptions of one client by default: as many as its VPN takes. Beyond: refused."""
+
+OUTBOX_BYTES_LEAST: Final = 65_536
+"""Smallest outbox a client profile may set: below it one round of small messages overflows."""
+
+OUTBOX_BYTES_MOST: Final = 1_073_741_824
+"""Largest outbox a client profile may set: it is memory for each slow client."""
+
+TRACE_BLOCK_RECORDS: Final = 65_536
+"""Trace events in one block of 64-byte records: 4 MiB, a good row group, and no step of the conversion
+holds the interpreter lock for a millisecond. Beyond: the next block begins."""
+
+TRACE_BLOCKS: Final = 16
+"""Blocks of trace events that may wait for the writer: ten seconds of 100,000 events a second in 64 MiB.
+Beyond: trace events are dropped and counted."""
+
+TRACE_BLOCK_TOPIC_BYTES: Final = 4_194_304
+"""Bytes of distinct topics in one block of trace events, as much as its records take. Beyond: the next
+block begins early."""
+
+TRACE_FILE_BYTES: Final = 134_217_728
+"""Size at which a trace file is finished: what Spark gives one task by default. Beyond, by at most one
+block: the next file begins."""
+
+ROUTE_CACHE_TOPIC_BYTES: Final = 1_024
+"""Longest topic whose route is cached, so that long topics cannot fill memory 64 KiB at a time. Beyond:
+the topic is matched anew for each message."""
+
+ROUTE_CACHE_INDEX_LEVELS: Final = 8
+"""Levels by which cached topics are indexed. Beyond: topics alike in eight levels are compared one by
+one when a wildcard subscription comes or goes."""

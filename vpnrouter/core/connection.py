@@ -14,6 +14,7 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.timers import Timed
 
 if TYPE_CHECKING:
+    from vpnrouter.core.login import Admission
     from vpnrouter.core.plane import Plane
 
 
@@ -22,15 +23,17 @@ class Connection(Timed):
     """One peer. Subclasses: an MQTT client's, a link's.
 
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
-    verified); `Channel.wake` is called when that ends. `peer` is the address as text.
+    verified); `Channel.wake` is called when that ends. `peer` is the address as text. `admission` is what
+    the login came to.
     """
 
-    __slots__ = ("_have", "_parts", "closing", "heard_ns", "outbox", "paused", "peer", "plane")
+    __slots__ = ("_have", "_parts", "admission", "closing", "heard_ns", "outbox", "paused", "peer", "plane")
 
     def __init__(self, plane: Plane, peer: str, limit: int) -> None:
         self.plane = plane
         self.peer = peer
         self.outbox = Outbox(plane.ready, limit)
+        self.admission: Admission | None = None
         self.closing = False
         self.paused = False
         self.heard_ns = plane.now_ns
@@ -78,6 +81,10 @@ class Connection(Timed):
     def consume(self, data: bytes) -> int:
         """Handle whole frames; return where the first incomplete one begins, -1 when closed."""
         raise AssertionError(data)
+
+    def password_verified(self, good: bool) -> None:
+        """The edge's answer to a login with `admission.needs_password`."""
+        raise AssertionError(good)
 
     def lost(self, reason: str) -> None:
         """The transport is gone, for `reason` (text for logs). Called exactly once."""

@@ -45,9 +45,11 @@ def scan(publisher: Publisher, buf: bytes, pos: int, end: int) -> int:
             second = buf[pos + 2]
             length = (length & 127) | (second & 127) << 7
             body = pos + 3
+            if second == 0:
+                return pos
             if second > 127:
                 third = buf[pos + 3]
-                if third > 127:
+                if third > 127 or third == 0:
                     return pos
                 length |= third << 14
                 body = pos + 4

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from vpnrouter.core.plane import Plane
 
 if TYPE_CHECKING:
-    from vpnrouter.core.mqtt.connection import MqttConnection
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.trace.recorder import Recorder
 
@@ -26,7 +26,7 @@ class Router:
         self.name = name
         self.plane = Plane(name, seed, recorder, sample)
         self.vpns: dict[str, MessageVpn] = {}
-        self.verifications: list[MqttConnection] = []
+        self.verifications: list[Connection] = []
         self.protocol_errors = 0
         self.logins_refused = 0
 

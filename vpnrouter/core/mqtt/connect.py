@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from vpnrouter import limits
 from vpnrouter.core.login import Admission, admit, choose_vpn
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt.session import MqttSession, NEVER_S, SECOND_NS, Will
+from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import parse_topic
-from vpnrouter.wire.mqtt import Connack, Connect, reason
+from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.properties import split_publish_properties
+from vpnrouter.wire.mqtt.publish_block import message_block
+from vpnrouter.wire.mqtt.session_packets import Connack, Connect
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
@@ -134,7 +135,7 @@ def _will(connection: MqttConnection, admission: Admission, packet: Connect, cli
         raise ProtocolError(reason.NOT_AUTHORIZED, "403 Publish ACL Denied")
     if len(wanted.payload) > vpn.limits.max_msg_size:
         raise ProtocolError(reason.PACKET_TOO_LARGE, "400 Document Is Too Large")
-    message = Message(wanted.topic, wanted.payload, wanted.block, wanted.retain)
+    message = Message(wanted.topic, wanted.payload, message_block(wanted.properties), wanted.retain)
     return Will(message, wanted.properties.will_delay_interval or 0)
 
 

@@ -15,22 +15,14 @@ from vpnrouter.core.mqtt import connect, publish, subscribe
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.totals import absorb
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt import (
-    Auth,
-    Connack,
-    Connect,
-    Disconnect,
-    Publish,
-    Subscribe,
-    Unsubscribe,
-    reason,
-)
+from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
+from vpnrouter.wire.mqtt.subscription_packets import Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
-    from vpnrouter.core.login import Admission
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
     from vpnrouter.core.timers import Timer
@@ -72,7 +64,6 @@ class MqttConnection(Connection):
         "_alias_topics",
         "_keep_alive_ns",
         "_timer",
-        "admission",
         "connect_packet",
         "level",
         "listener_vpn",
@@ -93,7 +84,6 @@ class MqttConnection(Connection):
         self.max_packet = limits.CONNECT_BYTES
         self.session: MqttSession | None = None
         self.publisher: Publisher | None = None
-        self.admission: Admission | None = None
         self.connect_packet: Connect | None = None
         self.wants_problem_information = True
         self._alias_topics: dict[int, bytes] = {}
@@ -154,10 +144,11 @@ class MqttConnection(Connection):
             decode(data, pos, length, self.level)
             self.outbox.control(PINGRESP)
             return
-        packet = decode(data, pos, length, self.level)
         if action == "publish":
-            publish.handle(self, cast(Publish, packet))
-        elif action == "subscribe":
+            publish.handle(self, data, pos, length)
+            return
+        packet = decode(data, pos, length, self.level)
+        if action == "subscribe":
             subscribe.handle_subscribe(self, cast(Subscribe, packet))
         elif action == "unsubscribe":
             subscribe.handle_unsubscribe(self, cast(Unsubscribe, packet))
@@ -171,7 +162,7 @@ class MqttConnection(Connection):
     # -- login -----------------------------------------------------------------------------------
 
     def password_verified(self, good: bool) -> None:
-        """The edge's answer to a login with `admission.needs_password`."""
+        """See Connection.password_verified."""
         if self.state == VERIFYING:
             connect.password_verified(self, good)
 
@@ -230,7 +221,7 @@ class MqttConnection(Connection):
     def refuse(self, code: int, text: str) -> None:
         """Answer the CONNECT with a refusal and close (MQTT 5, 3.2.2.2; 3.1.1, 3.2.2.3)."""
         level = self.level
-        packet = Connack(False, code if level == 5 else reason.to_v3_return_code(code))
+        packet = Connack(False, code)
         if level == 5 and self.wants_problem_information:
             packet.properties.reason_string = text
         self.outbox.control(encode(packet, level))

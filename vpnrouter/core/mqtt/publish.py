@@ -10,14 +10,16 @@ from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.topics.grammar import parse_topic
-from vpnrouter.wire.mqtt import Publish, reason
+from vpnrouter.wire.mqtt import reason
+from vpnrouter.wire.mqtt.framing import read_varint
+from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
 
 
-def handle(connection: MqttConnection, packet: Publish) -> None:
-    """Check and deliver one PUBLISH.
+def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> None:
+    """Check and deliver the one PUBLISH in `data[pos:pos + length]`.
 
     Raises ProtocolError for what MQTT forbids; a Direct message that is merely not allowed or too
     big is discarded and counted, for nobody acknowledges it (reference §9).
@@ -25,29 +27,53 @@ def handle(connection: MqttConnection, packet: Publish) -> None:
     publisher = connection.publisher
     if publisher is None:
         return
-    if packet.qos:
-        raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-11)")
     vpn = publisher.vpn
-    topic = connection.topic_of_alias(packet.topic_alias, packet.topic)
+    first = data[pos]
+    if first & 0x06:
+        if first & 0x06 == 0x06:
+            raise ProtocolError(reason.MALFORMED_PACKET, "QoS 3 (MQTT-3.3.1-4)")
+        raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-11)")
+    if first & 0x08:
+        raise ProtocolError(reason.MALFORMED_PACKET, "DUP with QoS 0 (MQTT-3.3.1-2)")
+    end = pos + length
+    body = pos + 2
+    while data[body - 1] & 0x80:
+        body += 1
+    if end - body < 2:
+        raise ProtocolError(reason.MALFORMED_PACKET, "PUBLISH without a topic")
+    topic_end = body + 2 + (data[body] << 8 | data[body + 1])
+    if topic_end > end:
+        raise ProtocolError(reason.MALFORMED_PACKET, "the topic runs beyond the packet")
+    topic = data[body + 2 : topic_end]
+    start = topic_end
+    block = b""
+    expiry_s = -1
+    alias = 0
+    if connection.level == 5:
+        size, start = read_varint(data, topic_end, end)
+        if start + size > end:
+            raise ProtocolError(reason.MALFORMED_PACKET, "the properties run beyond the packet")
+        block, alias, expiry_s = split_publish_properties(data, start, start + size, True)
+        start += size
+    topic = connection.topic_of_alias(alias, topic)
     try:
         text = parse_topic(topic, vpn.limits.max_topic_levels, vpn.limits.max_topic_bytes)
     except TopicError as error:
         raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
     publisher.messages += 1
-    publisher.bytes_ += len(topic) + len(packet.payload)
+    publisher.bytes_ += length
     if not publisher.allowed(topic, text):
         publisher.acl_denied += 1
         return
-    if len(packet.payload) > vpn.limits.max_msg_size:
+    if end - start > vpn.limits.max_msg_size:
         vpn.discards.add(MSG_TOO_BIG)
         return
-    message = Message(topic, packet.payload, packet.block, packet.retain, publisher.subscriber)
-    if packet.message_expiry_s >= 0:
-        message.expires_ns = vpn.plane.now_ns + packet.message_expiry_s * SECOND_NS
+    message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
+    if expiry_s >= 0:
+        message.expires_ns = vpn.plane.now_ns + expiry_s * SECOND_NS
     sampler = publisher.sampler
-    if sampler.left == 1:
+    sampler.left -= 1
+    if sampler.left == 0:
         sampler.next()
         trace(publisher, message)
-    else:
-        sampler.left -= 1
     vpn.publish(message)

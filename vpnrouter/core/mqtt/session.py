@@ -8,8 +8,8 @@ from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
-from vpnrouter.wire.mqtt.encode import encode_publish
-from vpnrouter.wire.mqtt.properties import publish_block_with
+from vpnrouter.wire.mqtt.encode import encode_publish, encode_publish_field
+from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
@@ -197,7 +197,5 @@ class MqttSession(Subscriber):
                 alias = len(self._aliases) + 1
                 self._aliases[topic] = alias
                 self._new_alias = True
-        block = message.block
-        if expiry_s >= 0 or alias or identifiers:
-            block = publish_block_with(block, expiry_s, alias, identifiers)
-        return encode_publish(topic, message.payload, 5, block, 0, retain)
+        field = publish_block_with(message.block, expiry_s, alias, identifiers)
+        return encode_publish_field(topic, message.payload, field, 0, retain)

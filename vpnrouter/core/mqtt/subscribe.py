@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, TopicError
 from vpnrouter.topics.grammar import MQTT, parse_filter
-from vpnrouter.wire.mqtt import Suback, Subscribe, SubscriptionRequest, Unsuback, Unsubscribe, reason
+from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.subscription_packets import (
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+    Unsuback,
+    Unsubscribe,
+)
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
@@ -30,7 +37,7 @@ def handle_subscribe(connection: MqttConnection, packet: Subscribe) -> None:
     identifier = identifiers[0] if identifiers else 0
     codes: list[int] = []
     texts: list[str] = []
-    wanted: list[tuple[Subscription, bool]] = []
+    wanted: list[Subscription] = []
     for request in packet.requests:
         try:
             subscription = _subscription(connection, session, request, identifier)
@@ -42,12 +49,12 @@ def handle_subscribe(connection: MqttConnection, packet: Subscribe) -> None:
         codes.append(reason.SUCCESS)
         handling = request.retain_handling
         if not subscription.filter.share and (handling == 0 or (handling == 1 and is_new)):
-            wanted.append((subscription, True))
+            wanted.append(subscription)
     answer = Suback(packet.packet_id, codes)
     if texts and connection.level == 5 and connection.wants_problem_information:
         answer.properties.reason_string = "; ".join(texts)
     connection.outbox.control(encode(answer, connection.level))
-    for subscription, _ in wanted:
+    for subscription in wanted:
         _send_retained(session, subscription)
 
 

@@ -1,0 +1,25 @@
+"""Flush every dirty outbox once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vpnrouter.core.plane import Plane
+
+
+def flush_ready(plane: Plane) -> None:
+    """Hand each outbox that got something in this round to its channel.
+
+    A flush can find a peer gone, whose will then makes others dirty: so until nobody is. That ends,
+    because each connection is lost once.
+    """
+    ready = plane.ready
+    while ready:
+        batch = ready[:]
+        ready.clear()
+        for outbox in batch:
+            outbox.dirty = False
+            channel = outbox.channel
+            if channel is not None:
+                channel.flush()

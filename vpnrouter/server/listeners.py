@@ -1,0 +1,137 @@
+"""Bind listeners and give each accepted socket the connection its protocol wants."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.errors import OperationError
+from vpnrouter.server.reactor import Acceptor, peer_text
+from vpnrouter.server.streams import serve_stream
+from vpnrouter.server.websocket import WebSocketStream
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.acceptor import LinkDoor
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.router import Router
+
+BACKLOG: Final = 1024
+"""Connections the kernel holds while the router is busy."""
+
+HANDSHAKE_S: Final = 10.0
+"""Seconds for a TLS or WebSocket handshake; the same bound as for a silent client."""
+
+REST_S: Final = 0.1
+"""Pause of an accept loop when the system is out of descriptors."""
+
+
+@final
+class MqttAcceptor(Acceptor):
+    """MQTT over plain TCP. `msg_vpn` is "" where usernames choose the VPN."""
+
+    def __init__(self, router: Router, msg_vpn: str) -> None:
+        self.router = router
+        self.msg_vpn = msg_vpn
+
+    def accepted(self, peer: str) -> Connection:
+        """See Acceptor.accepted."""
+        return MqttConnection(self.router, peer, self.msg_vpn)
+
+
+@final
+class LinkAcceptor(Acceptor):
+    """Bridges of other routers over plain TCP."""
+
+    def __init__(self, door: LinkDoor) -> None:
+        self.door = door
+
+    def accepted(self, peer: str) -> Connection:
+        """See Acceptor.accepted."""
+        return self.door.connection(peer)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening, non-blocking TCP socket; port 0 lets the system choose.
+
+    Raises OperationError naming the address when it cannot be bound.
+    """
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise OperationError(f"cannot listen on {shown}: {error.strerror or error}") from error
+    family, kind, protocol, _, address = found[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.setblocking(False)
+        sock.bind(address)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise OperationError(f"cannot listen on {shown}: {error.strerror or error}") from error
+    return sock
+
+
+def shown_address(sock: socket.socket) -> str:
+    """HOST:PORT as bound, IPv6 in brackets."""
+    address = sock.getsockname()
+    host, port = address[0], address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def serve_streams(
+    router: Router,
+    sock: socket.socket,
+    acceptor: Acceptor,
+    context: ssl.SSLContext | None,
+    websocket: bool,
+    nursery: trio.Nursery,
+) -> None:
+    """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll)."""
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    while True:
+        try:
+            stream = await listener.accept()
+        except OSError:
+            # Out of descriptors or buffers: let connections end before trying again.
+            await trio.sleep(REST_S)
+            continue
+        nursery.start_soon(_serve_one, router, stream, acceptor, context, websocket)
+
+
+async def _serve_one(
+    router: Router,
+    socket_stream: trio.SocketStream,
+    acceptor: Acceptor,
+    context: ssl.SSLContext | None,
+    websocket: bool,
+) -> None:
+    try:
+        peer = peer_text(socket_stream.socket.getpeername())
+        with trio.fail_after(HANDSHAKE_S):
+            stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] | WebSocketStream = socket_stream
+            if context is not None:
+                secured = trio.SSLStream(
+                    socket_stream, context, server_side=True, https_compatible=websocket
+                )
+                await secured.do_handshake()
+                stream = secured
+            if websocket:
+                wrapped = WebSocketStream(stream)
+                if not await wrapped.handshake():
+                    await trio.aclose_forcefully(socket_stream)
+                    return
+                stream = wrapped
+    except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+        # A stranger who could not shake hands: nothing was promised to him, nobody else is hurt.
+        router.protocol_errors += 1
+        await trio.aclose_forcefully(socket_stream)
+        return
+    await serve_stream(router.plane, stream, acceptor.accepted(peer))

@@ -1,0 +1,261 @@
+"""The nested epoll: all plain TCP sockets of the router behind one descriptor that trio watches.
+
+A round polls without waiting, receives once from each ready socket, feeds the connections, and then
+flushes each dirty outbox once. No task, no await and no channel per connection or message: one await
+costs more than one match. After a bounded number of rounds trio gets its turn.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.core.outbox import Channel
+from vpnrouter.server.flush import flush_ready
+
+if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.router import Router
+
+RECEIVE_BYTES: Final = 131_072
+"""Bytes taken from one socket in one round, so that a loud one does not starve the others."""
+
+SEND_BYTES: Final = 262_144
+"""Bytes joined for one write; what the kernel does not take is copied back, so not much more."""
+
+ROUND_EVENTS: Final = 512
+"""Sockets handled in one round."""
+
+ACCEPTS: Final = 64
+"""Connections taken from one listener in one round."""
+
+_READ: Final = select.EPOLLIN | select.EPOLLRDHUP
+_BOTH: Final = _READ | select.EPOLLOUT
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Acceptor:
+    """Makes the connection for a socket that a listener accepted; subclassed per protocol."""
+
+    def accepted(self, peer: str) -> Connection:
+        """The connection to feed with what comes from `peer` (an address as text)."""
+        raise AssertionError(peer)
+
+
+@final
+class SocketChannel(Channel):
+    """One plain TCP socket in the nested epoll."""
+
+    __slots__ = ("connection", "fd", "reactor", "sock", "writing")
+
+    def __init__(self, reactor: Reactor, sock: socket.socket, connection: Connection) -> None:
+        self.reactor = reactor
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.connection = connection
+        self.writing = False
+
+    def flush(self) -> None:
+        """Write what waits, as far as the kernel takes it."""
+        outbox = self.connection.outbox
+        while outbox.size:
+            data = outbox.take(SEND_BYTES)
+            try:
+                sent = self.sock.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self.reactor.lose(self, str(error))
+                return
+            if sent < len(data):
+                outbox.put_back(data[sent:])
+                if not self.writing:
+                    self.writing = True
+                    self.reactor.epoll.modify(self.fd, self._interest())
+                return
+        if self.connection.closing:
+            self.reactor.close(self)
+        elif self.writing:
+            self.writing = False
+            self.reactor.epoll.modify(self.fd, self._interest())
+
+    def _interest(self) -> int:
+        if self.connection.paused:
+            return select.EPOLLOUT if self.writing else 0
+        return _BOTH if self.writing else _READ
+
+    def pause(self) -> None:
+        """Stop reading until `wake`."""
+        self.reactor.epoll.modify(self.fd, self._interest())
+
+    def wake(self) -> None:
+        """Read again."""
+        if self.fd >= 0:
+            self.reactor.epoll.modify(self.fd, self._interest())
+
+
+@final
+class Listening:
+    """A bound, listening socket and what to do with those it accepts."""
+
+    def __init__(self, sock: socket.socket, acceptor: Acceptor) -> None:
+        self.sock = sock
+        self.acceptor = acceptor
+
+
+@final
+class Reactor:
+    """Plain sockets of one router. `accept_errors` counts accepts that the system refused (descriptors)."""
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+        self.plane = router.plane
+        self.epoll = select.epoll()
+        self.accept_errors = 0
+        self._channels: dict[int, SocketChannel] = {}
+        self._listeners: dict[int, Listening] = {}
+        self._resting: list[Listening] = []
+
+    def __len__(self) -> int:
+        return len(self._channels)
+
+    def fileno(self) -> int:
+        """The descriptor that is readable whenever a socket wants something."""
+        return self.epoll.fileno()
+
+    def listen(self, sock: socket.socket, acceptor: Acceptor) -> None:
+        """Accept from `sock` (bound, listening, non-blocking) from now on."""
+        self._listeners[sock.fileno()] = Listening(sock, acceptor)
+        self.epoll.register(sock.fileno(), select.EPOLLIN)
+
+    def unlisten(self, sock: socket.socket) -> None:
+        """Stop accepting from `sock` and close it."""
+        if self._listeners.pop(sock.fileno(), None) is not None:
+            self.epoll.unregister(sock.fileno())
+        self._resting = [listening for listening in self._resting if listening.sock is not sock]
+        sock.close()
+
+    def add(self, sock: socket.socket, connection: Connection) -> SocketChannel:
+        """Serve `sock` (connected): TCP_NODELAY, non-blocking, fed to `connection`."""
+        sock.setblocking(False)
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        channel = SocketChannel(self, sock, connection)
+        connection.outbox.channel = channel
+        self._channels[channel.fd] = channel
+        self.epoll.register(channel.fd, _READ)
+        return channel
+
+    def set_clocks(self) -> None:
+        """Time of this round: monotonic for timers, UTC for traces."""
+        self.plane.now_ns = time.monotonic_ns()
+        self.plane.wall_ns = time.time_ns()
+
+    def round(self) -> bool:
+        """One poll, one receive per ready socket, one flush; False when nothing was ready."""
+        events = self.epoll.poll(0, ROUND_EVENTS)
+        if not events:
+            return False
+        self.set_clocks()
+        recorder = self.plane.recorder
+        recorder.begin_round()
+        recorded = recorder.recorded
+        for fd, mask in events:
+            channel = self._channels.get(fd)
+            if channel is None:
+                listening = self._listeners.get(fd)
+                if listening is not None:
+                    self._accept(listening)
+                continue
+            if mask & select.EPOLLOUT:
+                channel.flush()
+                if channel.fd < 0:
+                    continue
+            if mask & ~select.EPOLLOUT:
+                self._receive(channel)
+        flush_ready(self.plane)
+        if recorder.recorded != recorded:
+            recorder.end_round(time.time_ns())
+        return True
+
+    def _receive(self, channel: SocketChannel) -> None:
+        connection = channel.connection
+        try:
+            data = channel.sock.recv(RECEIVE_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.lose(channel, str(error))
+            return
+        if not data:
+            self.lose(channel, "closed by peer")
+            return
+        if connection.closing:
+            # A peer that goes on sending after we said goodbye gets no more memory.
+            return
+        connection.feed(data)
+        if connection.paused:
+            channel.pause()
+
+    def _accept(self, listening: Listening) -> None:
+        for _ in range(ACCEPTS):
+            try:
+                sock, address = listening.sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionError):
+                return
+            except OSError:
+                # Out of descriptors or buffers: rest until the next tick instead of spinning.
+                self.accept_errors += 1
+                self.epoll.modify(listening.sock.fileno(), 0)
+                self._resting.append(listening)
+                return
+            self.add(sock, listening.acceptor.accepted(peer_text(address)))
+
+    def tick(self) -> None:
+        """Timers, resting listeners; call about ten times a second."""
+        self.set_clocks()
+        if self._resting:
+            for listening in self._resting:
+                self.epoll.modify(listening.sock.fileno(), select.EPOLLIN)
+            self._resting.clear()
+        self.plane.timers.run(self.plane.now_ns)
+        flush_ready(self.plane)
+
+    def lose(self, channel: SocketChannel, why: str) -> None:
+        """The peer is gone."""
+        if channel.fd < 0:
+            return
+        self._forget(channel)
+        channel.connection.lost(why)
+
+    def close(self, channel: SocketChannel) -> None:
+        """We are done with the peer; everything has been sent."""
+        if channel.fd < 0:
+            return
+        self._forget(channel)
+        channel.connection.lost("closed")
+
+    def _forget(self, channel: SocketChannel) -> None:
+        del self._channels[channel.fd]
+        self.epoll.unregister(channel.fd)
+        channel.fd = -1
+        channel.sock.close()
+
+    def close_all(self) -> None:
+        """Close every socket and listener at once."""
+        for channel in list(self._channels.values()):
+            self.close(channel)
+        for listening in list(self._listeners.values()):
+            self.unlisten(listening.sock)
+        self.epoll.close()
+
+
+def peer_text(address: object) -> str:
+    """The address part of a socket address: "192.0.2.1", "2001:db8::1", or "" for a local socket."""
+    if isinstance(address, tuple) and address:
+        return str(address[0])
+    return ""

@@ -1,0 +1,121 @@
+"""Connections that cannot stand in the nested epoll: TLS, WebSocket, and systems without epoll.
+
+Two trio tasks a connection, one reading, one writing; what they feed is the same connection object.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+import trio
+
+from vpnrouter.core.outbox import Channel
+from vpnrouter.server.flush import flush_ready
+
+if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.plane import Plane
+
+RECEIVE_BYTES: Final = 65_536
+SEND_BYTES: Final = 262_144
+
+GOODBYE_S: Final = 5.0
+"""Seconds a peer has to take our last bytes before its transport is cut."""
+
+
+class ByteStream(Protocol):
+    """What is asked of a transport; trio's streams fit."""
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Some bytes, b"" at the end."""
+
+    async def send_all(self, data: bytes) -> None:
+        """Send everything."""
+
+    async def aclose(self) -> None:
+        """Close."""
+
+
+@final
+class StreamChannel(Channel):
+    """Tells the two tasks of a connection that there is something to do."""
+
+    def __init__(self) -> None:
+        self._wanted = trio.Event()
+        self._awake = trio.Event()
+
+    def flush(self) -> None:
+        """See Channel.flush."""
+        self._wanted.set()
+
+    def wake(self) -> None:
+        """See Channel.wake."""
+        self._awake.set()
+
+    async def wanted(self) -> None:
+        """Wait until a flush was asked for."""
+        await self._wanted.wait()
+        self._wanted = trio.Event()
+
+    async def awake(self) -> None:
+        """Wait until the connection wants to read again."""
+        await self._awake.wait()
+        self._awake = trio.Event()
+
+
+async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection) -> None:
+    """Run one connection over `stream` until either side ends it; closes the stream."""
+    channel = StreamChannel()
+    connection.outbox.channel = channel
+    why = "closed"
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_write, stream, connection, channel, nursery.cancel_scope)
+            why = await _read(plane, stream, connection, channel)
+            if connection.closing:
+                # What we have to say last (a DISCONNECT with its reason) leaves before the transport goes.
+                nursery.cancel_scope.deadline = trio.current_time() + GOODBYE_S
+                channel.flush()
+            else:
+                nursery.cancel_scope.cancel()
+    finally:
+        connection.lost(why)
+        flush_ready(plane)
+        with trio.move_on_after(GOODBYE_S, shield=True):
+            await stream.aclose()
+
+
+async def _read(plane: Plane, stream: ByteStream, connection: Connection, channel: StreamChannel) -> str:
+    while not connection.closing:
+        try:
+            data = bytes(await stream.receive_some(RECEIVE_BYTES))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            return str(error) or "transport failed"
+        if not data:
+            return "closed by peer"
+        plane.now_ns = time.monotonic_ns()
+        plane.wall_ns = time.time_ns()
+        connection.feed(data)
+        flush_ready(plane)
+        while connection.paused and not connection.closing:
+            await channel.awake()
+    return "closed"
+
+
+async def _write(
+    stream: ByteStream, connection: Connection, channel: StreamChannel, scope: trio.CancelScope
+) -> None:
+    outbox = connection.outbox
+    while True:
+        while outbox.size:
+            data = outbox.take(SEND_BYTES)
+            try:
+                await stream.send_all(data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                scope.cancel()
+                return
+        if connection.closing:
+            scope.cancel()
+            return
+        await channel.wanted()

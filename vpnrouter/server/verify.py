@@ -1,0 +1,44 @@
+"""Verify passwords off the data plane: scrypt is slow on purpose, and releases the interpreter lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from vpnrouter.core.passwords import verify_password
+from vpnrouter.server.flush import flush_ready
+
+if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.router import Router
+
+THREADS: Final = 2
+"""Verifications at once: more would take the data plane's core away."""
+
+
+class Verifier:
+    """Takes the router's waiting logins to worker threads."""
+
+    def __init__(self, router: Router, nursery: trio.Nursery) -> None:
+        self._router = router
+        self._nursery = nursery
+        self._limiter = trio.CapacityLimiter(THREADS)
+
+    def start_waiting(self) -> None:
+        """Begin all logins that wait; called after each round, nearly free when there is none."""
+        waiting = self._router.verifications
+        if waiting:
+            for connection in waiting:
+                self._nursery.start_soon(self._verify, connection)
+            waiting.clear()
+
+    async def _verify(self, connection: Connection) -> None:
+        admission = connection.admission
+        if admission is None or admission.username.password is None:
+            return
+        good = await trio.to_thread.run_sync(
+            verify_password, admission.username.password, admission.password, limiter=self._limiter
+        )
+        connection.password_verified(good)
+        flush_ready(self._router.plane)
