@@ -10,7 +10,8 @@ TOPIC_LEVELS: Final = 128
 """Levels of a topic or filter, as the field's leading product has it. Beyond: TopicError."""
 
 TOPIC_BYTES: Final = 65_535
-"""Bytes of a topic or filter: what MQTT's length field can say. A VPN may set less. Beyond: TopicError."""
+"""Bytes of a topic or filter: what MQTT's length field can say. A VPN may set less. Beyond:
+TopicError."""
 
 ROUTE_CACHE_ENTRIES: Final = 65_536
 """Cached routes per VPN; some 300 bytes each. Beyond: the oldest quarter is dropped."""
@@ -19,7 +20,8 @@ MQTT_PACKET_BYTES: Final = 268_435_460
 """Largest MQTT packet the length encoding can express (MQTT 5, 2.1.4), fixed header included."""
 
 MESSAGE_BYTES: Final = 10_000_000
-"""Largest payload a VPN takes by default, the field's endpoint default. Beyond: refused, counted."""
+"""Largest payload a VPN takes by default, the field's endpoint default. Beyond: refused,
+counted."""
 
 OUTBOX_BYTES: Final = 4_194_304
 """Bytes waiting for one slow client. Beyond: Direct messages for it are discarded and counted."""
@@ -68,10 +70,12 @@ REPORT_DRIVER_MEMORY: Final = "1400m"
 Beyond: Spark spills to disk, and where it cannot, the report ends with an error."""
 
 REPORT_SHUFFLE_PARTITIONS: Final = 8
-"""Partitions of a small report's groupings; a larger one takes one per million trace rows, see below."""
+"""Partitions of a small report's groupings; a larger one takes one per million trace rows, see
+below."""
 
 REPORT_SHUFFLE_PARTITIONS_MOST: Final = 400
-"""Most partitions of a report's groupings, reached at 400 million rows. Beyond: partitions grow, Spark spills."""
+"""Most partitions of a report's groupings, reached at 400 million rows. Beyond: partitions grow,
+Spark spills."""
 
 REPORT_TOPICS: Final = 1_000
 """Rows of the report's table of busiest topics. Beyond: the less busy topics are left out, and the page says
@@ -90,39 +94,45 @@ REPORT_DAMAGED_FILES: Final = 16
 the report ends with an error that names the last one."""
 
 CONNECT_BYTES: Final = 1_048_576
-"""Largest packet taken before a client has logged in (a CONNECT with a will). Beyond: refused, closed."""
+"""Largest packet taken before a client has logged in (a CONNECT with a will). Beyond: refused,
+closed."""
 
 CONNECT_TIMEOUT_S: Final = 10
 """Seconds a new connection has to log in; a silent one costs a descriptor. Beyond: closed."""
 
 TOPIC_ALIASES: Final = 256
-"""Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
+"""Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94,
+closed."""
 
 PROPERTY_BYTES: Final = 65_536
 """Room for the properties of one message on top of topic and payload. Beyond: packet too large."""
 
 RETAINED_MESSAGES: Final = 1_000_000
-"""Retained messages in one VPN. Beyond: a new topic's message is delivered but not retained, counted."""
+"""Retained messages in one VPN. Beyond: a new topic's message is delivered but not retained,
+counted."""
 
 PERMITTED_TOPICS: Final = 4_096
 """Topics per client whose publish permission is remembered. Beyond: the memory starts anew."""
 
 REMEMBERED_PASSWORDS: Final = 10_000
-"""Client usernames per VPN whose last good password is remembered. Beyond: the memory starts anew."""
+"""Client usernames per VPN whose last good password is remembered. Beyond: the memory starts
+anew."""
 
 CONFIG_BYTES: Final = 8_388_608
-"""Size of one configuration file; 1,000 VPNs with a dozen objects each need some 2 MB. Beyond: ConfigError."""
+"""Size of one configuration file; 1,000 VPNs with a dozen objects each need some 2 MB. Beyond:
+ConfigError."""
 
 CONFIG_DEPTH: Final = 32
-"""Nested mappings and lists in a configuration; the deepest known key stands at 8. Beyond: ConfigError."""
+"""Nested mappings and lists in a configuration; the deepest known key stands at 8. Beyond:
+ConfigError."""
 
 CONFIG_VALUES: Final = 1_000_000
 """Values of one configuration with every alias written out, so that a few lines of aliases cannot ask for
 more memory than a large honest file. Beyond: ConfigError."""
 
-CONFIG_COVERED_FILTERS: Final = 512
-"""Topic filters of one list that `check` compares with one another (each pair, so the square of this).
-Beyond: only equal ones are told."""
+CONFIG_FILTER_PAIRS: Final = 50_000
+"""Pairs of topic filters of one file that are compared for one covering the other, some 0.1 s. Beyond: lists
+that stand further down are only searched for equal filters."""
 
 ROUTER_NAME_LENGTH: Final = 64
 """Characters of a router name, the field's node name. Beyond: ConfigError."""
@@ -143,7 +153,8 @@ PROFILE_NAME_LENGTH: Final = 32
 """Characters of the name of a client or ACL profile, as in the field. Beyond: ConfigError."""
 
 LOCATION_LENGTH: Final = 259
-"""Characters of a remote message VPN's location, as in the field: a host name and a port. Beyond: ConfigError."""
+"""Characters of a remote message VPN's location, as in the field: a host name and a port. Beyond:
+ConfigError."""
 
 PATH_LENGTH: Final = 4_096
 """Characters of a path in a configuration, Linux's PATH_MAX. Beyond: ConfigError."""
@@ -156,10 +167,12 @@ PASSWORD_HASH_MEMORY: Final = 134_217_728
 take the router's. Beyond: the hash is refused with a ConfigError."""
 
 PASSWORD_HASH_PASSES: Final = 4
-"""Parallelisation (p) of a password hash: each pass costs the same time again. Beyond: ConfigError."""
+"""Parallelisation (p) of a password hash: each pass costs the same time again. Beyond:
+ConfigError."""
 
 VPN_CONNECTIONS: Final = 200_000
-"""Most, and by default all, clients of one message VPN at a time, the field's bound. Beyond: refused."""
+"""Most, and by default all, clients of one message VPN at a time, the field's bound. Beyond:
+refused."""
 
 VPN_SUBSCRIPTIONS: Final = 500_000
 """Subscriptions in one message VPN by default, the field's default. Beyond: refused."""
@@ -174,20 +187,20 @@ OUTBOX_BYTES_MOST: Final = 1_073_741_824
 """Largest outbox a client profile may set: it is memory for each slow client."""
 
 TRACE_BLOCK_RECORDS: Final = 65_536
-"""Trace events in one block of 64-byte records: 4 MiB, a good row group, and no step of the conversion
-holds the interpreter lock for a millisecond. Beyond: the next block begins."""
+"""Trace events in one block of 64-byte records: 4 MiB, and a row group worth its overhead. Beyond:
+the next block begins."""
 
 TRACE_BLOCKS: Final = 16
-"""Blocks of trace events that may wait for the writer: ten seconds of 100,000 events a second in 64 MiB.
+"""Blocks of trace events that may wait for the writer: 64 MiB, ten seconds at 100,000 events/s.
 Beyond: trace events are dropped and counted."""
 
 TRACE_BLOCK_TOPIC_BYTES: Final = 4_194_304
-"""Bytes of distinct topics in one block of trace events, as much as its records take. Beyond: the next
-block begins early."""
+"""Bytes of distinct topics in one block of trace events, as much as its records take. Beyond: the
+next block begins early."""
 
 TRACE_FILE_BYTES: Final = 134_217_728
-"""Size at which a trace file is finished: what Spark gives one task by default. Beyond, by at most one
-block: the next file begins."""
+"""Size at which a trace file is finished: what Spark gives one task by default. Beyond, by at most
+one block: the next file begins."""
 
 ROUTE_CACHE_TOPIC_BYTES: Final = 1_024
 """Longest topic whose route is cached, so that long topics cannot fill memory 64 KiB at a time. Beyond:
@@ -196,3 +209,6 @@ the topic is matched anew for each message."""
 ROUTE_CACHE_INDEX_LEVELS: Final = 8
 """Levels by which cached topics are indexed. Beyond: topics alike in eight levels are compared one by
 one when a wildcard subscription comes or goes."""
+
+LINK_HEARTBEAT_MS: Final = 5_000
+"""Heartbeat interval a bridge asks for: a peer that went silent is noticed after three of them."""

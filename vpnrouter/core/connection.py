@@ -82,6 +82,18 @@ class Connection(Timed):
         """Handle whole frames; return where the first incomplete one begins, -1 when closed."""
         raise AssertionError(data)
 
+    @property
+    def stored_password(self) -> str:
+        """What the client's password is to be verified against: a hash or plain text."""
+        admission = self.admission
+        return "" if admission is None else admission.username.password or ""
+
+    @property
+    def given_password(self) -> bytes:
+        """What the client gave."""
+        admission = self.admission
+        return b"" if admission is None else admission.password
+
     def password_verified(self, good: bool) -> None:
         """The edge's answer to a login with `admission.needs_password`."""
         raise AssertionError(good)

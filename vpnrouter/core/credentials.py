@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 ANONYMOUS: Final = "#anonymous"
 """The client username of a client that gave none where basic authentication is off."""
 
+DEFAULT: Final = "default"
+"""The client username whose profiles hold for names that are not configured."""
+
 BAD_PASSWORD: Final = "403 Forbidden"
 """One answer for unknown name and wrong password, so that names cannot be found out by trying."""
 
 
 @final
 class ClientUsername:
-    """One configured client username. `password` is a scrypt hash, plain text, or None for "any"."""
+    """One configured client username. `password` is a scrypt hash or plain text; None lets nobody in by password."""
 
     __slots__ = ("acl_profile", "client_profile", "enabled", "name", "password")
 
@@ -66,14 +69,21 @@ class Credentials:
         if known is not None:
             if not known.enabled:
                 raise Refused("403 Client Username Is Shutdown", 0x87)
+            if self.basic_enabled and known.password is None:
+                raise Refused(BAD_PASSWORD, 0x86)
             return known
         if self.basic_enabled:
             raise Refused(BAD_PASSWORD, 0x86)
-        return ClientUsername(name or ANONYMOUS)
+        default = self.usernames.get(DEFAULT)
+        if default is None:
+            return ClientUsername(name or ANONYMOUS)
+        if not default.enabled:
+            raise Refused("403 Client Username Is Shutdown", 0x87)
+        return ClientUsername(name or ANONYMOUS, None, default.client_profile, default.acl_profile)
 
     def needs_password(self, username: ClientUsername) -> bool:
         """Must a password be verified for this login?"""
-        return self.basic_enabled and username.password is not None
+        return self.basic_enabled
 
     def remembered(self, username: ClientUsername, given: bytes) -> bool:
         """Was this very password verified before?"""

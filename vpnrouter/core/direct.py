@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from vpnrouter.core.message import Message
 from vpnrouter.core.route import Route
+from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import TopicError
 from vpnrouter.wire.mqtt.encode import publish_prefix
 
@@ -187,15 +188,18 @@ def _everyone(
             form5 = reframe(run, count, size, start, topic, 5)
         for outbox in route.plain5:
             outbox.offer(form5, count)
-    if route.links and not from_link:
-        for target in route.links:
+    single = from_link
+    for target in route.links:
+        if from_link or target.subscriber.frame == FRAME_OWN:
+            single = True
+        else:
             target.subscriber.outbox.offer(form5, count)
-    if not (route.special or route.groups or (from_link and route.links)):
+    if not (route.special or route.groups or (single and route.links)):
         return
     vpn = publisher.vpn
     at = 0
     for _ in range(count):
         message = Message(topic, run[at + start : at + size], b"", False, publisher.subscriber)
         publisher.arrived(message)
-        vpn.deliver_special(route, message, from_link)
+        vpn.deliver_special(route, message, not from_link)
         at += size

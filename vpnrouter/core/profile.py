@@ -9,12 +9,13 @@ from vpnrouter import limits
 
 @final
 class ClientProfile:
-    """Attribute names are SEMP's in snake case. Sizes in bytes, counts of objects; 0 = no bound of its own."""
+    """Attribute names are SEMP's in snake case. Sizes in bytes, times in seconds; 0 = no bound of its own."""
 
     __slots__ = (
         "allow_bridge_connections_enabled",
         "allow_shared_subscriptions_enabled",
         "max_connection_count_per_client_username",
+        "max_keepalive_timeout",
         "max_outbox_bytes",
         "max_subscription_count",
         "name",
@@ -28,6 +29,7 @@ class ClientProfile:
         max_connection_count_per_client_username: int = 0,
         max_subscription_count: int = 0,
         max_outbox_bytes: int = limits.OUTBOX_BYTES,
+        max_keepalive_timeout: int = 0,
     ) -> None:
         self.name = name
         self.allow_bridge_connections_enabled = allow_bridge_connections_enabled
@@ -35,3 +37,4 @@ class ClientProfile:
         self.max_connection_count_per_client_username = max_connection_count_per_client_username
         self.max_subscription_count = max_subscription_count
         self.max_outbox_bytes = max_outbox_bytes
+        self.max_keepalive_timeout = max_keepalive_timeout

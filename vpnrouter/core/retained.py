@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 class Retained:
     """Topic → message, with an index by level so that a wildcard looks only where it can match.
 
-    `refused` counts messages of new topics beyond `limits.RETAINED_MESSAGES`.
+    `most` bounds the topics; `refused` counts messages of new topics beyond it.
     """
 
-    __slots__ = ("_index", "_messages", "refused")
+    __slots__ = ("_index", "_messages", "most", "refused")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = limits.RETAINED_MESSAGES) -> None:
+        self.most = most
         self._messages: dict[bytes, Message] = {}
         self._index = TopicIndex()
         self.refused = 0
@@ -36,7 +37,7 @@ class Retained:
             self._forget(topic)
             return
         if topic not in self._messages:
-            if len(self._messages) >= limits.RETAINED_MESSAGES:
+            if len(self._messages) >= self.most:
                 self.refused += 1
                 return
             self._index.add(topic, topic.decode())

@@ -17,16 +17,18 @@ class Router:
     """All state of one router.
 
     `verifications` are connections whose password the edge must verify (in a thread: scrypt is slow on
-    purpose); it empties the list and calls `password_verified` on each.
+    purpose); it empties the list and calls `password_verified` on each. `links` holds the connections of
+    bridges that logged in here, by message VPN and client name.
     """
 
-    __slots__ = ("logins_refused", "name", "plane", "protocol_errors", "verifications", "vpns")
+    __slots__ = ("links", "logins_refused", "name", "plane", "protocol_errors", "verifications", "vpns")
 
     def __init__(self, name: str, seed: int, recorder: Recorder, sample: float = 0.0) -> None:
         self.name = name
         self.plane = Plane(name, seed, recorder, sample)
         self.vpns: dict[str, MessageVpn] = {}
         self.verifications: list[Connection] = []
+        self.links: dict[str, Connection] = {}
         self.protocol_errors = 0
         self.logins_refused = 0
 

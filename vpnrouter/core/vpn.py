@@ -17,6 +17,7 @@ from vpnrouter.core.discards import (
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.retained import Retained
 from vpnrouter.core.route import Route, build
+from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import Refused
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
@@ -41,6 +42,7 @@ class VpnLimits:
     __slots__ = (
         "max_connection_count",
         "max_msg_size",
+        "max_retained_msg_count",
         "max_subscription_count",
         "max_topic_bytes",
         "max_topic_levels",
@@ -53,12 +55,14 @@ class VpnLimits:
         max_msg_size: int = limits.MESSAGE_BYTES,
         max_topic_bytes: int = limits.TOPIC_BYTES,
         max_topic_levels: int = limits.TOPIC_LEVELS,
+        max_retained_msg_count: int = limits.RETAINED_MESSAGES,
     ) -> None:
         self.max_connection_count = max_connection_count
         self.max_subscription_count = max_subscription_count
         self.max_msg_size = max_msg_size
         self.max_topic_bytes = max_topic_bytes
         self.max_topic_levels = max_topic_levels
+        self.max_retained_msg_count = max_retained_msg_count
 
 
 @final
@@ -112,7 +116,7 @@ class MessageVpn:
         self.clients: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
         self.connections_of: dict[str, int] = {}
-        self.retained = Retained()
+        self.retained = Retained(self.limits.max_retained_msg_count)
         self.discards = Discards()
         self.subscription_count = 0
         # Totals of connections that ended; the living ones are added when somebody asks (totals.py).
@@ -149,28 +153,30 @@ class MessageVpn:
         route = self.route(message.topic)
         if route.empty:
             self.discards.add(NO_SUBSCRIPTION_MATCH)
-            self._trace_discard(message, NO_SUBSCRIPTION_MATCH)
+            self.trace_discard(message, NO_SUBSCRIPTION_MATCH)
             return route
         for outbox in route.plain4:
             outbox.offer(message.frame4(), 1)
         for outbox in route.plain5:
             outbox.offer(message.frame5(), 1)
-        self.deliver_special(route, message, True)
+        self.deliver_special(route, message, False)
         if message.traced:
             self.trace_delivery(route, message)
         return route
 
-    def deliver_special(self, route: Route, message: Message, links: bool) -> None:
-        """Deliver to those who need a frame of their own, to groups, and to links if `links`.
+    def deliver_special(self, route: Route, message: Message, links_have_it: bool) -> None:
+        """Deliver to those who need a frame of their own, to groups, and to links.
 
-        A link never gets back what came over it (design promise NOLOCAL).
+        `links_have_it` says that links which take plain frames got the message already. A link never
+        gets back what came over it (design promise NOLOCAL).
         """
         for target in route.special:
             target.subscriber.deliver(message, target.subscriptions)
-        if links:
-            for target in route.links:
-                if target.subscriber is not message.source:
-                    target.subscriber.deliver(message, target.subscriptions)
+        for target in route.links:
+            subscriber = target.subscriber
+            if subscriber is message.source or (links_have_it and subscriber.frame != FRAME_OWN):
+                continue
+            subscriber.deliver(message, target.subscriptions)
         for group in route.groups:
             self._deliver_shared(group, message)
 
@@ -208,7 +214,8 @@ class MessageVpn:
             message.origin_ts_ns,
         )
 
-    def _trace_discard(self, message: Message, reason: str) -> None:
+    def trace_discard(self, message: Message, reason: str) -> None:
+        """Record that the traced `message` was discarded for `reason`; nothing for an untraced one."""
         if not message.traced:
             return
         source = message.source

@@ -50,9 +50,10 @@ class Acceptor:
 class SocketChannel(Channel):
     """One plain TCP socket in the nested epoll."""
 
-    __slots__ = ("connection", "fd", "reactor", "sock", "writing")
+    __slots__ = ("connection", "fd", "listening", "reactor", "sock", "writing")
 
     def __init__(self, reactor: Reactor, sock: socket.socket, connection: Connection) -> None:
+        self.listening: Listening | None = None
         self.reactor = reactor
         self.sock = sock
         self.fd = sock.fileno()
@@ -100,22 +101,27 @@ class SocketChannel(Channel):
 
 @final
 class Listening:
-    """A bound, listening socket and what to do with those it accepts."""
+    """A bound, listening socket and what to do with those it accepts; at most `most` at a time."""
 
-    def __init__(self, sock: socket.socket, acceptor: Acceptor) -> None:
+    def __init__(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         self.sock = sock
         self.acceptor = acceptor
+        self.most = most
+        self.open = 0
 
 
 @final
 class Reactor:
-    """Plain sockets of one router. `accept_errors` counts accepts that the system refused (descriptors)."""
+    """Plain sockets of one router. `accept_errors` counts accepts that the system refused
+    (descriptors), `accepts_refused` connections beyond a listener's bound.
+    """
 
     def __init__(self, router: Router) -> None:
         self.router = router
         self.plane = router.plane
         self.epoll = select.epoll()
         self.accept_errors = 0
+        self.accepts_refused = 0
         self._channels: dict[int, SocketChannel] = {}
         self._listeners: dict[int, Listening] = {}
         self._resting: list[Listening] = []
@@ -127,9 +133,9 @@ class Reactor:
         """The descriptor that is readable whenever a socket wants something."""
         return self.epoll.fileno()
 
-    def listen(self, sock: socket.socket, acceptor: Acceptor) -> None:
-        """Accept from `sock` (bound, listening, non-blocking) from now on."""
-        self._listeners[sock.fileno()] = Listening(sock, acceptor)
+    def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
+        """Accept from `sock` (bound, listening, non-blocking), `most` connections open at a time."""
+        self._listeners[sock.fileno()] = Listening(sock, acceptor, most)
         self.epoll.register(sock.fileno(), select.EPOLLIN)
 
     def unlisten(self, sock: socket.socket) -> None:
@@ -213,7 +219,13 @@ class Reactor:
                 self.epoll.modify(listening.sock.fileno(), 0)
                 self._resting.append(listening)
                 return
-            self.add(sock, listening.acceptor.accepted(peer_text(address)))
+            if listening.open >= listening.most:
+                sock.close()
+                self.accepts_refused += 1
+                continue
+            listening.open += 1
+            channel = self.add(sock, listening.acceptor.accepted(peer_text(address)))
+            channel.listening = listening
 
     def tick(self) -> None:
         """Timers, resting listeners; call about ten times a second."""
@@ -244,6 +256,8 @@ class Reactor:
         self.epoll.unregister(channel.fd)
         channel.fd = -1
         channel.sock.close()
+        if channel.listening is not None:
+            channel.listening.open -= 1
 
     def close_all(self) -> None:
         """Close every socket and listener at once."""

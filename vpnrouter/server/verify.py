@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from vpnrouter.core.passwords import verify_password
+from vpnrouter.config.passwords import is_hash, verify_password
 from vpnrouter.server.flush import flush_ready
 
 if TYPE_CHECKING:
@@ -29,16 +29,18 @@ class Verifier:
         """Begin all logins that wait; called after each round, nearly free when there is none."""
         waiting = self._router.verifications
         if waiting:
-            for connection in waiting:
-                self._nursery.start_soon(self._verify, connection)
+            for connection in waiting[:]:
+                stored = connection.stored_password
+                if is_hash(stored):
+                    self._nursery.start_soon(self._verify, connection, stored)
+                else:
+                    connection.password_verified(verify_password(stored, connection.given_password))
             waiting.clear()
+            flush_ready(self._router.plane)
 
-    async def _verify(self, connection: Connection) -> None:
-        admission = connection.admission
-        if admission is None or admission.username.password is None:
-            return
+    async def _verify(self, connection: Connection, stored: str) -> None:
         good = await trio.to_thread.run_sync(
-            verify_password, admission.username.password, admission.password, limiter=self._limiter
+            verify_password, stored, connection.given_password, limiter=self._limiter
         )
         connection.password_verified(good)
         flush_ready(self._router.plane)

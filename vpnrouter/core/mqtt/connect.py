@@ -117,8 +117,12 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     connection.max_packet = max_packet
     vpn.publishers[client_id] = publisher
     vpn.occupy(admission.username.name)
-    connection.established(packet.keep_alive_s)
-    connection.outbox.control(_connack(connection, packet, present, assigned, max_packet))
+    longest_s = admission.profile.max_keepalive_timeout
+    keep_alive_s = packet.keep_alive_s
+    if longest_s and not 0 < keep_alive_s <= longest_s:
+        keep_alive_s = longest_s
+    connection.established(keep_alive_s)
+    connection.outbox.control(_connack(connection, packet, present, assigned, max_packet, keep_alive_s))
 
 
 def _will(connection: MqttConnection, admission: Admission, packet: Connect, client_id: str) -> Will | None:
@@ -139,13 +143,22 @@ def _will(connection: MqttConnection, admission: Admission, packet: Connect, cli
     return Will(message, wanted.properties.will_delay_interval or 0)
 
 
-def _connack(connection: MqttConnection, packet: Connect, present: bool, assigned: str, max_packet: int) -> bytes:
+def _connack(
+    connection: MqttConnection,
+    packet: Connect,
+    present: bool,
+    assigned: str,
+    max_packet: int,
+    keep_alive_s: int,
+) -> bytes:
     answer = Connack(present, reason.SUCCESS)
     if packet.protocol_level == 5:
         properties = answer.properties
         properties.maximum_qos = 0
         properties.topic_alias_maximum = limits.TOPIC_ALIASES
         properties.maximum_packet_size = max_packet
+        if keep_alive_s != packet.keep_alive_s:
+            properties.server_keep_alive = keep_alive_s
         if assigned:
             properties.assigned_client_identifier = assigned
         if packet.properties.request_response_information:

@@ -1,0 +1,26 @@
+"""`vpnrouter run CONFIG`: serve one router in the foreground."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    config: Annotated[Path, typer.Argument(help="The router's YAML file.", show_default=False)],
+) -> None:
+    """Serve the router that CONFIG describes until SIGTERM or SIGINT.
+
+    Prints one line on stdout when every listener is bound:
+    ready router=NAME mqtt=HOST:PORT link=HOST:PORT, with repeated keys for several listeners.
+    """
+    import sys
+
+    from vpnrouter.config.load import load
+
+    loaded = load(str(config))
+    for warning in loaded.warnings:
+        print(warning, file=sys.stderr)
+    from vpnrouter.server.run import run
+
+    run(loaded.config)

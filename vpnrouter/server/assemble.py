@@ -1,0 +1,93 @@
+"""From a checked configuration to the core's objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.topics.grammar import MQTT, SMF
+from vpnrouter.trace.recorder import Recorder
+
+if TYPE_CHECKING:
+    from vpnrouter.config import acl_profile, client_profile, client_username, msg_vpn
+    from vpnrouter.config.router import RouterConfig
+
+
+def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
+    """The router a configuration describes, without connections.
+
+    `seed` is 64 random bits for ids and sampling, `secret` random bytes for remembered passwords.
+    """
+    trace = config.trace
+    sample = trace.sample if trace is not None and trace.enabled else 0.0
+    router = Router(config.router.name, seed, Recorder(), sample)
+    for name, written in config.msg_vpns.items():
+        router.add(_vpn(router, name, written, secret))
+    return router
+
+
+def _vpn(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) -> MessageVpn:
+    usernames = [_username(key, value) for key, value in written.client_usernames.items()]
+    vpn = MessageVpn(
+        name,
+        router.plane,
+        Credentials(written.authentication.basic.enabled, usernames, secret),
+        {key: _profile(key, value) for key, value in written.client_profiles.items()},
+        {key: _acl(key, value) for key, value in written.acl_profiles.items()},
+        VpnLimits(
+            max_connection_count=written.max_connection_count,
+            max_subscription_count=written.max_subscription_count,
+            max_msg_size=written.max_msg_size,
+            max_topic_bytes=written.max_topic_bytes,
+            max_topic_levels=written.max_topic_levels,
+            max_retained_msg_count=written.max_retained_msg_count,
+        ),
+    )
+    vpn.enabled = written.enabled
+    return vpn
+
+
+def _username(name: str, written: client_username.ClientUsername) -> ClientUsername:
+    password = written.password
+    return ClientUsername(
+        name,
+        None if password is None else password.reveal(),
+        written.client_profile,
+        written.acl_profile,
+        written.enabled,
+    )
+
+
+def _profile(name: str, written: client_profile.ClientProfile) -> ClientProfile:
+    return ClientProfile(
+        name,
+        allow_bridge_connections_enabled=written.allow_bridge_connections_enabled,
+        allow_shared_subscriptions_enabled=written.allow_shared_subscriptions_enabled,
+        max_connection_count_per_client_username=written.max_connection_count_per_client_username,
+        max_subscription_count=written.max_subscription_count,
+        max_outbox_bytes=written.max_outbox_bytes,
+        max_keepalive_timeout=written.max_keepalive_timeout,
+    )
+
+
+def _acl(name: str, written: acl_profile.AclProfile) -> AclProfile:
+    connect = written.client_connect
+    return AclProfile(
+        name,
+        connect_default_allow=connect.default_action == "allow",
+        connect_exceptions=connect.exceptions,
+        publish=_rule(written.publish_topic),
+        subscribe=_rule(written.subscribe_topic),
+        share_name=_rule(written.subscribe_share_name),
+    )
+
+
+def _rule(
+    written: acl_profile.PublishTopic | acl_profile.SubscribeTopic | acl_profile.SubscribeShareName,
+) -> TopicRule:
+    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    return TopicRule(written.default_action == "allow", [(text, dialect) for text in written.exceptions])

@@ -1,0 +1,42 @@
+"""Keep trace files while the router runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from vpnrouter.trace.writer import Writer, WriterThread
+
+if TYPE_CHECKING:
+    from vpnrouter.config.trace import Trace
+    from vpnrouter.core.router import Router
+
+HAND_OVER_S: Final = 1.0
+"""Seconds between handing what was recorded to the writer's thread."""
+
+DISK_S: Final = 5.0
+"""Seconds that the disk has for the last file when the router stops."""
+
+SECOND_NS: Final = 1_000_000_000
+
+
+async def keep_traces(
+    written: Trace, router: Router, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Run the writer's thread until cancelled; then write the rest."""
+    recorder = router.plane.recorder
+    writer = Writer(
+        written.directory, router.name, recorder, flush_ns=written.rotation.max_seconds * SECOND_NS
+    )
+    thread = WriterThread(writer, recorder, time.monotonic_ns)
+    thread.start()
+    task_status.started()
+    try:
+        while True:
+            await trio.sleep(HAND_OVER_S)
+            thread.tick()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(thread.stop, DISK_S)
