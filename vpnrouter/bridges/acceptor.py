@@ -36,13 +36,13 @@ NO_BRIDGES: Final = "403 Bridge Connections Not Allowed"
 class LinkDoor:
     """Makes the acceptor's end for each connection to one link listener; `tls` if it is encrypted."""
 
-    def __init__(self, router: Router, tls: bool) -> None:
+    def __init__(self, router: Router, *, tls: bool) -> None:
         self.router = router
         self.tls = tls
 
     def connection(self, peer: str) -> AcceptedLink:
         """The connection for a socket accepted from `peer`."""
-        return AcceptedLink(self.router, peer, self.tls)
+        return AcceptedLink(self.router, peer, tls=self.tls)
 
 
 @final
@@ -51,7 +51,7 @@ class AcceptedLink(Link):
 
     __slots__ = ("_hello", "client", "router", "tls")
 
-    def __init__(self, router: Router, peer: str, tls: bool = False) -> None:
+    def __init__(self, router: Router, peer: str, *, tls: bool) -> None:
         super().__init__(router.plane, peer, ACCEPTOR)
         self.tls = tls
         self.router = router
@@ -76,7 +76,9 @@ class AcceptedLink(Link):
     def _log_in(self, hello: frames.Hello) -> None:
         self._hello = hello
         if hello.major != frames.MAJOR:
-            self._refuse(close_codes.VERSION_MISMATCH, close_codes.REASONS[close_codes.VERSION_MISMATCH])
+            self._refuse(
+                close_codes.VERSION_MISMATCH, close_codes.REASONS[close_codes.VERSION_MISMATCH]
+            )
             return
         if hello.remote_router and hello.remote_router != self.router.name:
             self._refuse(
@@ -88,7 +90,9 @@ class AcceptedLink(Link):
             return
         vpn = self.router.vpns.get(hello.remote_vpn)
         if vpn is None:
-            self._refuse(close_codes.VPN_NOT_ALLOWED, close_codes.REASONS[close_codes.VPN_NOT_ALLOWED])
+            self._refuse(
+                close_codes.VPN_NOT_ALLOWED, close_codes.REASONS[close_codes.VPN_NOT_ALLOWED]
+            )
             return
         if not vpn.enabled:
             self._refuse(close_codes.UNAVAILABLE, close_codes.REASONS[close_codes.UNAVAILABLE])
@@ -97,7 +101,9 @@ class AcceptedLink(Link):
             self._refuse(close_codes.SELF_LINK, close_codes.REASONS[close_codes.SELF_LINK])
             return
         try:
-            admission = admit(vpn, hello.client_username or None, hello.password.encode(), self.peer)
+            admission = admit(
+                vpn, hello.client_username or None, hello.password.encode(), self.peer
+            )
         except Refused as refusal:
             self._refuse(refusal.reason_code, refusal.reason)
             return
@@ -186,15 +192,26 @@ class AcceptedLink(Link):
         vpn = client.vpn
         try:
             filter_ = parse_filter(
-                text, SMF, max_levels=vpn.limits.max_topic_levels, max_bytes=vpn.limits.max_topic_bytes
+                text,
+                SMF,
+                max_levels=vpn.limits.max_topic_levels,
+                max_bytes=vpn.limits.max_topic_bytes,
             )
         except TopicError as error:
-            raise Refused("400 Subscription Parse Error", close_codes.SUBSCRIPTION_PARSE_ERROR) from error
+            raise Refused(
+                "400 Subscription Parse Error", close_codes.SUBSCRIPTION_PARSE_ERROR
+            ) from error
         acl = admission.acl.subscribe
-        if not acl.unrestricted and not acl.bind(admission.username.name, client.client_name).allows_filter(filter_):
+        if not acl.unrestricted and not acl.bind(
+            admission.username.name, client.client_name
+        ).allows_filter(filter_):
             raise Refused("403 Subscription ACL Denied", close_codes.NOT_AUTHORIZED)
         bound = admission.profile.max_subscription_count
-        if bound and len(client.subscriptions) >= bound and filter_.original not in client.subscriptions:
+        if (
+            bound
+            and len(client.subscriptions) >= bound
+            and filter_.original not in client.subscriptions
+        ):
             raise Refused("400 Max Num Subscriptions Exceeded", close_codes.QUOTA_EXCEEDED)
         vpn.subscribe(
             Subscription(filter_, client, deliver_always=bool(flags & frames.DELIVER_ALWAYS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
@@ -9,7 +10,8 @@ from mypy_extensions import mypyc_attr
 from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
-from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED, VISITED_VPN, Discards
+from vpnrouter.bridges.loops import why_not
+from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR, Discards
 from vpnrouter.core.message import Message
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.totals import absorb
@@ -28,11 +30,17 @@ if TYPE_CHECKING:
 
 SECOND_NS: Final = 1_000_000_000
 
-VERSION_MISMATCH: Final = "version_mismatch"
-REFUSED: Final = "refused"
-WELCOMED: Final = "welcomed"
-SUBSCRIBED: Final = "subscribed"
-LOST: Final = "lost"
+
+class LinkEvent(StrEnum):
+    """What a dialled link tells its owner."""
+
+    WELCOMED = "welcomed"
+    SUBSCRIBED = "subscribed"
+    """All subscriptions asked for so far are answered; a reason tells of a refused one."""
+    REFUSED = "refused"
+    VERSION_MISMATCH = "version-mismatch"
+    LOST = "lost"
+    """The last event: the link is over."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,8 +49,8 @@ class Owner:
 
     __slots__ = ()
 
-    def link_event(self, event: str, reason: str) -> None:
-        """One of the events above; `reason` is for people, "" where nothing is wrong."""
+    def link_event(self, event: LinkEvent, reason: str) -> None:
+        """`reason` is for people, "" where nothing is wrong."""
 
 
 @final
@@ -89,7 +97,7 @@ class DialedLink(Link):
     """The link of one bridge, over a connection that was dialled.
 
     `discards` counts messages that came and were not delivered; `granted` whether every subscription
-    was accepted so far.
+    was accepted so far. `received_*` are set when the link ends.
     """
 
     __slots__ = (
@@ -101,6 +109,8 @@ class DialedLink(Link):
         "owner",
         "peer_router",
         "peer_vpn",
+        "received_bytes",
+        "received_msgs",
         "terms",
         "vpn",
     )
@@ -114,6 +124,8 @@ class DialedLink(Link):
         self.discards = Discards()
         self.peer_router = ""
         self.peer_vpn = ""
+        self.received_msgs = 0
+        self.received_bytes = 0
         self._pending = 0
         self._request_id = 0
         self._received: Context | None = None
@@ -124,10 +136,10 @@ class DialedLink(Link):
                     terms.bridge,
                     vpn.name,
                     terms.remote_vpn,
-                    terms.remote_router,
-                    terms.client_username,
-                    terms.password,
-                    terms.tls,
+                    remote_router=terms.remote_router,
+                    client_username=terms.client_username,
+                    password=terms.password,
+                    tls=terms.tls,
                     heartbeat_ms=terms.heartbeat_ms,
                     incarnation=vpn.plane.ids.high,
                 )
@@ -145,7 +157,11 @@ class DialedLink(Link):
         if isinstance(frame, frames.Welcome):
             self._welcomed(frame)
         elif isinstance(frame, frames.Refuse):
-            event = VERSION_MISMATCH if frame.code == close_codes.VERSION_MISMATCH else REFUSED
+            event = (
+                LinkEvent.VERSION_MISMATCH
+                if frame.code == close_codes.VERSION_MISMATCH
+                else LinkEvent.REFUSED
+            )
             self.owner.link_event(event, frame.reason)
             self.end(frame.reason)
         elif isinstance(frame, frames.Subscribed):
@@ -155,10 +171,13 @@ class DialedLink(Link):
         terms = self.terms
         if terms.remote_router and welcome.router != terms.remote_router:
             raise ProtocolError(
-                close_codes.WRONG_ROUTER, f"LINK-19: reached router {welcome.router}, not {terms.remote_router}"
+                close_codes.WRONG_ROUTER,
+                f"LINK-19: reached router {welcome.router}, not {terms.remote_router}",
             )
         if welcome.vpn != terms.remote_vpn or welcome.minor > frames.MINOR or welcome.features:
-            raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-19: WELCOME answers another HELLO")
+            raise ProtocolError(
+                close_codes.PROTOCOL_ERROR, "LINK-19: WELCOME answers another HELLO"
+            )
         self.peer_router = welcome.router
         self.peer_vpn = welcome.vpn
         vpn = self.vpn
@@ -174,11 +193,11 @@ class DialedLink(Link):
         vpn.publishers[name] = publisher
         self.publisher = publisher
         self.up(welcome.heartbeat_ms)
-        self.owner.link_event(WELCOMED, "")
+        self.owner.link_event(LinkEvent.WELCOMED, "")
         self._trace(LINK_UP, "")
         self.subscribe(terms.filters)
         if not terms.filters:
-            self.owner.link_event(SUBSCRIBED, "")
+            self.owner.link_event(LinkEvent.SUBSCRIBED, "")
 
     def subscribe(self, filters: list[tuple[int, str]]) -> None:
         """Ask the remote message VPN for more (flags, filter)."""
@@ -199,7 +218,7 @@ class DialedLink(Link):
             raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-25: SUBSCRIBED without a request")
         self._pending -= 1
         if self._pending == 0 or answer.reason:
-            self.owner.link_event(SUBSCRIBED, answer.reason)
+            self.owner.link_event(LinkEvent.SUBSCRIBED, answer.reason)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -248,13 +267,9 @@ class DialedLink(Link):
 
     def _obstacle(self, message: Message) -> str:
         """Why `message` may not enter this VPN, or "" (LINK-36)."""
-        if self.vpn.vpn_id in message.path:
-            return VISITED_VPN
-        if message.hops > self.terms.max_ttl:
-            return TTL_EXCEEDED
         if len(message.payload) > self.vpn.limits.max_msg_size:
             return MSG_TOO_BIG
-        return ""
+        return why_not(message.path, message.hops, self.vpn.vpn_id, self.terms.max_ttl)
 
     # -- end and traces --------------------------------------------------------------------------
 
@@ -271,13 +286,17 @@ class DialedLink(Link):
             publisher = vpn.publishers.pop(client.client_name, None)
             if publisher is not None:
                 absorb(vpn, publisher)
+                self.received_msgs = publisher.messages
+                self.received_bytes = publisher.bytes_
             self._trace(LINK_DOWN, why)
-        self.owner.link_event(LOST, why)
+        self.owner.link_event(LinkEvent.LOST, why)
 
     def _trace(self, event: int, why: str) -> None:
         plane = self.plane
         if plane.tracing:
-            plane.recorder.record(self._context(event, why, 0, ""), plane.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+            plane.recorder.record(
+                self._context(event, why, 0, ""), plane.wall_ns, b"", 0, 0, 0, -1, -1, 0
+            )
 
     def _context(self, event: int, reason: str, hops: int, path: str) -> Context:
         return Context(

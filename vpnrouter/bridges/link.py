@@ -101,7 +101,7 @@ class Link(Connection):
     def _on_control(self, frame: Frame) -> None:
         if isinstance(frame, frames.Heartbeat):
             if not frame.answer:
-                self.say(encode.heartbeat(frames.Heartbeat(True, frame.token)))
+                self.say(encode.heartbeat(frames.Heartbeat(frame.token, answer=True)))
         elif isinstance(frame, frames.Close):
             self.end(frame.reason)
         elif not isinstance(frame, frames.Skipped):
@@ -185,11 +185,15 @@ class Link(Connection):
         if self.ended:
             return
         if kind == HANDSHAKE_TIMER:
-            self.goodbye(close_codes.HANDSHAKE_TIMEOUT, close_codes.REASONS[close_codes.HANDSHAKE_TIMEOUT])
+            self.goodbye(
+                close_codes.HANDSHAKE_TIMEOUT, close_codes.REASONS[close_codes.HANDSHAKE_TIMEOUT]
+            )
             return
         if now_ns - self.heard_ns >= MISSED * self._heartbeat_ns:
-            self.goodbye(close_codes.HEARTBEAT_TIMEOUT, close_codes.REASONS[close_codes.HEARTBEAT_TIMEOUT])
+            self.goodbye(
+                close_codes.HEARTBEAT_TIMEOUT, close_codes.REASONS[close_codes.HEARTBEAT_TIMEOUT]
+            )
             return
         if now_ns - self.heard_ns >= self._heartbeat_ns:
-            self.say(encode.heartbeat(frames.Heartbeat(False, now_ns & 0xFFFF_FFFF)))
+            self.say(encode.heartbeat(frames.Heartbeat(now_ns & 0xFFFF_FFFF, answer=False)))
         self._timer = self.plane.timers.arm(now_ns + self._heartbeat_ns, self, HEARTBEAT_TIMER)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY, TTL_EXCEEDED, VISITED_VPN
+from vpnrouter.bridges.loops import may_enter, path_for
+from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, NO_LOCAL_DELIVERY, TTL_EXCEEDED
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.trace.events import BRIDGE_SEND, DIRECT
 from vpnrouter.trace.recorder import Context
@@ -37,7 +38,13 @@ class LinkClient(Subscriber):
     __slots__ = ("_sent", "bridge", "max_frame", "peer_router", "peer_vpn", "vpn")
 
     def __init__(
-        self, vpn: MessageVpn, client_name: str, outbox: Outbox, bridge: str, peer_router: str, peer_vpn: str
+        self,
+        vpn: MessageVpn,
+        client_name: str,
+        outbox: Outbox,
+        bridge: str,
+        peer_router: str,
+        peer_vpn: str,
     ) -> None:
         super().__init__(client_name, outbox, FRAME_MQTT5)
         self.vpn = vpn
@@ -62,26 +69,27 @@ class LinkClient(Subscriber):
         if message.source is self:
             self.vpn.discards.add(NO_LOCAL_DELIVERY)
             return
-        if self.vpn_id in message.path:
-            self.vpn.discards.add(VISITED_VPN)
+        if not may_enter(message.path, self.vpn_id):
+            self.vpn.discards.add(LOOP_DETECTED)
             return
         if message.hops >= HOPS_MOST:
             self.vpn.discards.add(TTL_EXCEEDED)
             return
         body = encode.direct_body(message.topic, message.block, message.payload)
         if message.path or message.traced or message.retain:
-            path = [*message.path, self.vpn.vpn_id]
+            path = path_for(message.path, self.vpn.vpn_id)
+            traced = message.traced
             extension = Extension(
                 path if message.path else [],
-                message.hops + 1,
-                message.trace_high,
-                message.trace_low,
-                message.message_id,
-                1 if message.traced else 0,
-                message.origin_router or self.vpn.plane.router_name if message.traced else "",
-                message.origin_vpn or self.vpn.name if message.traced else "",
-                message.origin_ts_ns,
-                message.retain,
+                hops=message.hops + 1,
+                trace_high=message.trace_high,
+                trace_low=message.trace_low,
+                message_id=message.message_id,
+                trace_flags=1 if traced else 0,
+                origin_router=(message.origin_router or self.vpn.plane.router_name) if traced else "",
+                origin_vpn=(message.origin_vpn or self.vpn.name) if traced else "",
+                origin_ts_ns=message.origin_ts_ns,
+                retain=message.retain,
             )
             frame = encode.direct_x(encode_extension(extension), body)
         else:

@@ -13,7 +13,7 @@ PUBLISH_TOPIC_ACL: Final = "publish-topic-acl"
 TRANSMIT_CONGESTION: Final = "transmit-congestion"
 CLIENT_NOT_CONNECTED: Final = "client-not-connected"
 NO_LOCAL_DELIVERY: Final = "no-local-delivery"
-VISITED_VPN: Final = "visited-vpn"
+LOOP_DETECTED: Final = "loop-detected"
 
 REASONS: Final = (
     NO_SUBSCRIPTION_MATCH,
@@ -25,7 +25,7 @@ REASONS: Final = (
     TRANSMIT_CONGESTION,
     CLIENT_NOT_CONNECTED,
     NO_LOCAL_DELIVERY,
-    VISITED_VPN,
+    LOOP_DETECTED,
 )
 
 

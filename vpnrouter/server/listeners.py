@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-import ssl
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
@@ -13,11 +12,22 @@ from vpnrouter.errors import OperationError
 from vpnrouter.server.reactor import Acceptor, peer_text
 from vpnrouter.server.streams import serve_stream
 from vpnrouter.server.websocket import WebSocketStream
+from vpnrouter.server.tls import listener_context
 
 if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Sequence
+
     from vpnrouter.bridges.acceptor import LinkDoor
+    from vpnrouter.config.listeners import Listener
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.router import Router
+
+STREAMED: Final = frozenset({"mqtts", "ws", "wss", "links"})
+"""Protocols that cannot stand in the nested epoll."""
+
+SERVED: Final = frozenset({"mqtt", "link"}) | STREAMED
+"""Protocols that this version serves."""
 
 BACKLOG: Final = 1024
 """Connections the kernel holds while the router is busy."""
@@ -52,6 +62,36 @@ class LinkAcceptor(Acceptor):
     def accepted(self, peer: str) -> Connection:
         """See Acceptor.accepted."""
         return self.door.connection(peer)
+
+
+class BoundListener(NamedTuple):
+    """A listener of the configuration with its socket, address as bound, and TLS context if any."""
+
+    written: Listener
+    sock: socket.socket
+    address: str
+    context: ssl.SSLContext | None
+
+
+def bind_all(listeners: Sequence[Listener]) -> list[BoundListener]:
+    """Bind every enabled listener that this version serves, in order.
+
+    Raises OperationError when one address cannot be bound or a certificate not be used; the others
+    are closed again then.
+    """
+    bound: list[BoundListener] = []
+    try:
+        for listener in listeners:
+            if not listener.enabled or listener.protocol not in SERVED:
+                continue
+            context = None if listener.tls is None else listener_context(listener.tls)
+            sock = bind(listener.address.host, listener.address.port)
+            bound.append(BoundListener(listener, sock, shown_address(sock), context))
+    except BaseException:
+        for earlier in bound:
+            earlier.sock.close()
+        raise
+    return bound
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -96,14 +136,15 @@ async def serve_streams(
 ) -> None:
     """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll)."""
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    while True:
-        try:
-            stream = await listener.accept()
-        except OSError:
-            # Out of descriptors or buffers: let connections end before trying again.
-            await trio.sleep(REST_S)
-            continue
-        nursery.start_soon(_serve_one, router, stream, acceptor, context, websocket)
+    async with listener:
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError:
+                # Out of descriptors or buffers: let connections end before trying again.
+                await trio.sleep(REST_S)
+                continue
+            nursery.start_soon(_serve_one, router, stream, acceptor, context, websocket)
 
 
 async def _serve_one(

@@ -1,0 +1,1 @@
+"""Bridges between message VPNs: states, fail-over, loop control, compatibility."""

@@ -1,0 +1,104 @@
+"""When to dial again.
+
+Three stages, so that a link is back at once after a blink and a dead peer costs little:
+
+1. *At once*: the first attempt after the loss of a link, or at start, has no delay.
+2. *Quick*: for `quick_period_ns` after that, attempts follow each other by 20 to 80 ms. A peer that
+   is reachable again within that time has its link back within 100 ms. The cost is bounded: some
+   twenty connection attempts a second and bridge, for a few seconds.
+3. *Slow*: decorrelated jitter. Each delay is drawn between `base_ns` (the bridge's
+   `remote_connection_retry_delay`) and three times the delay before, at most `cap_ns`, so that many
+   bridges which lost the same peer do not come back in step.
+
+A refusal ends the quick stage: the peer is there and has answered, and a wrong password is not to
+be checked twenty times a second. Only a link that stayed up for `stable_ns` starts the stages anew;
+one that comes and goes keeps its place, and so slows down.
+"""
+
+from typing import Final, final
+
+SECOND: Final = 1_000_000_000
+
+QUICK_LEAST_NS: Final = 20_000_000
+"""Shortest delay of the quick stage."""
+
+QUICK_MOST_NS: Final = 80_000_000
+"""Longest delay of the quick stage; leaves 20 ms of the 100 for connecting."""
+
+
+@final
+class Backoff:
+    """The delays of one bridge. Times are nanoseconds of a clock that never goes back.
+
+    A `base_ns` below 20 ms (a configured delay of 0 s) counts as 20 ms. Raises ValueError when
+    `cap_ns` is below the base.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_base_ns",
+        "_cap_ns",
+        "_previous_ns",
+        "_quick_end_ns",
+        "_quick_period_ns",
+        "_stable_ns",
+        "_up_since_ns",
+    )
+
+    def __init__(
+        self,
+        base_ns: int = 3 * SECOND,
+        cap_ns: int = 30 * SECOND,
+        quick_period_ns: int = 5 * SECOND,
+        stable_ns: int = 10 * SECOND,
+    ) -> None:
+        self._base_ns = max(base_ns, QUICK_LEAST_NS)
+        self._cap_ns = cap_ns
+        if cap_ns < self._base_ns:
+            raise ValueError(f"cap of {cap_ns} ns below base of {self._base_ns} ns")
+        self._quick_period_ns = quick_period_ns
+        self._stable_ns = stable_ns
+        self._up_since_ns = -1
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._attempts = 0
+        self._quick_end_ns = -1
+        self._previous_ns = self._base_ns
+
+    def up(self, now_ns: int) -> None:
+        """The link is up."""
+        self._up_since_ns = now_ns
+
+    def down(self, now_ns: int) -> None:
+        """The link is lost, or the attempt failed without an answer."""
+        if self._up_since_ns >= 0:
+            if now_ns - self._up_since_ns >= self._stable_ns:
+                self._start_over()
+            self._up_since_ns = -1
+        if self._quick_end_ns < 0:
+            self._quick_end_ns = now_ns + self._quick_period_ns
+
+    def refused(self, now_ns: int) -> None:
+        """The peer answered and refused: the next delay is a slow one."""
+        self.down(now_ns)
+        self._quick_end_ns = now_ns
+        self._attempts += 1
+
+    def delay_ns(self, now_ns: int, draw: float, at_least_ns: int = 0) -> int:
+        """Nanoseconds from now until the next attempt.
+
+        `draw` is random in [0, 1). `at_least_ns` is the peer's wish (`retry after`), which counts
+        up to the cap.
+        """
+        first = self._attempts == 0
+        self._attempts += 1
+        if first:
+            delay_ns = 0
+        elif now_ns < self._quick_end_ns:
+            delay_ns = QUICK_LEAST_NS + int(draw * (QUICK_MOST_NS - QUICK_LEAST_NS))
+        else:
+            most_ns = max(self._base_ns, 3 * self._previous_ns)
+            delay_ns = min(self._cap_ns, self._base_ns + int(draw * (most_ns - self._base_ns)))
+            self._previous_ns = delay_ns
+        return max(delay_ns, min(at_least_ns, self._cap_ns))
