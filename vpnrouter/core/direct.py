@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from mypy_extensions import i64
+
 from vpnrouter.core.message import Message
 from vpnrouter.core.route import Route
+from vpnrouter.core.runs import run_length
 from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import TopicError
 from vpnrouter.wire.mqtt.encode import publish_prefix
@@ -26,7 +29,7 @@ PUBLISH_QOS0: Final = 0x30
 """PUBLISH, QoS 0, neither duplicate nor retained (MQTT 3.1.1, 3.3.1); and the link's DIRECT."""
 
 
-def scan(publisher: Publisher, buf: bytes, pos: int, end: int) -> int:
+def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     """Forward the plain Direct frames that begin at `pos`; return where the first other byte stands.
 
     Stops at an incomplete frame, at any other packet, and at frames that need the careful path: the
@@ -35,31 +38,33 @@ def scan(publisher: Publisher, buf: bytes, pos: int, end: int) -> int:
     vpn = publisher.vpn
     routes = vpn.cache.entries
     sampler = publisher.sampler
-    extra = publisher.extra
-    max_frame = publisher.max_frame
+    extra: i64 = publisher.extra
+    max_frame: i64 = publisher.max_frame
     while end - pos > 4:
         if buf[pos] != PUBLISH_QOS0:
             return pos
-        length = buf[pos + 1]
-        body = pos + 2
+        length: i64 = buf[pos + 1]
+        body: i64 = pos + 2
         if length > 127:
-            second = buf[pos + 2]
+            second: i64 = buf[pos + 2]
             length = (length & 127) | (second & 127) << 7
             body = pos + 3
             if second == 0:
                 return pos
             if second > 127:
-                third = buf[pos + 3]
+                third: i64 = buf[pos + 3]
                 if third > 127 or third == 0:
                     return pos
                 length |= third << 14
                 body = pos + 4
-        following = body + length
-        size = following - pos
+        following: i64 = body + length
+        size: i64 = following - pos
         if following > end or size > max_frame or length < 2:
             return pos
-        topic_end = body + 2 + (buf[body] << 8 | buf[body + 1])
-        start = topic_end + extra
+        high: i64 = buf[body]
+        low: i64 = buf[body + 1]
+        topic_end: i64 = body + 2 + (high << 8 | low)
+        start: i64 = topic_end + extra
         if start > following or (extra == 1 and buf[topic_end] != 0):
             return pos
         topic = buf[body + 2 : topic_end]
@@ -73,20 +78,16 @@ def scan(publisher: Publisher, buf: bytes, pos: int, end: int) -> int:
             route = cast(Route, found)
         if publisher.permitted is not None and not publisher.allowed(topic, route.topic):
             return pos
-        left = sampler.left
-        count = 1
-        if left > 1:
+        left: i64 = sampler.left
+        count: i64 = 1
+        if left > 1 and end - following >= size:
             # A sampled message must stand alone: a run ends before it.
-            most = (end - pos) // size
+            most: i64 = (end - pos) // size
             if most >= left:
                 most = left - 1
             if most > 1:
-                prefix = buf[pos:start]
-                at = following
-                while count < most and buf.startswith(prefix, at):
-                    at += size
-                    count += 1
-                following = at
+                count = run_length(buf, pos, start - pos, size, most)
+                following = pos + count * size
         run = buf[pos:following]
         publisher.messages += count
         publisher.bytes_ += following - pos
@@ -117,7 +118,7 @@ def scan(publisher: Publisher, buf: bytes, pos: int, end: int) -> int:
     return pos
 
 
-def reframe(run: bytes, count: int, size: int, start: int, topic: bytes, level: int) -> bytes:
+def reframe(run: bytes, count: i64, size: i64, start: i64, topic: bytes, level: int) -> bytes:
     """A run of `count` frames of `size` bytes in the other protocol level's form.
 
     `start` is where the payload begins in each frame.
@@ -126,7 +127,7 @@ def reframe(run: bytes, count: int, size: int, start: int, topic: bytes, level: 
     if count == 1:
         return prefix + run[start:]
     parts: list[bytes] = []
-    at = 0
+    at: i64 = 0
     for _ in range(count):
         parts.append(prefix)
         parts.append(run[at + start : at + size])
@@ -134,7 +135,7 @@ def reframe(run: bytes, count: int, size: int, start: int, topic: bytes, level: 
     return b"".join(parts)
 
 
-def _sampled(publisher: Publisher, route: Route, topic: bytes, frame: bytes, start: int) -> None:
+def _sampled(publisher: Publisher, route: Route, topic: bytes, frame: bytes, start: i64) -> None:
     """Forward one frame that was picked for tracing."""
     vpn = publisher.vpn
     message = Message(topic, frame[start:], b"", False, publisher.subscriber)
@@ -172,7 +173,7 @@ def trace(publisher: Publisher, message: Message) -> None:
 
 
 def _everyone(
-    publisher: Publisher, route: Route, topic: bytes, run: bytes, count: int, size: int, start: int
+    publisher: Publisher, route: Route, topic: bytes, run: bytes, count: i64, size: i64, start: i64
 ) -> None:
     """Forward a run to a route that has links, groups or special receivers besides the plain ones."""
     form5 = run if publisher.extra else b""

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, final
 
-from vpnrouter.core.profile import ClientProfile
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import AclProfile
     from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
 
 
-class Admission(NamedTuple):
+@final
+class Admission:
     """What a login came to; the password is still to be verified where `needs_password`."""
 
-    vpn: MessageVpn
-    username: ClientUsername
-    profile: ClientProfile
-    acl: AclProfile
-    needs_password: bool
-    password: bytes
+    __slots__ = ("acl", "needs_password", "password", "profile", "username", "vpn")
+
+    def __init__(
+        self,
+        vpn: MessageVpn,
+        username: ClientUsername,
+        profile: ClientProfile,
+        acl: AclProfile,
+        needs_password: bool,
+        password: bytes,
+    ) -> None:
+        self.vpn = vpn
+        self.username = username
+        self.profile = profile
+        self.acl = acl
+        self.needs_password = needs_password
+        self.password = password
 
 
 def choose_vpn(router: Router, listener_vpn: str, username: str | None) -> tuple[MessageVpn, str | None]:
