@@ -127,12 +127,12 @@ CONFIG_DEPTH: Final = 32
 ConfigError."""
 
 CONFIG_VALUES: Final = 1_000_000
-"""Values of one configuration with every alias written out, so that a few lines of aliases cannot ask for
-more memory than a large honest file. Beyond: ConfigError."""
+"""Values of one configuration with every alias written out, so that a few lines of aliases cannot
+ask for more memory than a large honest file. Beyond: ConfigError."""
 
 CONFIG_FILTER_PAIRS: Final = 50_000
-"""Pairs of topic filters of one file that are compared for one covering the other, some 0.1 s. Beyond: lists
-that stand further down are only searched for equal filters."""
+"""Pairs of topic filters of one file that are compared for one covering the other, some 0.1 s.
+Beyond: lists that stand further down are only searched for equal filters."""
 
 ROUTER_NAME_LENGTH: Final = 64
 """Characters of a router name, the field's node name. Beyond: ConfigError."""
@@ -163,8 +163,8 @@ PASSWORD_BYTES: Final = 128
 """UTF-8 bytes of a configured password, the field's bound. Beyond: ConfigError."""
 
 PASSWORD_HASH_MEMORY: Final = 134_217_728
-"""Memory one verification of a password hash may ask for (128 * N * r), so that a configured hash cannot
-take the router's. Beyond: the hash is refused with a ConfigError."""
+"""Memory one verification of a password hash may ask for (128 * N * r), so that a configured hash
+cannot take the router's. Beyond: the hash is refused with a ConfigError."""
 
 PASSWORD_HASH_PASSES: Final = 4
 """Parallelisation (p) of a password hash: each pass costs the same time again. Beyond:

@@ -1,9 +1,9 @@
 """Which remote message VPN to try: by connect order, each its attempts, then the next, for ever.
 
 `connect_order` 1 is tried first; equal orders stand as configured. A host gets one attempt and
-`retry_count` retries before the next has its turn; with the field's default of 0, each host is tried
-once in a pass. Passes go on for ever. After a loss the others come first, best first, and the one
-lost comes last: it may be dead.
+`retry_count` retries before the next has its turn; with the field's default of 0, each host is
+tried once in a pass. After a loss the others come first, best first, and the one lost comes last:
+it may be dead.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,7 @@ from typing import final
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A remote message VPN: its name, where it is (as configured) and its preference, 1 the
-    best.
-    """
+    """A remote message VPN: its name, where it is as configured, its preference (1 the best)."""
 
     msg_vpn: str
     location: str
@@ -29,9 +27,7 @@ class Remote:
 
 @final
 class Remotes:
-    """The place in the list of one bridge's remotes. `retry_count` is retries per host, 0 for
-    none.
-    """
+    """The place in the list of one bridge's remotes; `retry_count` is retries per host."""
 
     __slots__ = ("_attempts", "_order", "_place", "_retry_count", "_sorted")
 
@@ -69,9 +65,7 @@ class Remotes:
         return self.current
 
     def better(self) -> tuple[Remote, ...]:
-        """The remotes with a lower connect order than `current`, best first: what to fail back
-        to.
-        """
+        """The remotes to fail back to: of a lower connect order than `current`, best first."""
         now = self.current
         if now is None:
             return ()

@@ -30,6 +30,8 @@ class TopicRule:
         self._templates = [t for t in templates if any(v in t[0] for v in _VARIABLES)]
         self._fixed = [parse_filter(text, dialect) for text, dialect in templates if (text, dialect) not in self._templates]
 
+        self._same_for_all = BoundRule(default_allow, self._fixed)
+
     @property
     def unrestricted(self) -> bool:
         """True when everything is allowed to everybody."""
@@ -41,6 +43,8 @@ class TopicRule:
         A name that holds a wildcard, a level separator or nothing cannot widen a filter: such a
         client simply does not get the exceptions that mention it.
         """
+        if not self._templates:
+            return self._same_for_all
         filters = list(self._fixed)
         for text, dialect in self._templates:
             if ("$client-username" in text and not _substitutable(client_username)) or (

@@ -17,7 +17,7 @@ from mypy_extensions import i64
 
 from vpnrouter.core.message import Message
 from vpnrouter.core.route import Route
-from vpnrouter.core.runs import run_length
+from vpnrouter.core.runs import COMPILED, WORD, run_length
 from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import TopicError
 from vpnrouter.wire.mqtt.encode import publish_prefix
@@ -37,6 +37,8 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     """
     vpn = publisher.vpn
     routes = vpn.cache.entries
+    slots = vpn.slots
+    rule = publisher.rule
     sampler = publisher.sampler
     extra: i64 = publisher.extra
     max_frame: i64 = publisher.max_frame
@@ -67,16 +69,23 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         start: i64 = topic_end + extra
         if start > following or (extra == 1 and buf[topic_end] != 0):
             return pos
-        topic = buf[body + 2 : topic_end]
-        found = routes.get(topic)
-        if found is None:
-            try:
-                route = vpn.resolve(topic)
-            except TopicError:
-                return pos
+        topic_size: i64 = topic_end - body - 2
+        near = slots.find(buf, body + 2, topic_size) if COMPILED and topic_size >= WORD else None
+        if near is not None:
+            route = near
         else:
-            route = cast(Route, found)
-        if publisher.permitted is not None and not publisher.allowed(topic, route.topic):
+            topic = buf[body + 2 : topic_end]
+            found = routes.get(topic)
+            if found is not None:
+                route = cast(Route, found)
+                if COMPILED and topic_size >= WORD:
+                    slots.put(route)
+            else:
+                try:
+                    route = vpn.resolve(topic)
+                except TopicError:
+                    return pos
+        if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             return pos
         left: i64 = sampler.left
         count: i64 = 1
@@ -94,22 +103,22 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         sampler.left = left - count
         if left == 1:
             sampler.next()
-            _sampled(publisher, route, topic, run, start - pos)
+            _sampled(publisher, route, run, start - pos)
         elif not route.plain:
-            _everyone(publisher, route, topic, run, count, size, start - pos)
+            _everyone(publisher, route, run, count, size, start - pos)
         else:
             if extra:
                 for outbox in route.plain5:
                     outbox.offer(run, count)
                 if route.plain4:
-                    other = reframe(run, count, size, start - pos, topic, 4)
+                    other = reframe(run, count, size, start - pos, route.raw, 4)
                     for outbox in route.plain4:
                         outbox.offer(other, count)
             else:
                 for outbox in route.plain4:
                     outbox.offer(run, count)
                 if route.plain5:
-                    other = reframe(run, count, size, start - pos, topic, 5)
+                    other = reframe(run, count, size, start - pos, route.raw, 5)
                     for outbox in route.plain5:
                         outbox.offer(other, count)
             if not route.plain4 and not route.plain5:
@@ -135,10 +144,10 @@ def reframe(run: bytes, count: i64, size: i64, start: i64, topic: bytes, level: 
     return b"".join(parts)
 
 
-def _sampled(publisher: Publisher, route: Route, topic: bytes, frame: bytes, start: i64) -> None:
+def _sampled(publisher: Publisher, route: Route, frame: bytes, start: i64) -> None:
     """Forward one frame that was picked for tracing."""
     vpn = publisher.vpn
-    message = Message(topic, frame[start:], b"", False, publisher.subscriber)
+    message = Message(route.raw, frame[start:], b"", False, publisher.subscriber)
     trace(publisher, message)
     if route.plain and (route.plain4 or route.plain5):
         for outbox in route.plain4:
@@ -173,20 +182,20 @@ def trace(publisher: Publisher, message: Message) -> None:
 
 
 def _everyone(
-    publisher: Publisher, route: Route, topic: bytes, run: bytes, count: i64, size: i64, start: i64
+    publisher: Publisher, route: Route, run: bytes, count: i64, size: i64, start: i64
 ) -> None:
     """Forward a run to a route that has links, groups or special receivers besides the plain ones."""
     form5 = run if publisher.extra else b""
     form4 = b"" if publisher.extra else run
     if route.plain4:
         if not form4:
-            form4 = reframe(run, count, size, start, topic, 4)
+            form4 = reframe(run, count, size, start, route.raw, 4)
         for outbox in route.plain4:
             outbox.offer(form4, count)
     from_link = publisher.subscriber.is_link
     if route.plain5 or (route.links and not from_link):
         if not form5:
-            form5 = reframe(run, count, size, start, topic, 5)
+            form5 = reframe(run, count, size, start, route.raw, 5)
         for outbox in route.plain5:
             outbox.offer(form5, count)
     single = from_link
@@ -200,7 +209,7 @@ def _everyone(
     vpn = publisher.vpn
     at = 0
     for _ in range(count):
-        message = Message(topic, run[at + start : at + size], b"", False, publisher.subscriber)
+        message = Message(route.raw, run[at + start : at + size], b"", False, publisher.subscriber)
         publisher.arrived(message)
         vpn.deliver_special(route, message, not from_link)
         at += size

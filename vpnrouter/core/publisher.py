@@ -11,6 +11,7 @@ from vpnrouter.trace.recorder import Context
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.message import Message
+    from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
 
@@ -19,7 +20,8 @@ class Publisher:
     """Who publishes, into which VPN, in which frame form, with which permission; and its counters.
 
     `extra` is 1 when PUBLISH frames carry a property length (MQTT 5, link), else 0.
-    `permitted` is None when the ACL lets everything through, which then costs nothing per message.
+    `rule` is None when the ACL lets everything through, which then costs nothing per message.
+    `permitted` remembers its answers by topic.
     `sampler` picks the messages to trace (a link's never picks: the decision came with the message).
     `path` names the VPN that plain frames come from when a link publishes, else it is empty.
     Counters: messages and bytes received whole, and those discarded at ingress.
@@ -52,7 +54,7 @@ class Publisher:
         self.vpn = vpn
         self.subscriber = subscriber
         self.rule = rule
-        self.permitted: dict[bytes, bool] | None = None if rule is None else {}
+        self.permitted: dict[bytes, bool] = {}
         self.extra = extra
         self.max_frame = max_frame
         self.messages = 0
@@ -69,14 +71,21 @@ class Publisher:
             message.path = self.path
             message.hops = 1
 
-    def allowed(self, topic: bytes, text: str) -> bool:
-        """May this client publish to `topic`? Remembered per topic while the connection lasts."""
-        if self.permitted is None or self.rule is None:
+    def allowed(self, route: Route) -> bool:
+        """May this client publish to the topic of `route`?
+
+        The route remembers the last rule that allowed it, so that the many clients of one ACL profile
+        ask once; clients whose names stand in the rule remember their own topics.
+        """
+        rule = self.rule
+        if rule is None or route.allowed_by is rule:
             return True
-        known = self.permitted.get(topic)
+        known = self.permitted.get(route.raw)
         if known is None:
             if len(self.permitted) >= limits.PERMITTED_TOPICS:
                 self.permitted.clear()
-            known = self.rule.allows_topic(text)
-            self.permitted[topic] = known
+            known = rule.allows_topic(route.topic)
+            self.permitted[route.raw] = known
+        if known:
+            route.allowed_by = rule
         return known

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast, final
 
+from mypy_extensions import i64
+
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Subscriber, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from vpnrouter.core.access import BoundRule
 
 
 @final
@@ -30,13 +34,30 @@ class Route:
     `plain4`, `plain5` are the outboxes of subscribers for whom any frame of their protocol will do;
     `plain_receivers` the same subscribers, for traces. `links` are bridges that attract the topic,
     `special` those who need a frame of their own, `groups` the shared subscriptions.
-    `plain` is True when only `plain4` and `plain5` matter.
+    `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
+    `allowed_by` the last publish rule that let its publisher through.
     """
 
-    __slots__ = ("groups", "links", "plain", "plain4", "plain5", "receivers4", "receivers5", "special", "topic")
+    __slots__ = (
+        "allowed_by",
+        "groups",
+        "links",
+        "plain",
+        "plain4",
+        "plain5",
+        "raw",
+        "receivers4",
+        "receivers5",
+        "special",
+        "stamp",
+        "topic",
+    )
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, raw: bytes) -> None:
         self.topic = topic
+        self.raw = raw
+        self.stamp: i64 = 0
+        self.allowed_by: BoundRule | None = None
         self.plain4: list[Outbox] = []
         self.plain5: list[Outbox] = []
         self.receivers4: list[Subscriber] = []
@@ -61,13 +82,13 @@ class Route:
         )
 
 
-def build(topic: str, matched: list[object], groups: Mapping[tuple[str, str], ShareGroup]) -> Route:
-    """The route for `topic` from the trie's matches (Subscription objects, any order).
+def build(topic: str, raw: bytes, matched: list[object], groups: Mapping[tuple[str, str], ShareGroup]) -> Route:
+    """The route for `topic` (its bytes are `raw`) from the trie's matches (Subscription objects, any order).
 
     A subscriber with several matching subscriptions appears once, so that it gets one copy
     (MQTT 5, 3.3.4: the choice we make of the two allowed).
     """
-    route = Route(topic)
+    route = Route(topic, raw)
     by_subscriber: dict[Subscriber, Target] = {}
     for item in matched:
         subscription = cast(Subscription, item)

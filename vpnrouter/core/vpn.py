@@ -18,6 +18,7 @@ from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.retained import Retained
 from vpnrouter.core.route import Route, build
 from vpnrouter.core.subscriber import FRAME_OWN
+from vpnrouter.core.slots import Slots
 from vpnrouter.errors import Refused
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Subscriber, Subscription
+    from vpnrouter.topics.grammar import Filter
 
 
 @final
@@ -86,6 +88,7 @@ class MessageVpn:
         "retained",
         "rx_bytes",
         "rx_messages",
+        "slots",
         "subscription_count",
         "trie",
         "tx_bytes",
@@ -112,6 +115,7 @@ class MessageVpn:
         self.enabled = True
         self.trie = SubscriptionTrie()
         self.cache = RouteCache(limits.ROUTE_CACHE_ENTRIES)
+        self.slots = Slots()
         self.groups: dict[tuple[str, str], ShareGroup] = {}
         self.clients: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
@@ -134,8 +138,11 @@ class MessageVpn:
         been through here, so the batch path needs no check of its own.
         """
         text = parse_topic(topic, self.limits.max_topic_levels, self.limits.max_topic_bytes)
-        route = build(text, self.trie.match(text), self.groups)
+        route = build(text, topic, self.trie.match(text), self.groups)
+        evicted = self.cache.evicted
         self.cache.put(topic, text, route)
+        if self.cache.evicted != evicted:
+            self.slots.drop()
         return route
 
     def route(self, topic: bytes) -> Route:
@@ -271,7 +278,7 @@ class MessageVpn:
                 self.groups[share_key] = group
             group.add(subscription)
         self.trie.insert(filter_, subscription)
-        self.cache.invalidate(filter_)
+        self._invalidate(filter_)
         subscriber.subscriptions[key] = subscription
         self.subscription_count += 1
         if old is None:
@@ -290,7 +297,7 @@ class MessageVpn:
     def _remove(self, subscription: Subscription) -> None:
         filter_ = subscription.filter
         self.trie.remove(filter_, subscription)
-        self.cache.invalidate(filter_)
+        self._invalidate(filter_)
         self.subscription_count -= 1
         if filter_.share:
             share_key = (filter_.share, filter_.text)
@@ -300,10 +307,14 @@ class MessageVpn:
                 if not group.members:
                     del self.groups[share_key]
 
+    def _invalidate(self, filter_: Filter) -> None:
+        if self.cache.invalidate(filter_):
+            self.slots.drop()
+
     def forget_routes(self, subscriber: Subscriber) -> None:
         """Drop the cached routes that `subscriber` is part of: it connected, left, or changed its frame."""
         for subscription in subscriber.subscriptions.values():
-            self.cache.invalidate(subscription.filter)
+            self._invalidate(subscription.filter)
 
     def drop(self, subscriber: Subscriber) -> None:
         """Remove all subscriptions of `subscriber`."""

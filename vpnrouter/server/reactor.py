@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
 
 RECEIVE_BYTES: Final = 131_072
-"""Bytes taken from one socket in one round, so that a loud one does not starve the others."""
+"""Most bytes taken from one socket in one round, so that a loud one does not starve the others."""
+
+RECEIVE_LEAST: Final = 16_384
+"""Bytes taken from each of many ready sockets: enough to make the call worth its while."""
+
+ROUND_BYTES: Final = 1_048_576
+"""Bytes received in one round: what waits to be flushed should still be in the processor's cache."""
 
 SEND_BYTES: Final = 262_144
 """Bytes joined for one write; what the kernel does not take is copied back, so not much more."""
@@ -122,6 +128,7 @@ class Reactor:
         self.epoll = select.epoll()
         self.accept_errors = 0
         self.accepts_refused = 0
+        self._receive_bytes = RECEIVE_BYTES
         self._channels: dict[int, SocketChannel] = {}
         self._listeners: dict[int, Listening] = {}
         self._resting: list[Listening] = []
@@ -170,6 +177,8 @@ class Reactor:
         recorder = self.plane.recorder
         recorder.begin_round()
         recorded = recorder.recorded
+        share = ROUND_BYTES // len(events)
+        self._receive_bytes = min(RECEIVE_BYTES, max(RECEIVE_LEAST, share))
         for fd, mask in events:
             channel = self._channels.get(fd)
             if channel is None:
@@ -191,7 +200,7 @@ class Reactor:
     def _receive(self, channel: SocketChannel) -> None:
         connection = channel.connection
         try:
-            data = channel.sock.recv(RECEIVE_BYTES)
+            data = channel.sock.recv(self._receive_bytes)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:

@@ -9,7 +9,6 @@ from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.errors import ProtocolError, TopicError
-from vpnrouter.topics.grammar import parse_topic
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.framing import read_varint
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
@@ -57,12 +56,12 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
         start += size
     topic = connection.topic_of_alias(alias, topic)
     try:
-        text = parse_topic(topic, vpn.limits.max_topic_levels, vpn.limits.max_topic_bytes)
+        route = vpn.route(topic)
     except TopicError as error:
         raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
     publisher.messages += 1
     publisher.bytes_ += length
-    if not publisher.allowed(topic, text):
+    if not publisher.allowed(route):
         publisher.acl_denied += 1
         return
     if end - start > vpn.limits.max_msg_size:

@@ -1,0 +1,122 @@
+# Every target makes its own .venv. Needed on the machine: make, a C compiler, and Python 3.11 or newer
+# with venv and headers. PYTHON=python3.12 make test chooses the interpreter.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+
+# Imports come from the checkout or from the virtual environment, never from the caller's settings.
+unexport PYTHONPATH
+unexport PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Stamps: an environment with build tools; dependencies of a target; a built wheel; the wheel installed.
+MADE := $(VENV)/stamp-made
+TEST_NEEDS := $(VENV)/stamp-test-needs
+DEMO_NEEDS := $(VENV)/stamp-demo-needs
+BUILT := build/wheel/stamp-built
+INSTALLED := $(VENV)/stamp-installed
+
+SOURCES := pyproject.toml hatch_build.py README.md LICENSE \
+	$(shell find vpnrouter -type f -not -name '*.py[co]' -not -name '*.so')
+CHECKED := vpnrouter $(foreach folder,bench fuzz,$(if $(wildcard $(folder)/*.py),$(folder)))
+
+# With this path and PYTHONSAFEPATH, `vpnrouter` is the installed wheel although the programs beside it
+# come from the checkout.
+BESIDE := $(VENV)/beside
+FROM_WHEEL := PYTHONSAFEPATH=1 PYTHONPATH=$(BESIDE)
+
+# The pure run leaves out what only takes time: the compiled run has it.
+PURE_FOLDERS := topics wire core bridges trace config properties conformance cli
+PURE_TESTS := $(wildcard $(addprefix tests/,$(PURE_FOLDERS)) tests/test_*.py)
+# Brokers stand in /usr/sbin, which is not on everybody's path.
+has = $(shell PATH="$$PATH:/usr/sbin" command -v $(1))
+NO_PEERS := $(if $(and $(call has,mosquitto),$(call has,nats-server)),,and not peers)
+COMPILER := $(if $(filter-out 0,$(VPNROUTER_PURE)),,$(call has,$(or $(CC),cc)))
+
+.NOTPARALLEL:
+.PHONY: demo test test-pure test-compiled test-long bench bench-direct clean
+.PHONY: lint lint-rules lint-format lint-types lint-layers
+
+demo: $(DEMO_NEEDS) $(INSTALLED)
+	$(VENV)/bin/vpnrouter demo
+
+test: test-pure test-compiled
+
+test-pure: $(TEST_NEEDS)
+	@echo "== tests on the pure files of the checkout"
+	VPNROUTER_EXPECT_BUILD=pure $(PY) -m pytest -m "not slow and not spark $(NO_PEERS)" $(PURE_TESTS)
+
+ifeq ($(COMPILER),)
+test-compiled:
+	@echo "== no C compiler here, or VPNROUTER_PURE is set: only the pure build was tested"
+else
+test-compiled: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
+	@echo "== tests on the compiled, installed wheel"
+	$(if $(NO_PEERS),@echo "== mosquitto or nats-server is missing: tests that need them are left out")
+	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) \
+		$(PY) -m pytest $(if $(NO_PEERS),-m "not peers") --durations=10 tests
+endif
+
+test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
+	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long $(PY) -m pytest $(PURE_TESTS)
+	VPNROUTER_EXPECT_BUILD=compiled HYPOTHESIS_PROFILE=long $(FROM_WHEEL) $(PY) -m pytest tests
+
+# `make -k lint` shows what all four have to say.
+lint: lint-rules lint-format lint-types lint-layers
+
+lint-rules: $(TEST_NEEDS)
+	$(PY) -m ruff check .
+
+lint-format: $(TEST_NEEDS)
+	$(PY) -m ruff format --check .
+
+lint-types: $(TEST_NEEDS)
+	$(PY) -m mypy --strict $(CHECKED) hatch_build.py
+
+lint-layers: $(TEST_NEEDS)
+	$(VENV)/bin/lint-imports
+
+bench: bench-direct
+
+bench-direct: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
+	$(FROM_WHEEL) $(PY) -m bench.direct
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is no Python 3.11 or newer; say PYTHON=/path/to/python3 make ..." >&2; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "no venv in $(PYTHON) (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	$(PY) -c 'import tomllib; print("build", *tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(VENV)/build-needs.txt
+	$(PY) -m pip install --quiet --requirement $(VENV)/build-needs.txt
+	touch $@
+
+# Dependencies are read from a wheel that is pure, thus made at once. The package it brings is replaced.
+$(TEST_NEEDS): extra := test
+$(DEMO_NEEDS): extra := demo
+$(TEST_NEEDS) $(DEMO_NEEDS): $(MADE)
+	@echo "== installing what '$(extra)' needs (a few minutes the first time: Spark is large)"
+	rm -rf build/needs
+	VPNROUTER_PURE=1 $(PY) -m build --no-isolation --wheel --outdir build/needs .
+	rm -f $(INSTALLED)
+	$(PY) -m pip install --progress-bar off "$$(echo build/needs/*.whl)[$(extra)]"
+	touch $@
+
+# By way of the source archive: what a wheel is made of is what the archive holds.
+$(BUILT): $(SOURCES) | $(MADE)
+	rm -rf build/wheel
+	$(PY) -m build --no-isolation --outdir build/wheel .
+	touch $@
+
+$(INSTALLED): $(BUILT)
+	$(PY) -m pip install --quiet --no-deps --force-reinstall build/wheel/*.whl
+	$(VENV)/bin/vpnrouter --version
+	touch $@
+
+$(BESIDE): | $(MADE)
+	mkdir -p $@
+	for folder in bench fuzz tests; do ln -sfn ../../$$folder $@/$$folder; done

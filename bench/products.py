@@ -1,0 +1,71 @@
+"""What a broker under comparison is to the scenarios: one process, or two that are bridged.
+
+Everything a product could be throttled by is lifted (queue lengths, pending bytes, pings, logs);
+nothing is switched off that it does for a message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from bench.dialects import Dialect
+
+Address = tuple[str, int]
+
+
+@dataclass
+class Site:
+    """A product that runs: where to publish, where to subscribe (the same place unless bridged)."""
+
+    dialect: Dialect
+    publish_to: Address
+    subscribe_at: Address
+    pids: list[int]
+    core: int | None = None
+    """The core that all its processes are bound to."""
+    start_seconds: list[float] = field(default_factory=list)
+    """From exec to usable, for each process."""
+
+
+class Product(Protocol):
+    """A broker that can be started."""
+
+    name: str
+
+    def missing(self) -> str:
+        """Why it cannot run on this machine; empty when it can."""
+
+    def version(self) -> str:
+        """What it calls itself."""
+
+    def single(self, core: int | None) -> contextlib.AbstractContextManager[Site]:
+        """One broker."""
+
+    def bridged(self, core: int | None) -> contextlib.AbstractContextManager[Site]:
+        """Two brokers on the same core; what is published on the first is to reach the second."""
+
+
+@contextlib.contextmanager
+def directory(name: str) -> Iterator[Path]:
+    """A temporary directory, gone on leaving."""
+    with tempfile.TemporaryDirectory(prefix=f"bench-{name}-", ignore_cleanup_errors=True) as path:
+        yield Path(path)
+
+
+def first_line(command: list[str]) -> str:
+    """The first line that a command prints: its version, as a rule."""
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    lines = (answer.stdout + answer.stderr).strip().splitlines()
+    return lines[0] if lines else "unknown"
+
+
+def find(program: str) -> str | None:
+    """The program's path; daemons often stand where a user's path does not lead."""
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")

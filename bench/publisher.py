@@ -1,0 +1,71 @@
+"""A publisher at full speed: one burst, sent over and over. Compiled; runs plain as well."""
+
+import socket
+from typing import final
+
+from bench.layout import CYCLE
+
+
+@final
+class Publisher:
+    """Sends one burst of encoded frames over and over; a send call may take any part of it."""
+
+    __slots__ = (
+        "burst",
+        "columns",
+        "cycle_at",
+        "offset",
+        "round",
+        "sent_bytes",
+        "size",
+        "sock",
+        "view",
+        "writable",
+    )
+
+    def __init__(self, sock: socket.socket, burst: bytearray, size: int, cycle_at: int) -> None:
+        """`burst` is whole frames of `size` bytes. With `cycle_at` ≥ 0 the cycle byte at that place
+        of each frame is stepped before the burst is sent again; with -1 the burst already holds
+        whole cycles.
+        """
+        self.sock = sock
+        self.burst = burst
+        self.view = memoryview(burst)
+        self.size = size
+        self.cycle_at = cycle_at
+        self.columns: list[bytearray] = []
+        if cycle_at >= 0:
+            frames = len(burst) // size
+            self.columns = [bytearray([cycle]) * frames for cycle in range(CYCLE)]
+        self.offset = 0
+        self.round = 0
+        self.sent_bytes = 0
+        self.writable = True
+
+    def push(self, budget: int) -> int:
+        """Sends up to `budget` bytes; returns how many the kernel took."""
+        taken = 0
+        length = len(self.burst)
+        while taken < budget:
+            upto = min(length, self.offset + budget - taken)
+            try:
+                count = self.sock.send(self.view[self.offset : upto])
+            except BlockingIOError:
+                self.writable = False
+                break
+            taken += count
+            self.offset += count
+            if self.offset == length:
+                self.offset = 0
+                self._next_round()
+        self.sent_bytes += taken
+        return taken
+
+    def missing(self) -> int:
+        """Bytes that complete the frame which is on the wire in part."""
+        return -self.sent_bytes % self.size
+
+    def _next_round(self) -> None:
+        self.round += 1
+        if self.cycle_at >= 0:
+            self.burst[self.cycle_at :: self.size] = self.columns[self.round % CYCLE]

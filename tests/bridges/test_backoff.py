@@ -1,0 +1,118 @@
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vpnrouter.bridges.backoff import QUICK_LEAST_NS, QUICK_MOST_NS, SECOND, Backoff
+
+MS = 1_000_000
+
+
+def test_the_first_attempt_has_no_delay() -> None:
+    """At start, and after the loss of a stable link, the bridge dials at once."""
+    backoff = Backoff()
+    assert backoff.delay_ns(0, 0.9) == 0
+    backoff.up(0)
+    backoff.down(60 * SECOND)
+    assert backoff.delay_ns(60 * SECOND, 0.9) == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    draws=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=20),
+    back=st.integers(0, 4_900),
+)
+def test_a_peer_that_is_back_is_found_within_a_tenth_of_a_second(
+    draws: list[float], back: int
+) -> None:
+    """In the quick stage an attempt comes at most 100 ms after the peer is reachable again."""
+    backoff = Backoff()
+    now = 1_000 * SECOND
+    lost = now
+    backoff.up(now - 60 * SECOND)
+    reachable = lost + back * MS
+    for draw in itertools.cycle(draws):
+        backoff.down(now)
+        now += backoff.delay_ns(now, draw)
+        if now >= reachable:
+            break
+    assert reachable <= now <= reachable + 100 * MS
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    draws=st.lists(st.floats(0, 1, exclude_max=True), min_size=20, max_size=200),
+    base_s=st.integers(0, 255),
+)
+def test_every_delay_is_within_its_bounds(draws: list[float], base_s: int) -> None:
+    """Quick delays are 20 to 80 ms, slow ones from base to three times the last or the cap."""
+    base = max(base_s * SECOND, QUICK_LEAST_NS)
+    cap = 300 * SECOND
+    backoff = Backoff(base_s * SECOND, cap, quick_period_ns=SECOND)
+    now = 0
+    quick_end = SECOND
+    previous = base
+    backoff.down(now)
+    assert backoff.delay_ns(now, draws[0]) == 0
+    for draw in draws:
+        backoff.down(now)
+        delay = backoff.delay_ns(now, draw)
+        if now < quick_end:
+            assert QUICK_LEAST_NS <= delay < QUICK_MOST_NS
+        else:
+            assert base <= delay <= min(cap, max(base, 3 * previous))
+            previous = delay
+        now += delay
+
+
+def test_the_slow_stage_grows_to_its_cap() -> None:
+    """With the highest draws each delay is three times the one before, and never above the cap."""
+    backoff = Backoff(SECOND, 20 * SECOND, quick_period_ns=0)
+    backoff.down(0)
+    backoff.delay_ns(0, 0.0)
+    delays = [backoff.delay_ns(0, 0.999_999_999) / SECOND for _ in range(5)]
+    assert delays == pytest.approx([3, 9, 20, 20, 20], rel=0.01)
+
+
+def test_a_refusal_ends_the_quick_stage() -> None:
+    """A wrong password is not tried twenty times a second, not even the first time."""
+    backoff = Backoff(3 * SECOND)
+    backoff.delay_ns(0, 0.0)
+    backoff.refused(MS)
+    assert backoff.delay_ns(MS, 0.0) == 3 * SECOND
+    fresh = Backoff(3 * SECOND)
+    fresh.refused(0)
+    assert fresh.delay_ns(0, 0.0) == 3 * SECOND
+
+
+def test_a_link_that_comes_and_goes_slows_down() -> None:
+    """Being up for less than the stable period resets nothing; exactly the period does."""
+    backoff = Backoff(3 * SECOND, stable_ns=10 * SECOND)
+    backoff.delay_ns(0, 0.5)
+    now = 0
+    delays = []
+    for _ in range(6):
+        backoff.up(now)
+        now += 10 * SECOND - 1
+        backoff.down(now)
+        delays.append(backoff.delay_ns(now, 0.5))
+        now += delays[-1]
+    assert delays[0] < SECOND
+    assert all(delay >= 3 * SECOND for delay in delays[1:])
+    backoff.up(now)
+    backoff.down(now + 10 * SECOND)
+    assert backoff.delay_ns(now + 10 * SECOND, 0.5) == 0
+
+
+def test_the_peer_s_wish_counts_up_to_the_cap() -> None:
+    """`retry after` lengthens a delay and cannot keep the bridge away for ever."""
+    backoff = Backoff(cap_ns=30 * SECOND)
+    assert backoff.delay_ns(0, 0.0, at_least_ns=2 * SECOND) == 2 * SECOND
+    assert backoff.delay_ns(0, 0.0, at_least_ns=3_600 * SECOND) == 30 * SECOND
+
+
+def test_a_cap_below_the_base_is_a_mistake() -> None:
+    """Such a policy cannot be followed."""
+    with pytest.raises(ValueError, match="below base"):
+        Backoff(3 * SECOND, 2 * SECOND)

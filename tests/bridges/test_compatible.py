@@ -1,0 +1,46 @@
+from dataclasses import replace
+
+import pytest
+
+from vpnrouter.bridges.compatible import Half, incompatible
+
+LOCAL = Half("core", "yellow", "edge", "blue", tls=False)
+PEER = Half("edge", "blue", "core", "yellow", tls=False)
+
+
+def test_two_halves_that_name_each_other_fit() -> None:
+    """All five tests pass, seen from either side, with TLS on both or on neither."""
+    assert incompatible(LOCAL, PEER) == ()
+    assert incompatible(PEER, LOCAL) == ()
+    assert incompatible(replace(LOCAL, tls=True), replace(PEER, tls=True)) == ()
+
+
+@pytest.mark.parametrize(
+    ("peer", "told"),
+    [
+        (replace(PEER, remote_router="other"), "is for router 'other'"),
+        (replace(PEER, router="other"), "is router 'other'"),
+        (replace(PEER, remote_vpn="green"), "is for message VPN 'green'"),
+        (replace(PEER, vpn="green"), "is in message VPN 'green'"),
+        (replace(PEER, tls=True), "TLS"),
+    ],
+)
+def test_each_of_the_five_tests_alone_prevents_reuse(peer: Half, told: str) -> None:
+    """One difference is one failed test, which says what differs; both sides see it."""
+    failed = incompatible(LOCAL, peer)
+    assert len(failed) == 1
+    assert told in failed[0]
+    assert len(incompatible(peer, LOCAL)) == 1
+
+
+def test_an_unknown_router_name_matches_nothing() -> None:
+    """A bridge configured by address only does not take any router's connection for its own."""
+    assert incompatible(replace(LOCAL, remote_router=""), PEER)
+    assert incompatible(LOCAL, replace(PEER, remote_router=""))
+    nameless = Half("", "yellow", "", "blue", tls=False)
+    assert len(incompatible(nameless, Half("", "blue", "", "yellow", tls=False))) == 2
+
+
+def test_every_fault_is_told() -> None:
+    """Nothing in common fails all five."""
+    assert len(incompatible(LOCAL, Half("a", "b", "c", "d", tls=True))) == 5

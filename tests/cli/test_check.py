@@ -1,0 +1,95 @@
+"""`vpnrouter check`."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from vpnrouter.cli.check import command
+
+CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
+EDGE, CORE = str(CONFIGS / "edge.yaml"), str(CONFIGS / "core.yaml")
+
+application = typer.Typer()
+application.command()(command)
+
+
+def check(*arguments: str) -> tuple[int, str, str]:
+    """Run the command; exit code, stdout, stderr."""
+    done = CliRunner().invoke(application, arguments, catch_exceptions=False)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_accepted() -> None:
+    """Accepted files give a line each on stdout, warnings on stderr, and exit code 0."""
+    code, out, err = check(EDGE, CORE)
+    assert code == 0
+    first, second = out.splitlines()
+    assert first.startswith(f"{EDGE}: ok: router edge, 3 listeners, 1 message VPN, 0 bridges")
+    assert second.startswith(f"{CORE}: ok: router core, 3 listeners, 1 message VPN, 1 bridge")
+    assert all(": warning: " in line for line in err.splitlines())
+
+
+def test_refused(tmp_path: Path) -> None:
+    """One refused file among others gives exit code 2, its errors on stderr, a word on stdout."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("router: {name: r}\nzzz: 1\nyyy: 1\n")
+    code, out, err = check(EDGE, str(bad))
+    assert code == 2
+    assert out.splitlines()[0].startswith(f"{EDGE}: ok")
+    assert out.splitlines()[1] == f"{bad}: refused: 2 errors, 1 warning"
+    assert f"{bad}:2:1: unknown key zzz" in err
+    assert f"{bad}:3:1: unknown key yyy" in err
+
+
+def test_routers_of_one_name(tmp_path: Path) -> None:
+    """Two good files that do not fit together are refused."""
+    other = tmp_path / "edge.yaml"
+    shutil.copy(EDGE, other)
+    code, out, err = check(EDGE, str(other))
+    assert code == 2
+    assert out.splitlines()[1].startswith(f"{other}: refused: router edge, ")
+    assert f"{other}:3:9: router.name: another router has the name edge at {EDGE}:3:9" in err
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    """A file that is not there is a refused configuration like any other."""
+    code, out, err = check(str(tmp_path / "no.yaml"))
+    assert code == 2
+    assert out == f"{tmp_path}/no.yaml: refused: 1 error\n"
+    assert err == f"{tmp_path}/no.yaml:1:1: cannot read: No such file or directory\n"
+
+
+def test_no_file() -> None:
+    """Without a file the command is used wrongly."""
+    assert check()[0] == 2
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_json(tmp_path: Path, accepted: bool) -> None:
+    """--json gives everything on stdout, for programs, with the same exit code."""
+    path = tmp_path / "c.yaml"
+    path.write_text("router: {name: r}\n" + ("" if accepted else "zzz: 1\n"))
+    code, out, err = check("--json", str(path))
+    assert code == (0 if accepted else 2)
+    assert err == ""
+    (row,) = json.loads(out)
+    assert row["file"] == str(path)
+    assert row["accepted"] is accepted
+    assert row["router"] == ("r" if accepted else None)
+    assert [one for one in row["problems"] if one["severity"] == "error"] == (
+        []
+        if accepted
+        else [
+            {
+                "severity": "error",
+                "line": 2,
+                "column": 1,
+                "message": "unknown key zzz; known keys are listeners, management, msg_vpns,"
+                " router, trace",
+            }
+        ]
+    )

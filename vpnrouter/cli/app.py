@@ -1,0 +1,103 @@
+"""The `vpnrouter` command: a table of commands, each a module imported only when it is asked for.
+
+Data goes to stdout, narration to stderr. Exit codes: 0 done, 1 the thing asked about is not so or
+could not be done, 2 wrong use or a refused configuration, 130 interrupted.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final, NamedTuple
+
+import typer
+
+from vpnrouter.build_info import version_line
+from vpnrouter.errors import ConfigError, TopicError, VpnrouterError
+
+
+class Command(NamedTuple):
+    """Where a command lives. `module` has a function `command`; its docstring is the long help."""
+
+    module: str
+    help: str
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "run": Command("vpnrouter.cli.run", "Serve one router in the foreground."),
+    "check": Command("vpnrouter.cli.check", "Check configurations without starting anything."),
+    "report": Command("vpnrouter.cli.report", "Report what the topology did, from its traces."),
+    "hash-password": Command("vpnrouter.cli.hash_password", "Hash a password for a configuration."),
+}
+
+EXIT_FAILED: Final = 1
+EXIT_WRONG_USE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+
+def main() -> None:
+    """Entry point of the `vpnrouter` script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line (without the program's name) and return its exit code.
+
+    An error raised on purpose becomes lines on stderr. Anything else is a bug and escapes, so that
+    its traceback is seen.
+    """
+    # No option before the command takes a value: the first word that is no option is the command.
+    named = next((word for word in arguments if not word.startswith("-")), None)
+    try:
+        application = typer.main.get_command(_application(named))
+        application.main(args=list(arguments), prog_name="vpnrouter")
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except ConfigError as error:
+        print(*error.problems, sep="\n", file=sys.stderr)
+        return EXIT_WRONG_USE
+    except VpnrouterError as error:
+        print(f"vpnrouter: {error}", file=sys.stderr)
+        return EXIT_WRONG_USE if isinstance(error, TopicError) else EXIT_FAILED
+    return 0
+
+
+def _application(named: str | None) -> typer.Typer:
+    """Build the command line with every command listed and only `named` loaded."""
+    application = typer.Typer(
+        callback=_top,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name, row in COMMANDS.items():
+        if name == named:
+            function: Callable[..., object] = importlib.import_module(row.module).command
+            application.command(name)(function)
+        else:
+            application.command(name, help=row.help)(_listed_only)
+    return application
+
+
+def _listed_only() -> None:
+    """Stand in for a command that this command line does not name; it only shows in the help."""
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(version_line())
+        raise typer.Exit
+
+
+def _top(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Say which build this is."
+        ),
+    ] = False,
+) -> None:
+    """An open message router: many isolated message VPNs, linked by bridges."""

@@ -1,0 +1,94 @@
+"""`vpnrouter check CONFIG…`: are these configurations right, each by itself and together?"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from vpnrouter.config.load import Reading
+    from vpnrouter.config.problem import Problem
+
+_REFUSED: Final = 2
+
+
+def command(
+    configs: Annotated[
+        list[Path],
+        typer.Argument(metavar="CONFIG...", help="Routers' YAML files.", show_default=False),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print summary and problems as JSON on stdout.")
+    ] = False,
+) -> None:
+    """Check configurations, each by itself and all together, without starting anything.
+
+    Problems go to stderr, a summary of each file to stdout. Exit code 0 when all are accepted,
+    warnings or not, and 2 when one is refused.
+    """
+    from vpnrouter.config.load import read
+    from vpnrouter.config.mesh import check_mesh
+
+    readings = [read(path) for path in configs]
+    together = check_mesh([reading.loaded for reading in readings if reading.loaded is not None])
+    rows = [(reading, _problems_of(reading, together)) for reading in readings]
+    if as_json:
+        print(json.dumps([_row(reading, problems) for reading, problems in rows], indent=2))
+    else:
+        for reading, problems in rows:
+            print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
+            print(_summary(reading, problems))
+    if any(_errors(problems) for _, problems in rows):
+        raise typer.Exit(_REFUSED)
+
+
+def _problems_of(reading: "Reading", together: Sequence["Problem"]) -> list["Problem"]:
+    """The file's own problems and those of the mesh that stand in it, in the file's order."""
+    mine = [problem for problem in together if problem.position.file == reading.file]
+    return sorted({*reading.problems, *mine}, key=lambda one: (one.position, one.message))
+
+
+def _errors(problems: Sequence["Problem"]) -> int:
+    return sum(problem.severity == "error" for problem in problems)
+
+
+def _summary(reading: "Reading", problems: Sequence["Problem"]) -> str:
+    errors = _errors(problems)
+    warnings = len(problems) - errors
+    told = [_counted(errors, "error")] if errors else []
+    told += [_counted(warnings, "warning")] if warnings else []
+    parts = []
+    if reading.loaded is not None:
+        config = reading.loaded.config
+        bridges = sum(len(vpn.bridges) for vpn in config.msg_vpns.values())
+        parts = [
+            f"router {config.router.name}",
+            _counted(len(config.listeners), "listener"),
+            _counted(len(config.msg_vpns), "message VPN"),
+            _counted(bridges, "bridge"),
+        ]
+    return f"{reading.file}: {'refused' if errors else 'ok'}: {', '.join([*parts, *told])}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _row(reading: "Reading", problems: Sequence["Problem"]) -> dict[str, object]:
+    return {
+        "file": reading.file,
+        "accepted": _errors(problems) == 0,
+        "router": reading.loaded.config.router.name if reading.loaded is not None else None,
+        "problems": [
+            {
+                "severity": problem.severity,
+                "line": problem.position.line,
+                "column": problem.position.column,
+                "message": problem.message,
+            }
+            for problem in problems
+        ],
+    }

@@ -1,0 +1,3 @@
+"""Configuration: YAML files to typed, frozen models, every problem with its file, line and
+column.
+"""

@@ -1,0 +1,151 @@
+"""Bridges: created in the message VPN that receives; the remote message VPN is where messages come
+from.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from vpnrouter import limits
+from vpnrouter.config.acl_profile import TopicSyntax
+from vpnrouter.config.address import Address, Location, parse_location, router_of
+from vpnrouter.config.model import Many, Model
+from vpnrouter.config.names import ClientUsernameName, FilePath, MsgVpnName, QueueName, RouterName
+from vpnrouter.config.secret import Secret
+
+
+class BasicRemoteAuthentication(Model):
+    """Client username and password for the remote message VPN."""
+
+    client_username: Annotated[ClientUsernameName | None, Field(examples=["bridge"])] = None
+    """Client username to log in with; its client profile must allow bridge connections."""
+
+    password: Secret | None = None
+    """Its password: text, {env: NAME} or {file: PATH}."""
+
+
+class ClientCertRemoteAuthentication(Model):
+    """Client certificate for the remote message VPN."""
+
+    certificate: FilePath | None = None
+    """PEM file with the certificate and, after it, the chain."""
+
+    key: FilePath | None = None
+    """PEM file with the private key."""
+
+    password: Secret | None = None
+    """What decrypts the private key."""
+
+
+class RemoteAuthentication(Model):
+    """How a bridge logs in to its remote message VPNs."""
+
+    scheme: Literal["basic", "client-certificate"] = "basic"
+    """basic: client username and password; client-certificate: needs TLS to every remote message
+    VPN."""
+
+    basic: BasicRemoteAuthentication = Field(default_factory=BasicRemoteAuthentication)
+    """Client username and password."""
+
+    client_cert: ClientCertRemoteAuthentication = Field(
+        default_factory=ClientCertRemoteAuthentication
+    )
+    """Client certificate."""
+
+
+class RemoteConnection(Model):
+    """How often a remote message VPN is tried."""
+
+    retry_count: Annotated[int, Field(ge=0, le=255)] = 0
+    """Tries of one remote message VPN before the next one in connect order; 0 is one try."""
+
+    retry_delay: Annotated[int, Field(ge=0, le=255)] = 3
+    """Seconds between two tries, before jitter."""
+
+
+class RemoteMsgVpn(Model):
+    """One place where a bridge finds its messages."""
+
+    name: Annotated[MsgVpnName, Field(examples=["yellow"])]
+    """The remote message VPN."""
+
+    router: RouterName | None = None
+    """Name that the remote router must give; without it any is taken."""
+
+    location: Annotated[Location, Field(examples=["127.0.0.1:55556"])]
+    """HOST[:PORT] or [IPV6][:PORT] of a link listener (port 55555, with TLS 55443), or v:ROUTER."""
+
+    enabled: bool = True
+    """Whether it is used."""
+
+    connect_order: Annotated[int, Field(ge=1, le=4)] = 4
+    """Preference among several, 1 first."""
+
+    queue_binding: QueueName | None = None
+    """Exclusive queue of the remote message VPN that guaranteed messages are taken from."""
+
+    client_username: ClientUsernameName | None = None
+    """Used here instead of remote_authentication's."""
+
+    password: Secret | None = None
+    """Used here instead of remote_authentication's; needs client_username."""
+
+    tls_enabled: bool = False
+    """Whether the connection is encrypted."""
+
+    compressed_data_enabled: bool = False
+    """Whether the connection is compressed."""
+
+    egress_flow_window_size: Annotated[int, Field(ge=0, le=65_535)] = 255
+    """Guaranteed messages on the way and not yet acknowledged."""
+
+    @property
+    def address(self) -> Address | None:
+        """`location` taken apart; None where it names a router."""
+        if router_of(self.location) is not None:
+            return None
+        return parse_location(self.location, tls_enabled=self.tls_enabled)
+
+
+class RemoteSubscription(Model):
+    """A topic filter that attracts Direct messages from the remote message VPN."""
+
+    topic: Annotated[str, Field(examples=["weather/>"])]
+    """The filter."""
+
+    deliver_always_enabled: bool = False
+    """Whether messages come even when they are sent to one receiver only and another one gets
+    them."""
+
+
+def _written_short(value: object) -> object:
+    """`- FILTER` says the same as `- {topic: FILTER}`."""
+    return {"topic": value} if isinstance(value, str) else value
+
+
+class Bridge(Model):
+    """A bridge into the message VPN that it stands in."""
+
+    enabled: bool = True
+    """Whether it connects."""
+
+    max_ttl: Annotated[int, Field(ge=1, le=255)] = limits.HOPS
+    """Bridges that a message may have crossed, this one included. Beyond: discarded."""
+
+    remote_authentication: RemoteAuthentication = Field(default_factory=RemoteAuthentication)
+    """How it logs in."""
+
+    remote_connection: RemoteConnection = Field(default_factory=RemoteConnection)
+    """How often a remote message VPN is tried."""
+
+    remote_deliver_to_one_priority: Literal["p1", "p2", "p3", "p4", "da"] = "p1"
+    """Rank for messages that go to one receiver only, p1 first; da takes no part."""
+
+    remote_msg_vpns: Many[RemoteMsgVpn] = ()
+    """Where it finds its messages, several for fail-over."""
+
+    remote_subscriptions: Many[Annotated[RemoteSubscription, BeforeValidator(_written_short)]] = ()
+    """Topic filters for Direct messages: FILTER or {topic: FILTER, deliver_always_enabled: …}."""
+
+    topic_syntax: TopicSyntax = "smf"
+    """Dialect of the remote subscriptions: smf has * and >, mqtt has + and #."""

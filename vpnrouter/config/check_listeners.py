@@ -1,0 +1,95 @@
+"""Checks of listeners: each can be bound, leads somewhere and is as safe as it looks."""
+
+from typing import Final
+
+from vpnrouter.config.address import Address
+from vpnrouter.config.findings import Findings
+from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Listener
+from vpnrouter.config.problem import Path
+from vpnrouter.config.router import RouterConfig
+
+_ANY: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what to look for, nothing is bound
+
+
+def check_listeners(found: Findings, config: RouterConfig) -> None:
+    """Check all listeners of a configuration."""
+    if not config.listeners:
+        if not found.is_written(("listeners",)) or found.is_whole(("listeners",)):
+            found.key_warning(("listeners",), "none, so nobody can connect to this router")
+        return
+    bound: list[tuple[Address, Path]] = []
+    for index, listener in enumerate(config.listeners):
+        path = ("listeners", index)
+        _check_msg_vpn(found, path, listener, config)
+        _check_tls(found, path, listener)
+        _check_management(found, path, listener, config)
+        if not listener.enabled:
+            continue
+        address = listener.address
+        for other, place in bound:
+            if _collide(address, other):
+                at = found.document.value_at(place)
+                found.error((*path, "bind"), f"{address} is already bound by the listener at {at}")
+                break
+        bound.append((address, path))
+
+
+def _check_msg_vpn(found: Findings, path: Path, listener: Listener, config: RouterConfig) -> None:
+    if listener.msg_vpn is None:
+        if listener.protocol in CLIENT_PROTOCOLS:
+            for name in config.msg_vpns:
+                if "@" in name:
+                    found.key_warning(
+                        ("msg_vpns", name),
+                        "user@vpn cannot name a message VPN with @, so a listener must name it",
+                    )
+        return
+    place = (*path, "msg_vpn")
+    if listener.protocol not in CLIENT_PROTOCOLS:
+        found.key_error(place, f"a listener for {listener.protocol} serves all message VPNs")
+    elif not found.is_written(("msg_vpns", listener.msg_vpn)):
+        found.error(place, f"there is no message VPN {listener.msg_vpn}")
+
+
+def _check_tls(found: Findings, path: Path, listener: Listener) -> None:
+    if listener.tls is None:
+        if listener.protocol in TLS_PROTOCOLS and found.is_whole(path):
+            found.error(path, f"protocol {listener.protocol} needs tls: {{certificate: …, key: …}}")
+        return
+    place = (*path, "tls")
+    if listener.protocol not in TLS_PROTOCOLS:
+        found.key_error(
+            place, f"protocol {listener.protocol} is not encrypted; {listener.protocol}s is"
+        )
+        return
+    found.readable((*place, "certificate"), listener.tls.certificate)
+    found.readable((*place, "key"), listener.tls.key)
+    found.readable((*place, "client_ca"), listener.tls.client_ca)
+
+
+def _check_management(
+    found: Findings, path: Path, listener: Listener, config: RouterConfig
+) -> None:
+    """Without users the API is open to everybody, so it must stay on this machine."""
+    if listener.protocol not in ("http", "https") or config.management.users:
+        return
+    if found.is_written(("management", "users")) or _is_loopback(listener.address.host):
+        return
+    found.error(
+        (*path, "bind"),
+        f"{listener.address.host} is no loopback address; that needs management: {{users: …}}",
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _collide(one: Address, other: Address) -> bool:
+    """Whether the system refuses to bind both. Port 0 never collides."""
+    if one.port != other.port or one.port == 0:
+        return False
+    if one.host.lower() == other.host.lower():
+        return True
+    same_family = (":" in one.host) == (":" in other.host)
+    return same_family and (one.host in _ANY or other.host in _ANY)

@@ -1,0 +1,30 @@
+"""Checks over one configuration that no single model can make."""
+
+from vpnrouter.config.check_bridges import check_bridges
+from vpnrouter.config.check_listeners import check_listeners
+from vpnrouter.config.check_msg_vpn import check_msg_vpn
+from vpnrouter.config.document import Document
+from vpnrouter.config.findings import Findings
+from vpnrouter.config.problem import Problem
+from vpnrouter.config.router import RouterConfig
+
+
+def check_config(
+    config: RouterConfig, document: Document, written: Document | None = None
+) -> list[Problem]:
+    """All problems of a configuration whose parts are sound by themselves.
+
+    `document` is what `config` was made from. `written` is the file's own document where the two
+    differ because unsound parts were dropped.
+    """
+    found = Findings(document, written or document)
+    check_listeners(found, config)
+    for name, user in config.management.users.items():
+        for index, msg_vpn in enumerate(user.msg_vpns or ()):
+            if not found.is_written(("msg_vpns", msg_vpn)):
+                path = ("management", "users", name, "msg_vpns", index)
+                found.error(path, f"there is no message VPN {msg_vpn}")
+    for name, vpn in config.msg_vpns.items():
+        check_msg_vpn(found, ("msg_vpns", name), vpn)
+        check_bridges(found, config, name)
+    return found.problems

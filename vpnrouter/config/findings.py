@@ -1,0 +1,73 @@
+"""Where checks put what they find."""
+
+import pathlib
+from typing import final
+
+from vpnrouter import limits
+from vpnrouter.config.document import Document
+from vpnrouter.config.problem import Path, Problem
+
+
+@final
+class Findings:
+    """Problems of one document. `document` fits the configuration under check.
+
+    `written` is the document as it stands in the file: it still holds objects that were dropped
+    because something in them is wrong, so that a reference to such an object is not called dangling
+    as well.
+    """
+
+    __slots__ = ("document", "filter_pairs", "problems", "written")
+
+    def __init__(self, document: Document, written: Document) -> None:
+        self.document = document
+        self.written = written
+        self.problems: list[Problem] = []
+        self.filter_pairs: int = limits.CONFIG_FILTER_PAIRS
+
+    def error(self, path: Path, message: str) -> None:
+        """An error about the value at `path`."""
+        self.problems.append(
+            Problem(self.document.value_at(path), "error", f"{self.document.show(path)}: {message}")
+        )
+
+    def warning(self, path: Path, message: str) -> None:
+        """A warning about the value at `path`."""
+        self.problems.append(
+            Problem(
+                self.document.value_at(path), "warning", f"{self.document.show(path)}: {message}"
+            )
+        )
+
+    def key_error(self, path: Path, message: str) -> None:
+        """An error about the key at the end of `path`."""
+        self.problems.append(
+            Problem(self.document.key_at(path), "error", f"{self.document.show(path)}: {message}")
+        )
+
+    def key_warning(self, path: Path, message: str) -> None:
+        """A warning about the key at the end of `path`."""
+        self.problems.append(
+            Problem(self.document.key_at(path), "warning", f"{self.document.show(path)}: {message}")
+        )
+
+    def is_written(self, path: Path) -> bool:
+        """Whether the file holds something at `path`."""
+        return self.written.has(path)
+
+    def is_whole(self, path: Path) -> bool:
+        """Whether nothing directly in the value at `path` was dropped, so that what is absent was
+        never written.
+        """
+        return self.document.is_whole(path)
+
+    def readable(self, path: Path, file: str | None) -> None:
+        """An error about `path` if the file it names cannot be read."""
+        if file is None:
+            return
+        try:
+            with pathlib.Path(file).open("rb"):
+                pass
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not a path"
+            self.error(path, f"cannot read {file}: {reason}")

@@ -1,0 +1,171 @@
+"""Message VPNs: isolated from each other, each with its own clients, rules, queues and bridges."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from vpnrouter import limits
+from vpnrouter.config.acl_profile import AclProfile, allow_by_default
+from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.client_profile import ClientProfile
+from vpnrouter.config.client_username import ClientUsername
+from vpnrouter.config.model import Model, Named
+from vpnrouter.config.names import (
+    AclProfileName,
+    BridgeName,
+    ClientProfileName,
+    ClientUsernameName,
+    FilePath,
+    QueueName,
+    TopicEndpointName,
+)
+from vpnrouter.config.queue import Queue
+from vpnrouter.config.topic_endpoint import TopicEndpoint
+
+
+class BasicAuthentication(Model):
+    """Client username and password."""
+
+    enabled: bool = True
+    """Whether client username and password are asked for. If not, everybody may log in, with any
+    name or none."""
+
+
+class ClientCertAuthentication(Model):
+    """Client certificates; the listener's tls.client_ca says whose."""
+
+    enabled: bool = False
+    """Whether a client may log in with a certificate."""
+
+    max_chain_depth: Annotated[int, Field(ge=0, le=8)] = 3
+    """Certificates between the client's own and the authority's."""
+
+    username_source: Literal["common-name", "certificate-thumbprint"] = "common-name"
+    """What of the certificate names the client username."""
+
+    validate_date_enabled: bool = True
+    """Whether the certificate must be valid today."""
+
+
+class Authentication(Model):
+    """How clients and bridges show who they are."""
+
+    basic: BasicAuthentication = Field(default_factory=BasicAuthentication)
+    """Client username and password."""
+
+    client_cert: ClientCertAuthentication = Field(default_factory=ClientCertAuthentication)
+    """Client certificates."""
+
+
+class TlsServerCert(Model):
+    """How the bridges of this message VPN check the remote router's certificate."""
+
+    ca: FilePath | None = None
+    """PEM file with the authorities to trust; without it the system's."""
+
+    max_chain_depth: Annotated[int, Field(ge=0, le=8)] = 3
+    """Certificates between the router's own and the authority's."""
+
+    validate_date_enabled: bool = True
+    """Whether the certificate must be valid today."""
+
+    validate_name_enabled: bool = True
+    """Whether the certificate must name the host that was dialled."""
+
+
+class Bridging(Model):
+    """What holds for all bridges of this message VPN."""
+
+    tls_server_cert: TlsServerCert = Field(default_factory=TlsServerCert)
+    """How the remote router's certificate is checked."""
+
+
+def _with_default(written: object) -> object:
+    """Add the built-in `default` where it is not written."""
+    written = {} if written is None else written
+    return {"default": {}, **written} if isinstance(written, dict) else written
+
+
+def _with_default_acl(written: object) -> object:
+    """Add the built-in `default`, which allows everything, or open what is written for it."""
+    written = {} if written is None else written
+    if not isinstance(written, dict):
+        return written
+    return {**written, "default": allow_by_default(written.get("default", {}))}
+
+
+class MsgVpn(Model):
+    """One message VPN.
+
+    Client profile, ACL profile and client username `default` always exist. The last one holds for
+    clients that log in without a listed client username, where the message VPN lets them in.
+    """
+
+    enabled: bool = True
+    """Whether clients and bridges may use it."""
+
+    authentication: Authentication = Field(default_factory=Authentication)
+    """How clients and bridges show who they are."""
+
+    bridging: Bridging = Field(default_factory=Bridging)
+    """What holds for all its bridges."""
+
+    max_connection_count: Annotated[int, Field(ge=1, le=limits.VPN_CONNECTIONS)] = (
+        limits.VPN_CONNECTIONS
+    )
+    """Clients logged in at a time. Beyond: refused."""
+
+    max_egress_flow_count: Annotated[int, Field(ge=0, le=200_000)] = 1000
+    """Flows that deliver guaranteed messages. Beyond: refused."""
+
+    max_endpoint_count: Annotated[int, Field(ge=0, le=200_000)] = 1000
+    """Queues and topic endpoints, those that clients create included. Beyond: refused."""
+
+    max_ingress_flow_count: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
+    """Flows that take guaranteed messages. Beyond: refused."""
+
+    max_msg_size: Annotated[int, Field(ge=1, le=limits.MQTT_PACKET_BYTES)] = limits.MESSAGE_BYTES
+    """Bytes of a payload. Beyond: refused and counted."""
+
+    max_msg_spool_usage: Annotated[int, Field(ge=0, le=6_000_000)] = 5000
+    """Megabytes of guaranteed messages that may wait; 0 takes none."""
+
+    max_retained_msg_count: Annotated[int, Field(ge=0, le=limits.RETAINED_MESSAGES)] = (
+        limits.RETAINED_MESSAGES
+    )
+    """Retained messages. Beyond: delivered but not retained, counted."""
+
+    max_subscription_count: Annotated[int, Field(ge=1, le=4_294_967_295)] = limits.VPN_SUBSCRIPTIONS
+    """Subscriptions of all clients together. Beyond: refused."""
+
+    max_topic_bytes: Annotated[int, Field(ge=1, le=limits.TOPIC_BYTES)] = limits.TOPIC_BYTES
+    """Bytes of a topic or filter. Beyond: refused."""
+
+    max_topic_levels: Annotated[int, Field(ge=1, le=limits.TOPIC_LEVELS)] = limits.TOPIC_LEVELS
+    """Levels of a topic or filter. Beyond: refused."""
+
+    client_profiles: Annotated[
+        Named[ClientProfileName, ClientProfile], BeforeValidator(_with_default)
+    ] = Field(default={}, validate_default=True, examples=["standard"])
+    """Client profiles by name."""
+
+    acl_profiles: Annotated[
+        Named[AclProfileName, AclProfile], BeforeValidator(_with_default_acl)
+    ] = Field(default={}, validate_default=True, examples=["restricted"])
+    """ACL profiles by name."""
+
+    client_usernames: Annotated[
+        Named[ClientUsernameName, ClientUsername], BeforeValidator(_with_default)
+    ] = Field(default={}, validate_default=True, examples=["alice"])
+    """Client usernames by name."""
+
+    queues: Named[QueueName, Queue] = Field(default_factory=dict, examples=["orders"])
+    """Queues by name."""
+
+    topic_endpoints: Named[TopicEndpointName, TopicEndpoint] = Field(
+        default_factory=dict, examples=["audit"]
+    )
+    """Topic endpoints by name."""
+
+    bridges: Named[BridgeName, Bridge] = Field(default_factory=dict, examples=["from-yellow"])
+    """Bridges by name."""

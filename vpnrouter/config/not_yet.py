@@ -1,0 +1,143 @@
+"""What a configuration may say already and this version does not do: each row warns where it is
+written.
+
+A row leaves this table in the change that brings the feature.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from vpnrouter.config.document import Document, Plain
+from vpnrouter.config.problem import Path, Problem
+
+ANY: Final = "*"
+"""In a path: every name or index at that place."""
+
+
+def _says_something(value: object) -> bool:
+    return value is not None and value is not False and value not in ({}, [])
+
+
+def _is_management(value: object) -> bool:
+    return value in ("http", "https")
+
+
+def _names_router(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("v:")
+
+
+def _written(value: object) -> bool:
+    return value is not None
+
+
+class NotYet(NamedTuple):
+    """One thing that is accepted and not done. `when` looks at the value that is written."""
+
+    path: Path
+    message: str
+    when: Callable[[object], bool] = _says_something
+
+
+_VPN: Final[Path] = ("msg_vpns", ANY)
+_PROFILE: Final[Path] = (*_VPN, "client_profiles", ANY)
+_BRIDGE: Final[Path] = (*_VPN, "bridges", ANY)
+_REMOTE: Final[Path] = (*_BRIDGE, "remote_msg_vpns", ANY)
+_NO_SPOOL: Final = "the message spool is not part of this version"
+
+TABLE: Final = (
+    NotYet((*_VPN, "queues"), f"{_NO_SPOOL}; nothing is spooled"),
+    NotYet((*_VPN, "topic_endpoints"), f"{_NO_SPOOL}; nothing is spooled"),
+    NotYet((*_VPN, "max_msg_spool_usage"), f"{_NO_SPOOL}; has no effect"),
+    NotYet((*_VPN, "max_endpoint_count"), f"{_NO_SPOOL}; has no effect", _written),
+    NotYet((*_VPN, "max_egress_flow_count"), f"{_NO_SPOOL}; has no effect", _written),
+    NotYet((*_VPN, "max_ingress_flow_count"), f"{_NO_SPOOL}; has no effect", _written),
+    NotYet(
+        (*_VPN, "authentication", "client_cert"),
+        "client certificates are not part of this version; they log nobody in",
+    ),
+    NotYet((*_VPN, "bridging"), "TLS of bridges is not part of this version; has no effect"),
+    *(
+        NotYet((*_PROFILE, key), f"{_NO_SPOOL}; has no effect", _written)
+        for key in (
+            "allow_guaranteed_endpoint_create_durability",
+            "allow_guaranteed_endpoint_create_enabled",
+            "allow_guaranteed_msg_receive_enabled",
+            "allow_guaranteed_msg_send_enabled",
+            "max_egress_flow_count",
+            "max_endpoint_count_per_client_username",
+            "max_ingress_flow_count",
+            "reject_msg_to_sender_on_no_subscription_match_enabled",
+        )
+    ),
+    NotYet(
+        (*_PROFILE, "compression_enabled"), "links are not compressed by this version", _written
+    ),
+    NotYet((*_PROFILE, "eliding"), "eliding is not part of this version; every message is sent"),
+    NotYet(
+        (*_VPN, "client_usernames", ANY, "guaranteed_endpoint_permission_override_enabled"),
+        f"{_NO_SPOOL}; has no effect",
+    ),
+    NotYet(
+        (*_BRIDGE, "remote_authentication", "client_cert"),
+        "client certificates are not part of this version; has no effect",
+    ),
+    NotYet(
+        (*_BRIDGE, "remote_authentication", "scheme"),
+        "client certificates are not part of this version; the bridge stays down",
+        lambda value: value == "client-certificate",
+    ),
+    NotYet(
+        (*_BRIDGE, "remote_deliver_to_one_priority"),
+        "deliver-to-one is not part of this version; every receiver gets every message",
+        _written,
+    ),
+    NotYet((*_REMOTE, "queue_binding"), f"{_NO_SPOOL}; only Direct messages cross"),
+    NotYet((*_REMOTE, "egress_flow_window_size"), f"{_NO_SPOOL}; has no effect", _written),
+    NotYet(
+        (*_REMOTE, "tls_enabled"),
+        "TLS of bridges is not part of this version; the bridge stays down",
+    ),
+    NotYet((*_REMOTE, "compressed_data_enabled"), "links are not compressed by this version"),
+    NotYet(
+        (*_REMOTE, "location"),
+        "finding a router by its name is not part of this version; the bridge stays down",
+        _names_router,
+    ),
+    NotYet(
+        ("listeners", ANY, "tls", "client_ca"),
+        "client certificates are not part of this version; they log nobody in",
+    ),
+    NotYet(
+        ("listeners", ANY, "protocol"),
+        "the management API is not part of this version; the address is not bound",
+        _is_management,
+    ),
+    NotYet(("trace", "retention"), "this version removes no trace files; they are kept for ever"),
+    NotYet(("management",), "the management API is not part of this version; has no effect"),
+)
+
+
+def not_yet(document: Document) -> list[Problem]:
+    """A warning for each place in the document that a row of the table describes."""
+    return [
+        Problem(document.key_at(path), "warning", f"{document.show(path)}: {row.message}")
+        for row in TABLE
+        for path, value in _places(document.data, row.path)
+        if row.when(value)
+    ]
+
+
+def _places(data: Plain, pattern: Path) -> Iterator[tuple[Path, Plain]]:
+    """The paths that fit the pattern, each with its value."""
+    reached: list[tuple[Path, Plain]] = [((), data)]
+    for step in pattern:
+        further: list[tuple[Path, Plain]] = []
+        for path, value in reached:
+            if step == ANY and isinstance(value, dict):
+                further.extend(((*path, name), inner) for name, inner in value.items())
+            elif step == ANY and isinstance(value, list):
+                further.extend(((*path, index), inner) for index, inner in enumerate(value))
+            elif step != ANY and isinstance(value, dict) and step in value:
+                further.append(((*path, step), value[step]))
+        reached = further
+    yield from reached

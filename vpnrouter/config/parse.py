@@ -1,0 +1,269 @@
+"""YAML text to a `Document`.
+
+Works on libyaml's events with a stack of its own, so that no input exhausts the interpreter's
+stack. The values are those of PyYAML's SafeLoader, with four differences: tags are refused, a key
+must be text and must not stand twice, a date is text. Anchors, aliases and merge keys (`<<`) work;
+the written-out size is bounded.
+"""
+
+import re
+from typing import Final, Never, final
+
+import yaml
+
+from vpnrouter import limits
+from vpnrouter.config.document import Document, Node, Plain
+from vpnrouter.config.problem import Position, Problem
+
+_LOADER: Final[Plain] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STRING: Final = "tag:yaml.org,2002:str"
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_TEXT_TAGS: Final = frozenset({_STRING, "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
+_TOO_DEEP: Final = f"nested deeper than {limits.CONFIG_DEPTH} levels"
+_UNPRINTABLE: Final = re.compile(
+    "[^\x09\x0a\x0d\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+"""What YAML 1.1, 5.1 does not allow in a stream; a byte order mark only at its beginning."""
+
+
+def parse(text: bytes, file: str, problems: list[Problem]) -> Document | None:
+    """Parse one YAML document.
+
+    None if it is refused: not UTF-8, not YAML, too large, too deep, a key twice, a tag, a second
+    document. What is wrong is then appended to `problems`.
+    """
+    try:
+        if len(text) > limits.CONFIG_BYTES:
+            _refuse(file, 0, 0, f"larger than {limits.CONFIG_BYTES} bytes")
+        builder = _Builder(file)
+        document = builder.build(_decode(text, file))
+    except _Refused as refused:
+        problems.append(refused.problem)
+        return None
+    problems.extend(builder.problems)
+    return None if builder.problems else document
+
+
+class _Refused(Exception):
+    """Ends the parsing; never leaves this module."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def _decode(raw: bytes, file: str) -> str:
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8-sig", "replace")
+        line, column = _place(before)
+        _refuse(file, line, column, f"byte 0x{raw[error.start]:02x} is not UTF-8")
+    found = _UNPRINTABLE.search(text)
+    if found:
+        line, column = _place(text[: found.start()])
+        _refuse(file, line, column, f"character U+{ord(found.group()):04X} is not allowed in YAML")
+    return text
+
+
+def _place(before: str) -> tuple[int, int]:
+    """Line and column, from 0, of what follows `before`."""
+    return before.count("\n"), len(before) - before.rfind("\n") - 1
+
+
+def _refuse(file: str, line: int, column: int, message: str) -> Never:
+    position = Position(file, line + 1, column + 1)
+    raise _Refused(Problem(position, "error", message)) from None
+
+
+@final
+class _Open:
+    """A mapping or list whose end has not come yet."""
+
+    __slots__ = ("anchor", "key", "merges", "node")
+
+    def __init__(self, node: Node, anchor: str | None) -> None:
+        self.node = node
+        self.anchor = anchor
+        self.key: Node | None = None
+        self.merges: list[Node] = []
+
+
+@final
+class _Builder:
+    __slots__ = ("_anchors", "_constructor", "_file", "_resolver", "_root", "_stack", "problems")
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._resolver: Plain = yaml.resolver.Resolver()
+        self._constructor = yaml.constructor.SafeConstructor()
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, Node | None] = {}
+        self._root: Node | None = None
+        self.problems: list[Problem] = []
+
+    def build(self, text: str) -> Document:
+        loader = _LOADER(text)
+        documents = 0
+        try:
+            while loader.check_event():
+                event = loader.get_event()
+                if isinstance(event, yaml.DocumentStartEvent):
+                    documents += 1
+                    if documents > 1:
+                        self._stop(event.start_mark, "a second document; one file holds one router")
+                else:
+                    self._take(event)
+        except yaml.MarkedYAMLError as error:
+            self._stop(error.problem_mark or error.context_mark, _wording(error, text))
+        except yaml.YAMLError:
+            _refuse(self._file, 0, 0, "not YAML")
+        finally:
+            loader.dispose()
+        return Document(self._file, self._root or Node(1, 1, {}))
+
+    def _take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._refuse_tag(event)
+            tag, value = self._scalar(event)
+            node = self._node(event, value)
+            self._anchor(event.anchor, node)
+            self._add(node, tag)
+        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            self._refuse_tag(event)
+            if len(self._stack) >= limits.CONFIG_DEPTH:
+                self._stop(event.start_mark, _TOO_DEEP)
+            node = self._node(event, {} if isinstance(event, yaml.MappingStartEvent) else [])
+            if event.anchor is not None:
+                self._anchors[event.anchor] = None
+            self._stack.append(_Open(node, event.anchor))
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            ended = self._stack.pop()
+            for merged in ended.merges:
+                self._merge(ended.node, merged)
+            self._anchor(ended.anchor, ended.node)
+            self._add(ended.node, "")
+        elif isinstance(event, yaml.AliasEvent):
+            self._add(self._aliased(event), "")
+
+    @staticmethod
+    def _node(event: Plain, value: Plain) -> Node:
+        return Node(event.start_mark.line + 1, event.start_mark.column + 1, value)
+
+    def _refuse_tag(self, event: Plain) -> None:
+        if event.tag is not None and event.tag != "!":
+            self._stop(event.start_mark, "tags (! and !!) are not allowed; put the value in quotes")
+
+    def _anchor(self, name: str | None, node: Node) -> None:
+        if name is not None:
+            self._anchors[name] = node
+
+    def _aliased(self, event: yaml.AliasEvent) -> Node:
+        # The name is not repeated: it may be a password that lacks its quotes.
+        if event.anchor not in self._anchors:
+            self._stop(event.start_mark, "an alias (*) without its anchor (&); put text in quotes")
+        node = self._anchors[event.anchor]
+        if node is None:
+            self._stop(event.start_mark, "an alias (*) inside its own anchor (&)")
+        return node
+
+    def _scalar(self, event: yaml.ScalarEvent) -> tuple[str, Plain]:
+        plain = event.implicit[0] and event.tag is None
+        if not plain:
+            return _STRING, event.value
+        tag: str = self._resolver.resolve(yaml.ScalarNode, event.value, (True, False))
+        if tag in _TEXT_TAGS or tag == _MERGE:
+            return tag, event.value
+        try:
+            construct = self._constructor.yaml_constructors[tag]
+            return tag, construct(self._constructor, yaml.ScalarNode(tag, event.value))
+        except (ValueError, OverflowError, KeyError):
+            # The resolver takes 0b_ or a number of 5,000 digits for an int, and int() does not.
+            self._stop(event.start_mark, "not a number; put text in quotes")
+
+    def _add(self, node: Node, tag: str) -> None:
+        """Put a finished value where it belongs: root, list item, mapping key or mapping value."""
+        if not self._stack:
+            self._root = node
+            return
+        into = self._stack[-1]
+        owner = into.node
+        owner.size += node.size
+        if owner.size > limits.CONFIG_VALUES:
+            _refuse(
+                self._file,
+                node.line - 1,
+                node.column - 1,
+                f"more than {limits.CONFIG_VALUES} values with all aliases written out",
+            )
+        owner.depth = max(owner.depth, node.depth + 1)
+        if owner.depth > limits.CONFIG_DEPTH:
+            _refuse(self._file, node.line - 1, node.column - 1, _TOO_DEEP)
+        if isinstance(owner.value, list):
+            owner.children[len(owner.value)] = (node, node)
+            owner.value.append(node.value)
+        elif into.key is None:
+            into.key = self._checked_key(node, tag)
+        else:
+            key, into.key = into.key, None
+            if key.value == "<<" and key.size == 0:
+                into.merges.append(node)
+            elif key.value in owner.children:
+                self._tell(key, f"key {key.value} stands twice")
+            elif key.size != _UNUSABLE:
+                owner.children[key.value] = (key, node)
+                owner.value[key.value] = node.value
+
+    def _checked_key(self, node: Node, tag: str) -> Node:
+        key = Node(node.line, node.column, node.value)
+        if tag == _MERGE:
+            key.size = 0
+        elif not isinstance(node.value, str):
+            self._tell(node, "a key must be text; put it in quotes")
+            key.value, key.size = "", _UNUSABLE
+        return key
+
+    def _merge(self, into: Node, merged: Node) -> None:
+        """Add what a merge key names; what is written in the mapping itself stands (YAML merge
+        key, 2005).
+        """
+        sources = (
+            [child for _, child in merged.children.values()]
+            if isinstance(merged.value, list)
+            else [merged]
+        )
+        for source in sources:
+            if not isinstance(source.value, dict):
+                self._tell(merged, "a merge key (<<) takes a mapping or a list of mappings")
+                return
+            for name, pair in source.children.items():
+                if name not in into.children:
+                    into.children[name] = pair
+                    into.value[name] = pair[1].value
+
+    def _tell(self, node: Node, message: str) -> None:
+        position = Position(self._file, node.line, node.column)
+        self.problems.append(Problem(position, "error", message))
+
+    def _stop(self, mark: Plain, message: str) -> Never:
+        line, column = (mark.line, mark.column) if mark is not None else (0, 0)
+        _refuse(self._file, line, column, message)
+
+
+_UNUSABLE: Final = -1
+"""Size of a key that was refused; its value is read and dropped."""
+
+
+def _wording(error: yaml.MarkedYAMLError, text: str) -> str:
+    """What is wrong, with no part of the text beyond one character: it may be a secret."""
+    problem = error.problem or "the text ends too early"
+    if "cannot start any token" in problem and error.problem_mark is not None:
+        lines = text.split("\n")
+        line = lines[error.problem_mark.line] if error.problem_mark.line < len(lines) else ""
+        found = line[error.problem_mark.column : error.problem_mark.column + 1]
+        if found == "\t":
+            return "not YAML: a tab; indent with spaces"
+        return f"not YAML: text must not begin with {found} here; put it in quotes"
+    if "tag handle" in problem:
+        return "not YAML: a tag that is not declared"
+    return f"not YAML: {problem}"

@@ -1,0 +1,41 @@
+"""The router itself and the whole configuration of one router."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from vpnrouter.config.listeners import Listener
+from vpnrouter.config.management import Management
+from vpnrouter.config.model import Many, Model, Named
+from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.names import FilePath, MsgVpnName, RouterName
+from vpnrouter.config.trace import Trace
+
+
+class Router(Model):
+    """What holds for the router as a whole."""
+
+    name: Annotated[RouterName, Field(examples=["edge"])]
+    """Name of this router, unique among all routers that bridges connect."""
+
+    data_dir: FilePath = "./data"
+    """Directory for what must outlive a restart. Two routers must not share one."""
+
+
+class RouterConfig(Model):
+    """The configuration of one router: one YAML file."""
+
+    router: Router
+    """The router itself."""
+
+    listeners: Many[Listener] = ()
+    """Addresses that the router answers on."""
+
+    trace: Annotated[Trace | None, Field(examples=[{}])] = None
+    """Routing traces; without this block nothing is traced."""
+
+    management: Management = Field(default_factory=Management)
+    """Who may use the management API."""
+
+    msg_vpns: Named[MsgVpnName, MsgVpn] = Field(default_factory=dict, examples=["blue"])
+    """Message VPNs by name."""

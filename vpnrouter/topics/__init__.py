@@ -1,0 +1,1 @@
+"""Topics: the grammar of both dialects, the subscription trie, the route cache, filter algebra."""

@@ -1,0 +1,268 @@
+"""Cached routes of published topics, exact while subscriptions come and go.
+
+The message path looks a topic up in `RouteCache.entries` and nothing else. When a subscription
+comes or goes, `invalidate` drops the keys it matches, so what is cached is always what the trie
+would say.
+
+Keys stand in up to four generations by age, each with an index by level, so that a wildcard filter
+walks only where it can match and the oldest quarter goes as a whole.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final, final
+
+from vpnrouter.limits import (
+    ROUTE_CACHE_ENTRIES,
+    ROUTE_CACHE_INDEX_LEVELS,
+    ROUTE_CACHE_TOPIC_BYTES,
+)
+from vpnrouter.topics.grammar import ALL, LITERAL, PREFIX, REST, Filter, hidden, match_levels
+
+_GENERATIONS: Final = 4
+
+
+@final
+class _Branch:
+    """Cached topics that share their first levels: the one that ends here, and the others by level.
+
+    A topic that shares no more levels with others stands there as its key, not as a branch.
+    """
+
+    __slots__ = ("children", "key")
+
+    def __init__(self) -> None:
+        self.key: bytes | None = None
+        self.children: dict[str, bytes | _Branch] = {}
+
+
+def _pieces(topic: str) -> list[str]:
+    """The levels by which a topic is indexed; the last piece may hold all further levels."""
+    return topic.split("/", ROUTE_CACHE_INDEX_LEVELS)
+
+
+@final
+class _Generation:
+    """The index of keys that were put at about the same time."""
+
+    __slots__ = ("root", "size")
+
+    def __init__(self) -> None:
+        self.root = _Branch()
+        self.size = 0
+
+    def add(self, key: bytes, topic: str) -> None:
+        """Add a key that is not there."""
+        self.size += 1
+        pieces = _pieces(topic)
+        branch = self.root
+        index = 0
+        while index < len(pieces):
+            child = branch.children.get(pieces[index])
+            if child is None:
+                branch.children[pieces[index]] = key
+                return
+            if isinstance(child, bytes):
+                split = _Branch()
+                other = _pieces(child.decode("utf-8"))
+                if len(other) == index + 1:
+                    split.key = child
+                else:
+                    split.children[other[index + 1]] = child
+                branch.children[pieces[index]] = split
+                branch = split
+            else:
+                branch = child
+            index += 1
+        branch.key = key
+
+    def discard(self, key: bytes, topic: str) -> bool:
+        """Remove a key; False when it is not there."""
+        path: list[_Branch] = []
+        pieces = _pieces(topic)
+        branch = self.root
+        index = 0
+        while True:
+            if index == len(pieces):
+                if branch.key is None:
+                    return False
+                branch.key = None
+                break
+            child = branch.children.get(pieces[index])
+            if child is None:
+                return False
+            if isinstance(child, bytes):
+                if child != key:
+                    return False
+                del branch.children[pieces[index]]
+                break
+            path.append(branch)
+            branch = child
+            index += 1
+        while path and branch.key is None and not branch.children:
+            branch = path.pop()
+            index -= 1
+            del branch.children[pieces[index]]
+        self.size -= 1
+        return True
+
+    def find(self, filter_: Filter) -> list[bytes]:
+        """The keys that `filter_` matches, in no order."""
+        found: list[bytes] = []
+        levels = filter_.levels
+        kinds = filter_.kinds
+        guarded = kinds[0] != LITERAL
+        branches = [self.root]
+        index = 0
+        # Most leaves fail by their end; that test needs no decoding.
+        ending = levels[-1].encode("utf-8") if kinds[-1] == LITERAL else b""
+        while branches and index < ROUTE_CACHE_INDEX_LEVELS:
+            if index == len(kinds):
+                found.extend([branch.key for branch in branches if branch.key is not None])
+                return found
+            kind = kinds[index]
+            level = levels[index]
+            following: list[_Branch] = []
+            for branch in branches:
+                if kind == LITERAL:
+                    child = branch.children.get(level)
+                    if child is None:
+                        continue
+                    if not isinstance(child, bytes):
+                        following.append(child)
+                    elif child.endswith(ending) and _matches(filter_, child):
+                        found.append(child)
+                    continue
+                if kind == ALL and branch.key is not None:
+                    found.append(branch.key)
+                for name, child in branch.children.items():
+                    if guarded and hidden(name):
+                        continue
+                    if kind in (REST, ALL):
+                        if isinstance(child, bytes):
+                            found.append(child)
+                        else:
+                            _collect(child, found)
+                    elif kind == PREFIX and not name.startswith(level):
+                        continue
+                    elif not isinstance(child, bytes):
+                        following.append(child)
+                    elif child.endswith(ending) and _matches(filter_, child):
+                        found.append(child)
+            guarded = False
+            branches = following
+            index += 1
+        for branch in branches:
+            below: list[bytes] = []
+            _collect(branch, below)
+            found.extend([key for key in below if _matches(filter_, key)])
+        return found
+
+
+def _matches(filter_: Filter, key: bytes) -> bool:
+    return match_levels(filter_.levels, filter_.kinds, key.decode("utf-8").split("/"))
+
+
+def _collect(branch: _Branch, found: list[bytes]) -> None:
+    """Append all keys at and below `branch`."""
+    branches = [branch]
+    while branches:
+        here = branches.pop()
+        if here.key is not None:
+            found.append(here.key)
+        for child in here.children.values():
+            if isinstance(child, bytes):
+                found.append(child)
+            else:
+                branches.append(child)
+
+
+@final
+class RouteCache:
+    """At most `capacity` routes by topic; beyond, the oldest quarter goes in one go.
+
+    `entries` is public for the message path: it is always the same dict, and only this class
+    changes it. `evicted` and `invalidated` count keys since the beginning.
+    """
+
+    __slots__ = (
+        "_generations",
+        "_quarter",
+        "_room",
+        "capacity",
+        "entries",
+        "evicted",
+        "invalidated",
+    )
+
+    def __init__(self, capacity: int = ROUTE_CACHE_ENTRIES) -> None:
+        self.capacity = max(1, capacity)
+        self.entries: dict[bytes, object] = {}
+        self.evicted = 0
+        self.invalidated = 0
+        self._room = min(_GENERATIONS, self.capacity)
+        self._quarter = self.capacity // self._room
+        self._generations = [_Generation()]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def get(self, topic: bytes) -> object | None:
+        """The cached value for a topic's bytes, None when there is none."""
+        return self.entries.get(topic)
+
+    def put(self, topic: bytes, text: str, value: object) -> None:
+        """Cache `value` for a topic; `text` is what `parse_topic` made of `topic`.
+
+        A topic longer than ROUTE_CACHE_TOPIC_BYTES is not cached.
+        """
+        if len(topic) > ROUTE_CACHE_TOPIC_BYTES:
+            return
+        if topic in self.entries:
+            self.entries[topic] = value
+            return
+        generation = self._generations[-1]
+        if generation.size >= self._quarter:
+            if len(self._generations) == self._room:
+                self._drop_oldest()
+            generation = _Generation()
+            self._generations.append(generation)
+        generation.add(topic, text)
+        self.entries[topic] = value
+
+    def invalidate(self, filter_: Filter) -> int:
+        """Drop exactly the keys that `filter_` matches; returns how many."""
+        dropped = 0
+        if filter_.literal:
+            key = filter_.text.encode("utf-8")
+            if key in self.entries:
+                del self.entries[key]
+                dropped = 1
+                self._unindex(key, filter_.text)
+        elif self.entries:
+            for generation in self._generations:
+                keys = generation.find(filter_)
+                for key in keys:
+                    del self.entries[key]
+                    generation.discard(key, key.decode("utf-8"))
+                dropped += len(keys)
+        self.invalidated += dropped
+        return dropped
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.entries.clear()
+        self._generations = [_Generation()]
+
+    def _unindex(self, key: bytes, text: str) -> None:
+        for generation in reversed(self._generations):
+            if generation.discard(key, text):
+                return
+
+    def _drop_oldest(self) -> None:
+        # A dict keeps the order of insertion, so the oldest generation's keys are the first ones.
+        keys = list(islice(self.entries, self._generations.pop(0).size))
+        for key in keys:
+            del self.entries[key]
+        self.evicted += len(keys)

@@ -1,0 +1,153 @@
+"""The lines between cards: which sides they join, in which order along a side, and their SVG path
+data.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
+
+from vpnrouter.topology.layout import Point
+
+Curve = tuple[Point, Point, Point, Point]
+"""A cubic Bézier curve: start, two controls, end."""
+
+Side = Literal["left", "right", "top", "bottom"]
+
+_SIDEWAYS: Final = 60.0
+"""Pixels between two cards from which on a line runs from left to right rather than up or down."""
+
+_PORTS: Final = 0.68
+"""Share of a side's length over which its lines are spread."""
+
+_OUTWARD: Final = {
+    "left": (-1.0, 0.0),
+    "right": (1.0, 0.0),
+    "top": (0.0, -1.0),
+    "bottom": (0.0, 1.0),
+}
+
+
+class Rectangle(Protocol):
+    """What a line may begin or end at; x and y are the upper left corner."""
+
+    @property
+    def x(self) -> float:
+        """Left edge."""
+        ...
+
+    @property
+    def y(self) -> float:
+        """Upper edge."""
+        ...
+
+    @property
+    def width(self) -> float:
+        """Pixels across."""
+        ...
+
+    @property
+    def height(self) -> float:
+        """Pixels down."""
+        ...
+
+
+def route(pairs: Sequence[tuple[Rectangle, Rectangle]], bowed: Sequence[bool]) -> list[Curve]:
+    """A curve for each (start, goal); a bowed one leaves and arrives on the right.
+
+    The lines at one side of a rectangle are put in the order of where they come from, so that they
+    do not cross.
+    """
+    sides: list[tuple[Side, Side]] = [
+        ("right", "right") if bow else _facing(start, goal)
+        for (start, goal), bow in zip(pairs, bowed, strict=True)
+    ]
+    # By rectangle and side: (where the other end is, rank among equals, line, which end of it).
+    ports: dict[tuple[float, float, Side], list[tuple[float, int, int, int]]] = {}
+    for line, (pair, bow) in enumerate(zip(pairs, bowed, strict=True)):
+        for end in (0, 1):
+            here, there = pair[end], pair[1 - end]
+            side = sides[line][end]
+            far = _middle(there)[1 if side in {"left", "right"} else 0]
+            # Nested bows meet their two rectangles in opposite order, other pairs of lines in the
+            # same.
+            rank = -line if bow and _middle(there)[1] < _middle(here)[1] else line
+            ports.setdefault((here.x, here.y, side), []).append((far, rank, line, end))
+    spots: dict[tuple[int, int], Point] = {}
+    for (_, _, side), waiting in ports.items():
+        waiting.sort()
+        for place, (_, _, line, end) in enumerate(waiting):
+            offset = ((place + 0.5) / len(waiting) - 0.5) * _PORTS
+            spots[line, end] = _port(pairs[line][end], side, offset)
+    twins = {(id(start), id(goal)): line for line, (start, goal) in enumerate(pairs)}
+    curves = []
+    for line, (start, goal) in enumerate(pairs):
+        a, d = spots[line, 0], spots[line, 1]
+        if bowed[line]:
+            outer = twins.get((id(goal), id(start)), -1) > line
+            reach = 46.0 + 0.22 * abs(d[1] - a[1]) + (28.0 if outer else 0.0)
+            x = max(a[0], d[0]) + reach
+            curves.append((a, (x, a[1]), (x, d[1]), d))
+        else:
+            curves.append(_between(a, sides[line][0], d, sides[line][1]))
+    return curves
+
+
+def on_curve(points: Curve, t: float) -> Point:
+    """The place on the curve at `t`, 0..1."""
+    a, b, c, d = points
+    u = 1 - t
+    return (
+        u**3 * a[0] + 3 * u * u * t * b[0] + 3 * u * t * t * c[0] + t**3 * d[0],
+        u**3 * a[1] + 3 * u * u * t * b[1] + 3 * u * t * t * c[1] + t**3 * d[1],
+    )
+
+
+def stroke(points: Curve, width: float) -> tuple[str, str]:
+    """Path data of the line, shortened by its head, and of the head."""
+    a, b, c, d = points
+    length = 7.0 + 1.6 * width
+    half = 4.0 + 0.9 * width
+    run = math.hypot(d[0] - c[0], d[1] - c[1]) or 1.0
+    ux, uy = (d[0] - c[0]) / run, (d[1] - c[1]) / run
+    neck = (d[0] - ux * length, d[1] - uy * length)
+    head = (
+        f"M{d[0]:.1f} {d[1]:.1f}L{neck[0] - uy * half:.1f} {neck[1] + ux * half:.1f}"
+        f"L{neck[0] + uy * half:.1f} {neck[1] - ux * half:.1f}Z"
+    )
+    path = (
+        f"M{a[0]:.1f} {a[1]:.1f}C{b[0]:.1f} {b[1]:.1f} "
+        f"{c[0] - ux * length:.1f} {c[1] - uy * length:.1f} {neck[0]:.1f} {neck[1]:.1f}"
+    )
+    return path, head
+
+
+def _facing(start: Rectangle, goal: Rectangle) -> tuple[Side, Side]:
+    free_x = max(goal.x - start.x - start.width, start.x - goal.x - goal.width)
+    free_y = max(goal.y - start.y - start.height, start.y - goal.y - goal.height)
+    if free_x >= _SIDEWAYS or free_x >= free_y:
+        return ("right", "left") if goal.x >= start.x else ("left", "right")
+    return ("bottom", "top") if goal.y >= start.y else ("top", "bottom")
+
+
+def _middle(card: Rectangle) -> Point:
+    return card.x + card.width / 2, card.y + card.height / 2
+
+
+def _port(card: Rectangle, side: Side, offset: float) -> Point:
+    x, y = _middle(card)
+    out_x, out_y = _OUTWARD[side]
+    if out_x:
+        return x + out_x * card.width / 2, y + offset * card.height
+    return x + offset * card.width, y + out_y * card.height / 2
+
+
+def _between(a: Point, leaves: Side, d: Point, arrives: Side) -> Curve:
+    along = 0 if leaves in {"left", "right"} else 1
+    reach = max(abs(d[along] - a[along]) * 0.45, 40.0)
+    out, back = _OUTWARD[leaves], _OUTWARD[arrives]
+    return (
+        a,
+        (a[0] + out[0] * reach, a[1] + out[1] * reach),
+        (d[0] + back[0] * reach, d[1] + back[1] * reach),
+        d,
+    )

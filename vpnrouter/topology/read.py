@@ -1,0 +1,84 @@
+"""Turns an inventory of trace files into the one frame that all jobs take."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+
+from vpnrouter.errors import OperationError
+from vpnrouter.topology.inventory import Inventory, TraceFile
+from vpnrouter.topology.schema import TRACE_FILE, TRACES, conform
+
+_GLOB: Final = re.compile(r"[\\\[\]{}*?]")
+"""What would be taken for a pattern in a path."""
+
+_RATES: Final = StructType([StructField("origin", StringType()), StructField("rate", DoubleType())])
+
+
+def read_traces(spark: SparkSession, inventory: Inventory) -> DataFrame:
+    """The rows of all files in `inventory`, with the schema TRACES.
+
+    Raises:
+        OperationError: the inventory holds no readable file.
+    """
+    if not inventory.files:
+        raise OperationError("no readable trace file")
+    groups: dict[tuple[str, str], list[Path]] = {}
+    for file in inventory.files:
+        groups.setdefault(_source(file), []).append(file.path)
+    frames = [_read(spark, paths, source) for source, paths in groups.items()]
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.unionByName(frame)
+    return conform(_weighted(spark, rows, inventory), TRACES)
+
+
+def _source(file: TraceFile) -> tuple[str, str]:
+    """How the rows of a file come by their router, and what is needed for it: equal for files read
+    together.
+    """
+    if file.router_from == "column":
+        return "column", ""
+    if file.router_from == "metadata":
+        return "metadata", file.router or ""
+    base = file.path.parent
+    while "=" in base.name:
+        base = base.parent
+    return "directory", str(base)
+
+
+def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> DataFrame:
+    how, detail = source
+    inside = [field for field in TRACE_FILE.fields if how != "metadata" or field.name != "router"]
+    reader = spark.read.schema(StructType(inside))
+    if how == "directory":
+        # With a declared type the name stays text: a router may be called 2013 or 007.
+        reader = reader.option("basePath", detail)
+    else:
+        reader = reader.option("recursiveFileLookup", "true")
+    frame = reader.parquet(*(_GLOB.sub(r"\\\g<0>", str(path)) for path in paths))
+    if how == "metadata":
+        frame = frame.withColumn("router", F.lit(detail))
+    # Without what else the directories name, such as `date`.
+    return frame.select(*TRACE_FILE.names)
+
+
+def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
+    """Adds `weight`: the decision to trace was made where the message entered, at that router's rate.
+
+    Rows that do not say where that was (deliveries, for example) can only be weighed when all
+    routers trace at one rate.
+    """
+    rates = inventory.sampling()
+    if not rates:
+        return rows.withColumn("weight", F.lit(None).cast(DoubleType()))
+    if len(set(rates.values())) == 1 and all(file.router in rates for file in inventory.files):
+        return rows.withColumn("weight", F.lit(1.0 / next(iter(rates.values()))))
+    known = spark.createDataFrame(list(rates.items()), _RATES)
+    entered = F.when(F.col("event") == "ingress", F.col("router")).otherwise(F.col("origin_router"))
+    return rows.join(F.broadcast(known), entered == F.col("origin"), "left").withColumn(
+        "weight", F.lit(1.0) / F.col("rate")
+    )

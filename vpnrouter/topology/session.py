@@ -1,0 +1,240 @@
+"""Starts Spark quietly, and turns its failures into one-line errors.
+
+The Java process is started by hand through `launch_gateway`, so that its output goes to a log file
+and never to the user's terminal, and so that it can be ended together with the session.
+"""
+
+import contextlib
+import importlib
+import logging
+import os
+import re
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from vpnrouter.errors import OperationError
+from vpnrouter.limits import REPORT_DRIVER_MEMORY, REPORT_SHUFFLE_PARTITIONS
+from vpnrouter.topology.java import Java, find_java, home_of
+
+_EXIT_SECONDS: Final = 20
+_SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_MESSAGE_CHARACTERS: Final = 300
+_BROKEN_FILE: Final = re.compile(
+    r"(?:reading file|Could not read footer for file:?) '?(?:file:)?(/[^\s']+)"
+)
+_LAUNCH_FAILURE: Final = re.compile(
+    r"^(?:Error: |Exception in thread \"main\" (?:[\w.$]+: )?)(.+)$", re.MULTILINE
+)
+
+
+class DamagedTraceFile(OperationError):
+    """Spark met a file whose footer is sound and whose contents are not; `path` names it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"trace file {path} is damaged")
+        self.path = path
+
+
+@contextlib.contextmanager
+def spark_session(
+    master: str = "local[*]",
+    *,
+    log: Path | None = None,
+    shuffle_partitions: int = REPORT_SHUFFLE_PARTITIONS,
+    short: bool = False,
+    java: Java | None = None,
+) -> Iterator[SparkSession]:
+    """A Spark session that ends, with its Java process and temporary files, when the block does.
+
+    `master` is any Spark master URL; `log` receives what Java prints (lost when None); `short`
+    makes Java start fast rather than get fast, which halves the time of a report on few rows;
+    `java` overrides the search for a runtime.
+
+    Raises:
+        OperationError: no Java, or Spark does not start on this master. Failures inside the block
+        come out as
+            OperationError too.
+    """
+    runtime = java or find_java()
+    with contextlib.ExitStack() as cleanup:
+        # Java may still be writing its last temporary files while the directory goes.
+        scratch = Path(
+            cleanup.enter_context(
+                tempfile.TemporaryDirectory(prefix="vpnrouter-spark-", ignore_cleanup_errors=True)
+            )
+        )
+        output = cleanup.enter_context((log or Path(os.devnull)).open("wb"))
+        home = home_of(runtime, scratch)
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        _load_without_advice()
+        conf = SparkConf(loadDefaults=False)
+        conf.setAll(list(_settings(master, scratch, shuffle_partitions).items()))
+        if short:
+            conf.set("spark.driver.extraJavaOptions", _SHORT_RUN)
+        with _surroundings(home):
+            try:
+                gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                    conf=conf, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
+                )
+            except PySparkRuntimeError as error:
+                raise OperationError(
+                    f"Spark did not start: {_launch_failure(log, error)}"
+                ) from None
+        cleanup.callback(_end_java, gateway)
+        with spark_errors():
+            context = SparkContext(conf=conf, gateway=gateway)
+            session = SparkSession(context)
+            cleanup.callback(_stop, session)
+            yield session
+
+
+@contextlib.contextmanager
+def spark_errors() -> Iterator[None]:
+    """Inside the block, whatever Spark or its Java process raises becomes an OperationError of one
+    line.
+
+    Raises:
+        DamagedTraceFile: Spark could not read an input file.
+        OperationError: any other failure.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = _text_of(error)
+        broken = _BROKEN_FILE.search(text)
+        if broken is not None:
+            raise DamagedTraceFile(Path(broken.group(1).rstrip(".,:"))) from None
+        raise OperationError(f"Spark failed: {_first_line(text)}") from None
+    except (ConnectionError, EOFError):
+        raise OperationError("Spark failed: its Java process ended unexpectedly") from None
+
+
+def _settings(master: str, scratch: Path, shuffle_partitions: int) -> dict[str, str]:
+    settings = {
+        "spark.app.name": "vpnrouter report",
+        "spark.master": master,
+        "spark.driver.memory": REPORT_DRIVER_MEMORY,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+        # Nobody opens a notebook on this session; finding the calling line for every column costs
+        # time.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    }
+    if master.startswith("local"):
+        # A report on this machine listens on no address that another machine can reach.
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    return settings
+
+
+@contextlib.contextmanager
+def _surroundings(home: Path) -> Iterator[None]:
+    """The launcher takes its Java and its Spark from the environment: ours, not a leftover of
+    another install.
+    """
+    import pyspark
+
+    wanted = {"JAVA_HOME": str(home), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _load_without_advice() -> None:
+    """Spark imports this module when it first converts a list, and advises on a pandas that we do
+    not use.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("pyspark.testing.utils")
+
+
+def _stop(session: SparkSession) -> None:
+    # A Java process that died already has stopped everything there was.
+    with contextlib.suppress(PySparkException, Py4JError, OSError, EOFError):
+        session.stop()
+
+
+def _end_java(gateway: JavaGateway) -> None:
+    with contextlib.suppress(Py4JError, OSError):
+        gateway.shutdown()
+    process = gateway.proc
+    if process is not None:
+        # The gateway leaves when its standard input closes.
+        process.stdin.close()
+        try:
+            process.wait(_EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    # pyspark keeps the gateway for its next context; this one is gone.
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, Py4JJavaError):
+        with contextlib.suppress(Py4JError, OSError, EOFError):
+            return _chain(error.java_exception)
+        return str(error.errmsg)
+    if isinstance(error, Py4JNetworkError):
+        return "its Java process ended unexpectedly"
+    text = str(error)
+    origin = getattr(error, "_origin", None)
+    if origin is not None:
+        with contextlib.suppress(Py4JError, OSError, EOFError):
+            text += "\n" + _chain(origin)
+    return text
+
+
+def _chain(throwable: JavaObject | None) -> str:
+    """The messages of a Java exception and its causes, one a line; causes are few, but a loop is
+    possible.
+    """
+    messages = []
+    for _ in range(8):
+        if throwable is None:
+            break
+        messages.append(str(throwable.getMessage() or throwable.getClass().getSimpleName()))
+        throwable = throwable.getCause()
+    return "\n".join(messages)
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    return line if len(line) <= _MESSAGE_CHARACTERS else line[:_MESSAGE_CHARACTERS] + " …"
+
+
+def _launch_failure(log: Path | None, error: Exception) -> str:
+    if log is not None:
+        found = _LAUNCH_FAILURE.search(log.read_text(errors="replace"))
+        if found is not None:
+            return _first_line(found.group(1))
+    return _first_line(str(error))

@@ -1,0 +1,311 @@
+"""Blocks of trace records become Arrow tables and Parquet files.
+
+The only module here that imports numpy and pyarrow (a fifth of a second): import it in the
+writer's thread. All work per event is vectorised; loops run over contexts and topics, of which a
+block has few.
+
+Encodings are chosen for the time they take: integers as deltas; strings keep the dictionary they
+already have; trace ids, nearly all distinct, plain. Statistics only for `ts_ns`, where a reader can
+skip row groups by them. zstd at level 1. Spark's vectorised reader knows them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vpnrouter.trace import events, schema
+from vpnrouter.trace.recorder import Block, Context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+_RECORD: Final = np.dtype(
+    [
+        ("ts", "<i8"),
+        ("high", "<u8"),
+        ("low", "<u8"),
+        ("message_id", "<u8"),
+        ("size", "<i8"),
+        ("since", "<i8"),
+        ("origin", "<i8"),
+        ("context", "<u4"),
+        ("topic", "<u4"),
+    ]
+)
+_ROUND: Final = np.dtype([("first", "<u4"), ("end", "<u4"), ("flush", "<i8")])
+
+_DAY_NS: Final = 86_400 * 10**9
+_EPOCH: Final = dt.date(1970, 1, 1)
+# Four hexadecimal digits, as they lie in memory, for each pair of bytes.
+_HEX: Final = np.frombuffer(np.arange(1 << 16, dtype=">u2").tobytes().hex().encode(), np.uint32)
+_TRACE_ID_CHARS: Final = 32
+
+# What Spark and Hive escape in the value of a partition directory. They unescape byte by byte, so
+# letters beyond ASCII must stay as they are.
+_ESCAPED: Final = frozenset(map(chr, [*range(0x20), 0x7F])) | frozenset("\"#%'*/:=?\\{[]^")
+
+
+def _arrow_type(column: schema.Column) -> pa.DataType:
+    if column.type != "string":
+        return getattr(pa, column.type)()
+    if column.name == "trace_id":
+        return pa.string()
+    # Dictionaries as they come from the block: written without touching each row. In the
+    # file these are plain string columns.
+    return pa.dictionary(pa.int32(), pa.string())
+
+
+_SCHEMA: Final = pa.schema(
+    [pa.field(c.name, _arrow_type(c), nullable=c.nullable) for c in schema.FILE_COLUMNS]
+)
+_DICTIONARIES: Final = [f.name for f in _SCHEMA if pa.types.is_dictionary(f.type)]
+_ENCODINGS: Final = {
+    f.name: "PLAIN" if f.name == "trace_id" else "DELTA_BINARY_PACKED"
+    for f in _SCHEMA
+    if f.name not in _DICTIONARIES
+}
+
+
+def table(block: Block) -> pa.Table:
+    """The rows of `block`, in order, with the columns of `schema.FILE_COLUMNS`.
+
+    Text that is not UTF-8 has U+FFFD where it is not.
+    """
+    rows = np.frombuffer(block.data, dtype=_RECORD, count=block.count)
+    contexts = block.contexts
+    which = pa.array(rows["context"].astype(np.int32))
+    event_of = np.array([c.event for c in contexts], dtype=np.int32)
+    event = event_of[rows["context"]]
+    no_message = event >= events.FIRST_WITHOUT_MESSAGE
+    ts, since = _times(block, rows, event)
+
+    def text(values: Sequence[str]) -> pa.Array:
+        return _strings([v or None for v in values]).take(which)
+
+    columns = {
+        "ts_ns": pa.array(ts),
+        "event": _named(events.EVENT_NAMES, event_of, None).take(which),
+        "trace_id": _trace_ids(rows["high"], rows["low"], no_message),
+        # Ids beyond 2**63 keep their bits: the column is signed, as everything in Spark.
+        "message_id": _integers(
+            rows["message_id"].view(np.int64), no_message | (rows["message_id"] == 0)
+        ),
+        "topic": _topics(block).take(pa.array(rows["topic"].astype(np.int32))),
+        "mode": _modes(contexts, event_of).take(which),
+        "size_bytes": _integers(rows["size"], no_message | (rows["size"] < 0)),
+        "hops": _integers(
+            np.array([c.hops for c in contexts], np.int32)[rows["context"]], no_message
+        ),
+        "since_ingress_ns": _integers(since, no_message | (since < 0)),
+        "origin_ts_ns": _integers(rows["origin"], no_message | (rows["origin"] <= 0)),
+        "vpn": text([c.vpn for c in contexts]),
+        "client": text([c.client for c in contexts]),
+        "endpoint": text([c.endpoint for c in contexts]),
+        "bridge": text([c.bridge for c in contexts]),
+        "peer_router": text([c.peer_router for c in contexts]),
+        "peer_vpn": text([c.peer_vpn for c in contexts]),
+        "path": text([c.path for c in contexts]),
+        "reason": text([c.reason for c in contexts]),
+        "origin_router": text([c.origin_router for c in contexts]),
+        "origin_vpn": text([c.origin_vpn for c in contexts]),
+    }
+    return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+
+
+def by_date(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Split a table by the UTC date of `ts_ns`.
+
+    Yields:
+        The date as "YYYY-MM-DD" and its rows, in order of date.
+    """
+    days = rows.column("ts_ns").to_numpy() // _DAY_NS
+    first, last = int(days.min()), int(days.max())
+    for day in [first] if first == last else np.unique(days).tolist():
+        date = (_EPOCH + dt.timedelta(days=day)).isoformat()
+        yield date, rows if first == last else rows.filter(pa.array(days == day))
+
+
+def partition_value(name: str) -> str:
+    """`name` as the value of a partition directory, escaped as Spark and Hive do."""
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in name)
+
+
+def open_for_writing(path: Path) -> BinaryIO:
+    """A new buffered binary file."""
+    # Buffered although the writes are large: an unbuffered file may take a part of a write only.
+    return path.open("wb")
+
+
+class PartFile:
+    """One Parquet file in the making, under a hidden name until it is complete.
+
+    Args:
+        folder: partition directory; made when it is missing.
+        name: final file name.
+        metadata: keys and values for the file's footer.
+        opener: opens a path for writing.
+
+    Raises:
+        OSError: the directory or the file cannot be made.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        metadata: dict[str, str],
+        opener: Callable[[Path], BinaryIO],
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.rows = 0
+        self._final = folder / name
+        self._hidden = folder / f".{name}"
+        self._file = opener(self._hidden)
+        try:
+            self._writer = pq.ParquetWriter(
+                self._file,
+                _SCHEMA,
+                use_dictionary=_DICTIONARIES,
+                column_encoding=_ENCODINGS,
+                compression="zstd",
+                compression_level=1,
+                write_statistics=["ts_ns"],
+                # Without it a reader sees strings, not the dictionaries they were written from.
+                store_schema=False,
+            )
+            self._writer.add_key_value_metadata(metadata)
+        except OSError:
+            self._remove()
+            raise
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far."""
+        return self._file.tell()
+
+    def write(self, rows: pa.Table) -> None:
+        """Append a table as one row group.
+
+        Raises:
+            OSError: the file cannot take it; only `abandon()` may follow.
+        """
+        # Counted first: what a failed write leaves behind is lost together with it.
+        self.rows += rows.num_rows
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+
+    def publish(self) -> int:
+        """Finish the file, sync it and give it its name.
+
+        Returns:
+            Its size in bytes.
+
+        Raises:
+            OSError: the file cannot be finished; only `abandon()` may follow.
+        """
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        size = self._file.tell()
+        self._file.close()
+        self._hidden.replace(self._final)
+        return size
+
+    def abandon(self) -> None:
+        """Give the file up and remove what there is of it; never raises OSError."""
+        # The footer must not be written, now or when the writer is collected.
+        self._writer.is_open = False
+        self._remove()
+
+    def _remove(self) -> None:
+        # Closing may fail in its turn, on what is still buffered; the descriptor is closed anyway.
+        with contextlib.suppress(OSError):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            self._hidden.unlink()
+
+
+def _times(
+    block: Block, rows: NDArray[Any], event: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Columns ts_ns and since_ingress_ns, sends of a round moved on to the time of its flush."""
+    ts = rows["ts"].copy()
+    since = rows["since"].copy()
+    if block.rounds:
+        marks = np.frombuffer(block.rounds, dtype=_ROUND)
+        first = marks["first"].astype(np.int64)
+        lengths = marks["end"].astype(np.int64) - first
+        starts = np.cumsum(lengths) - lengths
+        where = np.repeat(first - starts, lengths) + np.arange(lengths.sum())
+        sent = (event[where] == events.DELIVER) | (event[where] == events.BRIDGE_SEND)
+        where = where[sent]
+        # The wall clock may be set back between the two.
+        waited = np.maximum(np.repeat(marks["flush"], lengths)[sent] - ts[where], 0)
+        ts[where] += waited
+        since[where] += np.where(since[where] < 0, 0, waited)
+    return ts, since
+
+
+def _integers(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(np.ascontiguousarray(values), mask=null)
+
+
+def _strings(values: Sequence[str | bytes | None]) -> pa.DictionaryArray:
+    """A dictionary array of distinct strings, None as null."""
+    try:
+        if any(isinstance(v, bytes) for v in values):
+            # Converted as a whole, which also checks the encoding.
+            array = pa.array(values, pa.binary()).cast(pa.string())
+        else:
+            array = pa.array(values, pa.string())
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        array = pa.array([_repaired(v) for v in values], pa.string())
+    return array.dictionary_encode()
+
+
+def _repaired(value: str | bytes | None) -> str | None:
+    if value is None:
+        return None
+    raw = value.encode(errors="surrogateescape") if isinstance(value, str) else value
+    return raw.decode(errors="replace")
+
+
+def _topics(block: Block) -> pa.DictionaryArray:
+    return _strings([topic or None for topic in block.topics])
+
+
+def _named(
+    names: Sequence[str], codes: NDArray[np.int32], null: NDArray[np.bool_] | None
+) -> pa.DictionaryArray:
+    indices = pa.array(codes, mask=null)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))
+
+
+def _modes(contexts: Sequence[Context], event_of: NDArray[np.int32]) -> pa.DictionaryArray:
+    codes = np.array([c.mode for c in contexts], dtype=np.int32)
+    null = event_of >= events.FIRST_WITHOUT_MESSAGE
+    return _named(events.MODE_NAMES, np.where(null, np.int32(0), codes), null)
+
+
+def _trace_ids(
+    high: NDArray[np.uint64], low: NDArray[np.uint64], no_message: NDArray[np.bool_]
+) -> pa.StringArray:
+    """Both halves as 32 hexadecimal digits, null where both are 0."""
+    count = len(high)
+    halves = np.empty((count, 2), dtype=">u8")
+    halves[:, 0] = high
+    halves[:, 1] = low
+    digits = np.take(_HEX, halves.view(">u2").reshape(-1))
+    ends = np.arange(0, _TRACE_ID_CHARS * (count + 1), _TRACE_ID_CHARS, dtype=np.int32)
+    known = ~no_message & ((high != 0) | (low != 0))
+    valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(digits), valid)

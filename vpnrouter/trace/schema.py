@@ -1,0 +1,66 @@
+"""The columns of trace files, as data; docs/traces.md is the same table for people.
+
+Columns marked `partition` stand only in the directory names (`date=…/router=…`), as Spark, Hive
+and pyarrow datasets write and read them, and never inside the files: with two sources for one
+column, readers disagree on its type and place.
+"""
+
+from typing import Final, NamedTuple
+
+VERSION: Final = 1
+"""Raised when a column changes its meaning or type or goes away; new columns keep it."""
+
+VERSION_KEY: Final = "vpnrouter.trace.version"
+"""Key of `VERSION` in the metadata of a file."""
+
+ROUTER_KEY: Final = "vpnrouter.router"
+"""Key of the router's name in the metadata of a file, for a file taken out of its directory."""
+
+SAMPLE_KEY: Final = "vpnrouter.trace.sample"
+"""Key of the share of messages that the router traced when the file was written, 0.0 to 1.0."""
+
+
+class Column(NamedTuple):
+    """One column: its name, Arrow type, whether it may be null, and where it stands."""
+
+    name: str
+    type: str
+    nullable: bool
+    partition: bool = False
+
+
+COLUMNS: Final[tuple[Column, ...]] = (
+    Column("ts_ns", "int64", nullable=False),
+    Column("router", "string", nullable=False, partition=True),
+    Column("vpn", "string", nullable=True),
+    Column("event", "string", nullable=False),
+    Column("trace_id", "string", nullable=True),
+    Column("message_id", "int64", nullable=True),
+    Column("topic", "string", nullable=True),
+    Column("mode", "string", nullable=True),
+    Column("size_bytes", "int64", nullable=True),
+    Column("client", "string", nullable=True),
+    Column("endpoint", "string", nullable=True),
+    Column("bridge", "string", nullable=True),
+    Column("peer_router", "string", nullable=True),
+    Column("peer_vpn", "string", nullable=True),
+    Column("hops", "int32", nullable=True),
+    Column("path", "string", nullable=True),
+    Column("reason", "string", nullable=True),
+    Column("since_ingress_ns", "int64", nullable=True),
+    Column("origin_router", "string", nullable=True),
+    Column("origin_vpn", "string", nullable=True),
+    Column("origin_ts_ns", "int64", nullable=True),
+)
+"""Every column, in the order of the files; `date` stands in the directory name alone."""
+
+FILE_COLUMNS: Final[tuple[Column, ...]] = tuple(c for c in COLUMNS if not c.partition)
+"""The columns inside a file."""
+
+
+def file_metadata(router: str, sample: float | None) -> dict[str, str]:
+    """What a file says about itself: version, router and, where it is known, sampling rate."""
+    metadata = {VERSION_KEY: str(VERSION), ROUTER_KEY: router}
+    if sample is not None:
+        metadata[SAMPLE_KEY] = repr(sample)
+    return metadata

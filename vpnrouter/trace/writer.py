@@ -1,0 +1,321 @@
+"""Takes blocks from a recorder and keeps trace files: when to begin one, when to finish it, what to
+do when the disk does not take it.
+
+Nothing that happens here reaches the router: what cannot be written is dropped, counted by
+reason, and the next block is tried afresh. Files appear under their names only when complete.
+
+Threads: `Writer` belongs to one thread, which is not the router's. `WriterThread` is that thread,
+and its methods are called from the router's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+from vpnrouter import limits
+from vpnrouter.trace import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from vpnrouter.trace.parquet import PartFile
+    from vpnrouter.trace.recorder import Block, Recorder
+
+BUFFER_FULL: Final = "buffer-full"
+"""Dropped by the recorder: the writer was behind."""
+
+DISK_FULL: Final = "disk-full"
+PERMISSION: Final = "permission"
+IO_ERROR: Final = "io-error"
+INTERNAL_ERROR: Final = "internal-error"
+
+FLUSH_NS: Final = 10 * 10**9
+"""Age at which a file is finished, by default: reports lag by as much, files multiply by less."""
+
+FILE_ROWS: Final = 4_000_000
+"""Rows of one file, by default: about `limits.TRACE_FILE_BYTES` of events that compress badly."""
+
+_REASONS: Final = {
+    errno.ENOSPC: DISK_FULL,
+    errno.EDQUOT: DISK_FULL,
+    errno.EFBIG: DISK_FULL,
+    errno.EACCES: PERMISSION,
+    errno.EPERM: PERMISSION,
+    errno.EROFS: PERMISSION,
+}
+
+
+class Status(NamedTuple):
+    """Where the events of a recorder went.
+
+    recorded = written + open + waiting for the writer + what the writer dropped.
+    """
+
+    recorded: int
+    """Events taken by the recorder."""
+    written: int
+    """Events in complete files."""
+    open: int
+    """Events in the file being written."""
+    files: int
+    """Complete files."""
+    size_bytes: int
+    """Bytes of the complete files."""
+    dropped: dict[str, int]
+    """Events lost, by reason; `buffer-full` ones were never recorded."""
+    last_error: str
+    """What went wrong last, in words; empty when nothing did."""
+
+
+class Writer:
+    """Writes what a recorder holds to `DIR/date=YYYY-MM-DD/router=NAME/part-….parquet`.
+
+    Args:
+        directory: DIR; made when it is missing.
+        router: name of the router.
+        recorder: where the blocks come from; nobody else may call its `take()`.
+        sample: share of the messages that the router traces, for the files' metadata.
+        flush_ns: a file is finished at this age …
+        file_rows: … or with this many rows …
+        file_bytes: … or at this size, exceeded by one block at most.
+        opener: opens a path for writing; None for an ordinary file.
+
+    Raises:
+        ValueError: `file_rows` is below 1.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        router: str,
+        recorder: Recorder,
+        *,
+        sample: float | None = None,
+        flush_ns: int = FLUSH_NS,
+        file_rows: int = FILE_ROWS,
+        file_bytes: int = limits.TRACE_FILE_BYTES,
+        opener: Callable[[Path], BinaryIO] | None = None,
+    ) -> None:
+        if file_rows < 1:
+            raise ValueError(f"a trace file holds one row or more, not {file_rows}")
+        self._directory = Path(directory)
+        self._router = router
+        self._metadata = schema.file_metadata(router, sample)
+        self._recorder = recorder
+        self._flush_ns = flush_ns
+        self._file_rows = file_rows
+        self._file_bytes = file_bytes
+        self._opener = opener
+        self._part: PartFile | None = None
+        self._part_date = ""
+        self._part_began_ns = 0
+        self._serial = 0
+        self._clean = False
+        self._written = 0
+        self._files = 0
+        self._size_bytes = 0
+        self._dropped: dict[str, int] = {}
+        self._last_error = ""
+
+    def run_once(self, now_ns: int) -> None:
+        """Write every block that is ready, and finish the file when its time has come.
+
+        Args:
+            now_ns: monotonic clock, nanoseconds.
+        """
+        if not self._clean:
+            self._clean = True
+            self._remove_leftovers()
+        # One at a time: blocks not yet taken count against the recorder's bound.
+        while taken := self._recorder.take(1):
+            self._write(taken[0], now_ns)
+        if self._part is not None and now_ns - self._part_began_ns >= self._flush_ns:
+            self._finish()
+
+    def stop(self, now_ns: int) -> None:
+        """Write the rest and finish the file; to be called after the recorder's `cut()`."""
+        self.run_once(now_ns)
+        self._finish()
+
+    def status(self) -> Status:
+        """Counters up to now; may be called from any thread."""
+        part = self._part
+        dropped = dict(self._dropped)
+        if self._recorder.dropped:
+            dropped[BUFFER_FULL] = self._recorder.dropped
+        return Status(
+            recorded=self._recorder.recorded,
+            written=self._written,
+            open=0 if part is None else part.rows,
+            files=self._files,
+            size_bytes=self._size_bytes,
+            dropped=dropped,
+            last_error=self._last_error,
+        )
+
+    def _write(self, block: Block, now_ns: int) -> None:
+        try:
+            # Imported here, in the writer's thread: it takes longer than the router takes to start.
+            from vpnrouter.trace import parquet
+
+            parts = list(parquet.by_date(parquet.table(block)))
+        except Exception as error:  # noqa: BLE001 - tracing never hurts the router
+            self._drop(block.count, error)
+            return
+        for date, rows in parts:
+            at = 0
+            while at < rows.num_rows:
+                # What is open is finished when full, so there is room for one row at least.
+                room = self._file_rows - self._open_rows(date)
+                self._append(date, rows.slice(at, room), now_ns)
+                at += room
+
+    def _open_rows(self, date: str) -> int:
+        return 0 if self._part is None or date != self._part_date else self._part.rows
+
+    def _append(self, date: str, rows: pa.Table, now_ns: int) -> None:
+        if self._part is not None and date != self._part_date:
+            self._finish()
+        try:
+            if self._part is None:
+                self._part = self._begin(date, rows.column("ts_ns")[0].as_py())
+                self._part_date = date
+                self._part_began_ns = now_ns
+        except Exception as error:  # noqa: BLE001 - the same
+            self._drop(rows.num_rows, error)
+            return
+        try:
+            self._part.write(rows)
+            complete = (
+                self._part.rows >= self._file_rows or self._part.size_bytes >= self._file_bytes
+            )
+        except Exception as error:  # noqa: BLE001 - the same
+            self._give_up(error)
+            return
+        if complete:
+            self._finish()
+
+    def _begin(self, date: str, first_ts_ns: int) -> PartFile:
+        from vpnrouter.trace import parquet
+
+        self._serial += 1
+        return parquet.PartFile(
+            self._directory / f"date={date}" / f"router={parquet.partition_value(self._router)}",
+            f"part-{first_ts_ns}-{self._serial}.parquet",
+            self._metadata,
+            self._opener or parquet.open_for_writing,
+        )
+
+    def _finish(self) -> None:
+        part = self._part
+        if part is None:
+            return
+        try:
+            self._size_bytes += part.publish()
+        except Exception as error:  # noqa: BLE001 - the same
+            self._give_up(error)
+            return
+        self._part = None
+        self._files += 1
+        self._written += part.rows
+
+    def _give_up(self, error: Exception) -> None:
+        """Drop the open file with all its rows."""
+        part = self._part
+        self._part = None
+        if part is not None:
+            part.abandon()
+            self._drop(part.rows, error)
+
+    def _drop(self, rows: int, error: Exception) -> None:
+        reason = INTERNAL_ERROR
+        if isinstance(error, OSError):
+            reason = _REASONS.get(error.errno or 0, IO_ERROR)
+        self._dropped[reason] = self._dropped.get(reason, 0) + rows
+        self._last_error = f"{reason}: {error}"
+
+    def _remove_leftovers(self) -> None:
+        """Remove what an earlier process of this router was writing when it was killed.
+
+        Such a file has no footer, so nothing in it can be read.
+        """
+        try:
+            from vpnrouter.trace import parquet
+
+            folder = f"router={parquet.partition_value(self._router)}"
+            for path in self._directory.glob(f"date=*/{folder}/.part-*.parquet"):
+                with contextlib.suppress(FileNotFoundError):
+                    path.unlink()
+        except Exception as error:  # noqa: BLE001 - the same
+            self._drop(0, error)
+
+
+class WriterThread:
+    """Runs a `Writer` in a thread of its own.
+
+    Args:
+        writer: what to run.
+        recorder: the writer's recorder.
+        clock: monotonic clock, nanoseconds.
+        period_s: seconds between two looks for full blocks.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        recorder: Recorder,
+        clock: Callable[[], int],
+        period_s: float = 0.25,
+    ) -> None:
+        self._writer = writer
+        self._recorder = recorder
+        self._clock = clock
+        self._period_s = period_s
+        self._wake = threading.Event()
+        self._stopping = False
+        # A daemon: a disk that hangs must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="trace-writer", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, when the router is up: numpy and pyarrow are imported first."""
+        self._thread.start()
+
+    def tick(self) -> None:
+        """Hand over what was recorded so far; to be called every flush interval."""
+        self._recorder.cut()
+        self._wake.set()
+
+    def finish(self) -> None:
+        """Hand over the rest and ask the thread to end; what is recorded later is not written."""
+        if not self._stopping:
+            self._recorder.cut()
+            self._stopping = True
+            self._wake.set()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Write the rest, finish the file and end the thread.
+
+        Blocks. After `finish()` it may be called from any thread.
+
+        Args:
+            timeout_s: seconds to wait for the disk.
+
+        Returns:
+            False when the time was not enough; the rest is lost when the process ends.
+        """
+        self.finish()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._writer.run_once(self._clock())
+            self._wake.wait(self._period_s)
+            self._wake.clear()
+        self._writer.stop(self._clock())

@@ -1,0 +1,1 @@
+"""Router to router: the link protocol of docs/link-protocol.md, bytes ↔ frames."""

@@ -1,0 +1,31 @@
+"""Numbers of the fields in handshakes, refusals and message extensions (LINK-8).
+
+Three separate spaces. Bit 7 of a field's type byte is not part of its number: it says that a
+receiver which does not know the number must refuse instead of skipping.
+"""
+
+from typing import Final
+
+MANDATORY: Final = 0x80
+
+ROUTER: Final = 1
+BRIDGE: Final = 2
+LOCAL_VPN: Final = 3
+REMOTE_VPN: Final = 4
+REMOTE_ROUTER: Final = 5
+CLIENT_USERNAME: Final = 6
+PASSWORD: Final = 7
+TLS: Final = 8
+FEATURES: Final = 9
+HEARTBEAT_MS: Final = 10
+MAX_FRAME: Final = 11
+CLIENT_NAME: Final = 12
+INCARNATION: Final = 13
+
+RETRY_AFTER_MS: Final = 1
+
+PATH: Final = 1
+HOPS: Final = 2
+TRACE: Final = 3
+ORIGIN: Final = 4
+RETAIN: Final = 5

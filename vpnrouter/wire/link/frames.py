@@ -1,0 +1,294 @@
+"""The frames of the link protocol as values. docs/link-protocol.md is the definition.
+
+Plain slots classes without behaviour: encode.py and decode.py know the bytes, order.py when each
+may come. None of them prints itself, so a password cannot reach a log by accident.
+"""
+
+from typing import Final, final
+
+from vpnrouter import limits
+
+MAJOR: Final = 1
+"""Version of the protocol: links between different majors are refused (LINK-12)."""
+
+MINOR: Final = 0
+"""The lower minor of the two sides is spoken (LINK-12)."""
+
+MAGIC: Final = b"VPNR"
+"""First bytes of the first frame's body, so that a stranger's protocol is told at once
+(LINK-11)."""
+
+HELLO: Final = 0x10
+WELCOME: Final = 0x11
+REFUSE: Final = 0x12
+CLOSE: Final = 0x13
+HEARTBEAT: Final = 0x14
+SUBSCRIBE: Final = 0x20
+UNSUBSCRIBE: Final = 0x21
+SUBSCRIBED: Final = 0x22
+DIRECT: Final = 0x30
+DIRECT_X: Final = 0x31
+
+OPTIONAL_FROM: Final = 0x80
+"""Frame types from here on may be skipped by whoever does not know them (LINK-4)."""
+
+DELIVER_ALWAYS: Final = 0x01
+"""Subscription flag: served beside deliver-to-one consumers, not instead of one of them
+(LINK-23)."""
+
+PRIORITY_SHIFT: Final = 1
+"""Subscription flags 1 to 3: deliver-to-one priority, 1..4 for p1..p4, 0 for `da` (LINK-23)."""
+
+PRIORITY_MAX: Final = 4
+"""Lowest deliver-to-one priority, p4."""
+
+
+@final
+class Hello:
+    """The dialer's first frame: who it is and what it asks for (LINK-10)."""
+
+    __slots__ = (
+        "bridge",
+        "client_username",
+        "features",
+        "heartbeat_ms",
+        "incarnation",
+        "local_vpn",
+        "major",
+        "max_frame",
+        "minor",
+        "password",
+        "remote_router",
+        "remote_vpn",
+        "router",
+        "tls",
+    )
+
+    def __init__(
+        self,
+        router: str,
+        bridge: str,
+        local_vpn: str,
+        remote_vpn: str,
+        *,
+        remote_router: str = "",
+        client_username: str = "",
+        password: str = "",
+        tls: bool = False,
+        features: int = 0,
+        heartbeat_ms: int = 0,
+        max_frame: int = limits.LINK_FRAME_BYTES,
+        incarnation: int = 0,
+        major: int = MAJOR,
+        minor: int = MINOR,
+    ) -> None:
+        self.router = router
+        self.bridge = bridge
+        self.local_vpn = local_vpn
+        self.remote_vpn = remote_vpn
+        self.remote_router = remote_router
+        self.client_username = client_username
+        self.password = password
+        self.tls = tls
+        self.features = features
+        self.heartbeat_ms = heartbeat_ms
+        self.max_frame = max_frame
+        self.incarnation = incarnation
+        self.major = major
+        self.minor = minor
+
+
+@final
+class Welcome:
+    """The acceptor lets the bridge in and says what is agreed (LINK-14)."""
+
+    __slots__ = (
+        "client_name",
+        "features",
+        "heartbeat_ms",
+        "incarnation",
+        "major",
+        "max_frame",
+        "minor",
+        "router",
+        "vpn",
+    )
+
+    def __init__(
+        self,
+        router: str,
+        vpn: str,
+        client_name: str,
+        *,
+        features: int = 0,
+        heartbeat_ms: int = 0,
+        max_frame: int = limits.LINK_FRAME_BYTES,
+        incarnation: int = 0,
+        major: int = MAJOR,
+        minor: int = MINOR,
+    ) -> None:
+        self.router = router
+        self.vpn = vpn
+        self.client_name = client_name
+        self.features = features
+        self.heartbeat_ms = heartbeat_ms
+        self.max_frame = max_frame
+        self.incarnation = incarnation
+        self.major = major
+        self.minor = minor
+
+
+@final
+class Refuse:
+    """The acceptor does not let the bridge in; `code` of close_codes.py, `reason` the field's
+    string.
+
+    `retry_after_ms` is a wish that the dialer not come back sooner; 0 for none (LINK-16).
+    """
+
+    __slots__ = ("code", "reason", "retry_after_ms")
+
+    def __init__(self, code: int, reason: str, retry_after_ms: int = 0) -> None:
+        self.code = code
+        self.reason = reason
+        self.retry_after_ms = retry_after_ms
+
+
+@final
+class Close:
+    """The last frame of a link; same meaning of the fields as in Refuse (LINK-16)."""
+
+    __slots__ = ("code", "reason", "retry_after_ms")
+
+    def __init__(self, code: int, reason: str, retry_after_ms: int = 0) -> None:
+        self.code = code
+        self.reason = reason
+        self.retry_after_ms = retry_after_ms
+
+
+@final
+class Heartbeat:
+    """Proof of life: an answer repeats the 64-bit `token` of the question (LINK-21)."""
+
+    __slots__ = ("answer", "token")
+
+    def __init__(self, token: int, *, answer: bool) -> None:
+        self.answer = answer
+        self.token = token
+
+
+@final
+class Subscribe:
+    """Filters, in `*` `>` dialect, that shall attract messages; pairs of flags and filter
+    (LINK-23).
+    """
+
+    __slots__ = ("filters", "request_id")
+
+    def __init__(self, request_id: int, filters: list[tuple[int, str]]) -> None:
+        self.request_id = request_id
+        self.filters = filters
+
+
+@final
+class Unsubscribe:
+    """Filters that shall attract no more (LINK-24)."""
+
+    __slots__ = ("filters", "request_id")
+
+    def __init__(self, request_id: int, filters: list[str]) -> None:
+        self.request_id = request_id
+        self.filters = filters
+
+
+@final
+class Subscribed:
+    """One code per filter of the SUBSCRIBE or UNSUBSCRIBE with that request id, in its order
+    (LINK-25).
+
+    `reason` tells the first refusal, or is empty.
+    """
+
+    __slots__ = ("codes", "reason", "request_id")
+
+    def __init__(self, request_id: int, codes: list[int], reason: str = "") -> None:
+        self.request_id = request_id
+        self.codes = codes
+        self.reason = reason
+
+
+@final
+class Extension:
+    """What a message carries beyond topic, properties and payload (LINK-30 ff.).
+
+    `path` is every VPN visited as "router/vpn", oldest first, the sender's own last; empty when the
+    sender's VPN is the only one (LINK-29). `hops` counts links crossed, this one included. The
+    trace is absent when the 128-bit id `trace_high`, `trace_low` is zero, the origin when its
+    router is empty. `origin_ts_ns` is nanoseconds since 1970 at first ingress.
+    """
+
+    __slots__ = (
+        "hops",
+        "message_id",
+        "origin_router",
+        "origin_ts_ns",
+        "origin_vpn",
+        "path",
+        "retain",
+        "trace_flags",
+        "trace_high",
+        "trace_low",
+    )
+
+    def __init__(
+        self,
+        path: list[str],
+        hops: int = 1,
+        *,
+        trace_high: int = 0,
+        trace_low: int = 0,
+        message_id: int = 0,
+        trace_flags: int = 0,
+        origin_router: str = "",
+        origin_vpn: str = "",
+        origin_ts_ns: int = 0,
+        retain: bool = False,
+    ) -> None:
+        self.path = path
+        self.hops = hops
+        self.trace_high = trace_high
+        self.trace_low = trace_low
+        self.message_id = message_id
+        self.trace_flags = trace_flags
+        self.origin_router = origin_router
+        self.origin_vpn = origin_vpn
+        self.origin_ts_ns = origin_ts_ns
+        self.retain = retain
+
+
+@final
+class Direct:
+    """A Direct message; `extension` is None for DIRECT and set for DIRECT_X (LINK-27, LINK-30).
+
+    `topic` is UTF-8, `properties` an MQTT 5 property block without its length.
+    """
+
+    __slots__ = ("extension", "payload", "properties", "topic")
+
+    def __init__(
+        self, topic: bytes, properties: bytes, payload: bytes, extension: Extension | None = None
+    ) -> None:
+        self.topic = topic
+        self.properties = properties
+        self.payload = payload
+        self.extension = extension
+
+
+@final
+class Skipped:
+    """An optional frame of an unknown type: counted and passed over (LINK-4)."""
+
+    __slots__ = ("frame_type",)
+
+    def __init__(self, frame_type: int) -> None:
+        self.frame_type = frame_type
