@@ -123,9 +123,7 @@ def _measure(
     report.scenarios[scenario.name] = figures
     show(console, scenario, figures)
     if (share := disturbance(figures)) > QUIET_SHARE:
-        text = (
-            f"{scenario.name}: others had {share:.0%} of the broker's core, see the ratio per CPU s"
-        )
+        text = f"{scenario.name}: others had up to {share:.0%} of the broker's core, these figures are disturbed"
         report.warnings.append(text)
         console.print(f"! {text}", markup=False)
 

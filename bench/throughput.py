@@ -63,7 +63,7 @@ class Shape:
         return range(subscriber, self.topics, self.subscribers) if self.topics > 1 else range(1)
 
 
-ONE_TO_ONE = Shape("one-to-one", 1, 1, 1, 1_000_000)
+ONE_TO_ONE = Shape("one-to-one", 1, 1, 1, 2_000_000)
 MANY = Shape("many", 100, 100, 1000, 512_000)
 FANOUT = Shape("fanout", 1, 50, 1, 1_000_000)
 SHAPES = (ONE_TO_ONE, MANY, FANOUT)

@@ -20,6 +20,6 @@ class IdSource:
         self._next = 0
 
     def next(self) -> int:
-        """The next message id, 1, 2, 3 …"""
+        """The next message id: 1, then 2, then 3."""
         self._next += 1
         return self._next & _MASK

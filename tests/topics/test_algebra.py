@@ -29,6 +29,7 @@ def test_matches_one_topic() -> None:
         (("$SYS/>", SMF), ("$SYS/*", SMF)),
         (("a", SMF), ("$S*", SMF)),
         (("#share/g/a/*", SMF), ("a/b", SMF)),
+        (("/+/#", MQTT), ("/#", MQTT)),
     ],
 )
 def test_covers(a: tuple[str, int], b: tuple[str, int]) -> None:
@@ -66,6 +67,7 @@ def test_does_not_cover(a: tuple[str, int], b: tuple[str, int]) -> None:
         (("#", MQTT), (">", SMF), "x"),
         (("*/*", SMF), (">", SMF), "x/x"),
         (("a/+/", MQTT), ("a/#", MQTT), "a/x/"),
+        (("/#", MQTT), (">", SMF), "/x"),
         (("a/+", SMF), ("a/*", SMF), "a/+"),
     ],
 )
@@ -88,6 +90,7 @@ def test_witness(a: tuple[str, int], b: tuple[str, int], topic: str) -> None:
         ((">", SMF), ("#P2P/>", SMF)),
         (("$S*/a", SMF), ("$SYS/a", SMF)),
         (("a/*", SMF), ("a/*/*", SMF)),
+        (("/#", MQTT), ("+", MQTT)),
     ],
 )
 def test_disjoint(a: tuple[str, int], b: tuple[str, int]) -> None:

@@ -1,14 +1,18 @@
 """One Spark session for all tests here, and trace files to feed it."""
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from vpnrouter.topology.schema import TRACES
 from vpnrouter.topology.session import spark_session
+
+Row = Mapping[str, Any]
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +36,19 @@ def _beside(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def frame_of(spark: SparkSession) -> Callable[[dict[str, list[Row]]], DataFrame]:
+    """Makes the frame that jobs take from rows by router, without files; every row weighs 2."""
+
+    def make(by_router: dict[str, list[Row]]) -> DataFrame:
+        names = TRACES.names
+        rows = [
+            tuple({"weight": 2.0, **row, "router": router}.get(name) for name in names)
+            for router, listed in by_router.items()
+            for row in listed
+        ]
+        return spark.createDataFrame(rows, TRACES)
+
+    return make

@@ -7,8 +7,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vpnrouter.trace.schema import SAMPLE_KEY
-from vpnrouter.trace.schema import COLUMNS, FILE_COLUMNS, ROUTER_KEY, VERSION, VERSION_KEY
+from vpnrouter.trace.parquet import partition_value
+from vpnrouter.trace.schema import (
+    COLUMNS,
+    FILE_COLUMNS,
+    ROUTER_KEY,
+    SAMPLE_KEY,
+    VERSION,
+    VERSION_KEY,
+)
 
 SECOND = 1_000_000_000
 START = 1_371_000_000 * SECOND
@@ -44,8 +51,6 @@ def write(
         metadata[SAMPLE_KEY] = repr(sample)
     folder = root
     if partitioned:
-        from vpnrouter.trace.parquet import partition_value
-
         folder = root / "date=2013-06-12" / f"router={partition_value(router)}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"part-{part:05d}.parquet"
@@ -73,8 +78,6 @@ def crossing(
         "topic": topic,
         "mode": mode,
         "size_bytes": size_bytes,
-        "origin_router": "edge",
-        "origin_vpn": "blue",
         "origin_ts_ns": START + at,
     }
     edge = [row("ingress", at, "blue", client="publisher", hops=0, **of_message)]
@@ -85,9 +88,12 @@ def crossing(
                 at + sent_ns,
                 "blue",
                 client="#bridge/core/yellow/fares",
+                bridge="fares",
                 peer_router="core",
                 peer_vpn="yellow",
-                hops=0,
+                hops=1,
+                origin_router="edge",
+                origin_vpn="blue",
                 **of_message,
             )
         )
@@ -103,6 +109,8 @@ def crossing(
                 peer_vpn="blue",
                 hops=1,
                 path="edge/blue",
+                origin_router="edge",
+                origin_vpn="blue",
                 **of_message,
             ),
             row(
@@ -110,8 +118,7 @@ def crossing(
                 at + received_ns + 1_000,
                 "yellow",
                 client="board",
-                hops=1,
-                path="edge/blue",
+                hops=0,
                 **of_message,
             ),
         ]

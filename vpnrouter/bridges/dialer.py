@@ -20,6 +20,7 @@ from vpnrouter.trace.events import BRIDGE_RECEIVE, DIRECT, LINK_DOWN, LINK_UP
 from vpnrouter.trace.recorder import Context
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link.agree import agreed_max_frame
 from vpnrouter.wire.link.batches import subscribe_frames, unsubscribe_frames
 from vpnrouter.wire.link.order import DIALER
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
@@ -103,6 +104,7 @@ class DialedLink(Link):
     __slots__ = (
         "_pending",
         "_received",
+        "_refusal",
         "_request_id",
         "client",
         "discards",
@@ -111,6 +113,7 @@ class DialedLink(Link):
         "peer_vpn",
         "received_bytes",
         "received_msgs",
+        "send_most",
         "terms",
         "vpn",
     )
@@ -126,7 +129,9 @@ class DialedLink(Link):
         self.peer_vpn = ""
         self.received_msgs = 0
         self.received_bytes = 0
+        self.send_most = limits.LINK_FRAME_BYTES
         self._pending = 0
+        self._refusal = ""
         self._request_id = 0
         self._received: Context | None = None
         self.say(
@@ -180,6 +185,7 @@ class DialedLink(Link):
             )
         self.peer_router = welcome.router
         self.peer_vpn = welcome.vpn
+        self.send_most = agreed_max_frame(welcome.max_frame)
         vpn = self.vpn
         name = f"#bridge/{terms.bridge}"
         client = LinkClient(vpn, name, self.outbox, terms.bridge, welcome.router, welcome.vpn)
@@ -201,14 +207,14 @@ class DialedLink(Link):
 
     def subscribe(self, filters: list[tuple[int, str]]) -> None:
         """Ask the remote message VPN for more (flags, filter)."""
-        for frame in subscribe_frames(self._request_id + 1, filters, limits.LINK_FRAME_BYTES):
+        for frame in subscribe_frames(self._request_id + 1, filters, self.send_most):
             self._request_id = frame.request_id
             self._pending += 1
             self.say(encode.subscribe(frame))
 
     def unsubscribe(self, filters: list[str]) -> None:
         """Ask the remote message VPN for less."""
-        for frame in unsubscribe_frames(self._request_id + 1, filters, limits.LINK_FRAME_BYTES):
+        for frame in unsubscribe_frames(self._request_id + 1, filters, self.send_most):
             self._request_id = frame.request_id
             self._pending += 1
             self.say(encode.unsubscribe(frame))
@@ -217,8 +223,11 @@ class DialedLink(Link):
         if self._pending == 0:
             raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-25: SUBSCRIBED without a request")
         self._pending -= 1
-        if self._pending == 0 or answer.reason:
-            self.owner.link_event(LinkEvent.SUBSCRIBED, answer.reason)
+        self._refusal = self._refusal or answer.reason
+        if self._pending == 0:
+            refusal = self._refusal
+            self._refusal = ""
+            self.owner.link_event(LinkEvent.SUBSCRIBED, refusal)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -257,10 +266,11 @@ class DialedLink(Link):
         if not reason:
             try:
                 vpn.publish(message)
-                return
             except TopicError:
                 # Good enough for the sender's VPN but not for ours: no reason to lose the link.
                 reason = TOPIC_PARSE_ERROR
+            else:
+                return
         self.discards.add(reason)
         vpn.discards.add(reason)
         vpn.trace_discard(message, reason)

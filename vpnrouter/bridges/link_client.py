@@ -86,7 +86,9 @@ class LinkClient(Subscriber):
                 trace_low=message.trace_low,
                 message_id=message.message_id,
                 trace_flags=1 if traced else 0,
-                origin_router=(message.origin_router or self.vpn.plane.router_name) if traced else "",
+                origin_router=(message.origin_router or self.vpn.plane.router_name)
+                if traced
+                else "",
                 origin_vpn=(message.origin_vpn or self.vpn.name) if traced else "",
                 origin_ts_ns=message.origin_ts_ns,
                 retain=message.retain,

@@ -27,9 +27,14 @@ class TopicRule:
 
     def __init__(self, default_allow: bool, templates: Iterable[tuple[str, int]] = ()) -> None:
         self.default_allow = default_allow
-        self._templates = [t for t in templates if any(v in t[0] for v in _VARIABLES)]
-        self._fixed = [parse_filter(text, dialect) for text, dialect in templates if (text, dialect) not in self._templates]
-
+        self._templates: list[tuple[str, int]] = []
+        self._fixed: list[Filter] = []
+        for text, dialect in templates:
+            if any(variable in text for variable in _VARIABLES):
+                self._templates.append((text, dialect))
+            else:
+                self._fixed.append(parse_filter(text, dialect))
+        # One object for all clients whose names do not matter: routes remember it (publisher.py).
         self._same_for_all = BoundRule(default_allow, self._fixed)
 
     @property
@@ -51,7 +56,9 @@ class TopicRule:
                 "$client-id" in text and not _substitutable(client_id)
             ):
                 continue
-            filled = text.replace("$client-username", client_username).replace("$client-id", client_id)
+            filled = text.replace("$client-username", client_username).replace(
+                "$client-id", client_id
+            )
             filters.append(parse_filter(filled, dialect))
         return BoundRule(self.default_allow, filters)
 

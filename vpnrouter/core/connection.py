@@ -27,7 +27,17 @@ class Connection(Timed):
     the login came to.
     """
 
-    __slots__ = ("_have", "_parts", "admission", "closing", "heard_ns", "outbox", "paused", "peer", "plane")
+    __slots__ = (
+        "_have",
+        "_parts",
+        "admission",
+        "closing",
+        "heard_ns",
+        "outbox",
+        "paused",
+        "peer",
+        "plane",
+    )
 
     def __init__(self, plane: Plane, peer: str, limit: int) -> None:
         self.plane = plane

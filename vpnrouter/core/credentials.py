@@ -23,7 +23,7 @@ ANONYMOUS: Final = "#anonymous"
 DEFAULT: Final = "default"
 """The client username whose profiles hold for names that are not configured."""
 
-BAD_PASSWORD: Final = "403 Forbidden"
+BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
 """One answer for unknown name and wrong password, so that names cannot be found out by trying."""
 
 
@@ -52,7 +52,9 @@ class ClientUsername:
 class Credentials:
     """The client usernames of one VPN, and whether basic authentication is asked for."""
 
-    def __init__(self, basic_enabled: bool, usernames: Iterable[ClientUsername] = (), secret: bytes = b"") -> None:
+    def __init__(
+        self, basic_enabled: bool, usernames: Iterable[ClientUsername] = (), secret: bytes = b""
+    ) -> None:
         self.basic_enabled = basic_enabled
         self.usernames = {username.name: username for username in usernames}
         self._verified: dict[str, bytes] = {}

@@ -37,7 +37,9 @@ class Admission:
         self.password = password
 
 
-def choose_vpn(router: Router, listener_vpn: str, username: str | None) -> tuple[MessageVpn, str | None]:
+def choose_vpn(
+    router: Router, listener_vpn: str, username: str | None
+) -> tuple[MessageVpn, str | None]:
     """The message VPN of a login and the client username within it.
 
     The listener's VPN, or on a listener without one the part after the last `@` of the username.

@@ -21,7 +21,17 @@ class Plane:
     The edge sets both once per round: nothing in the core reads a clock. `seed` is 64 random bits.
     """
 
-    __slots__ = ("ids", "now_ns", "ready", "recorder", "router_name", "sampler", "timers", "tracing", "wall_ns")
+    __slots__ = (
+        "ids",
+        "now_ns",
+        "ready",
+        "recorder",
+        "router_name",
+        "sampler",
+        "timers",
+        "tracing",
+        "wall_ns",
+    )
 
     def __init__(self, router_name: str, seed: int, recorder: Recorder, sample: float) -> None:
         self.router_name = router_name

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
 
+
 @final
 class Publisher:
     """Who publishes, into which VPN, in which frame form, with which permission; and its counters.

@@ -82,7 +82,9 @@ class Route:
         )
 
 
-def build(topic: str, raw: bytes, matched: list[object], groups: Mapping[tuple[str, str], ShareGroup]) -> Route:
+def build(
+    topic: str, raw: bytes, matched: list[object], groups: Mapping[tuple[str, str], ShareGroup]
+) -> Route:
     """The route for `topic` (its bytes are `raw`) from the trie's matches (Subscription objects, any order).
 
     A subscriber with several matching subscriptions appears once, so that it gets one copy

@@ -21,7 +21,15 @@ class Router:
     bridges that logged in here, by message VPN and client name.
     """
 
-    __slots__ = ("links", "logins_refused", "name", "plane", "protocol_errors", "verifications", "vpns")
+    __slots__ = (
+        "links",
+        "logins_refused",
+        "name",
+        "plane",
+        "protocol_errors",
+        "verifications",
+        "vpns",
+    )
 
     def __init__(self, name: str, seed: int, recorder: Recorder, sample: float = 0.0) -> None:
         self.name = name

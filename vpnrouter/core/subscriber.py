@@ -35,7 +35,16 @@ class Subscriber(Timed):
     `vpn_id` is "router/vpn" of the far side for a link's client, else "".
     """
 
-    __slots__ = ("client_name", "connected", "delivered", "frame", "is_link", "outbox", "subscriptions", "vpn_id")
+    __slots__ = (
+        "client_name",
+        "connected",
+        "delivered",
+        "frame",
+        "is_link",
+        "outbox",
+        "subscriptions",
+        "vpn_id",
+    )
 
     def __init__(self, client_name: str, outbox: Outbox, frame: int) -> None:
         self.client_name = client_name

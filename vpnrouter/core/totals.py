@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, PUBLISH_TOPIC_ACL, TRANSMIT_CONGESTION, Discards
+from vpnrouter.core.discards import (
+    NO_SUBSCRIPTION_MATCH,
+    PUBLISH_TOPIC_ACL,
+    TRANSMIT_CONGESTION,
+    Discards,
+)
 
 if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher

@@ -17,8 +17,8 @@ from vpnrouter.core.discards import (
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.retained import Retained
 from vpnrouter.core.route import Route, build
-from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.core.slots import Slots
+from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import Refused
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
@@ -28,10 +28,10 @@ from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import AclProfile
+    from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.message import Message
     from vpnrouter.core.plane import Plane
     from vpnrouter.core.profile import ClientProfile
-    from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.topics.grammar import Filter
@@ -227,7 +227,11 @@ class MessageVpn:
             return
         source = message.source
         context = Context(
-            DISCARD, self.name, DIRECT, client="" if source is None else source.client_name, reason=reason
+            DISCARD,
+            self.name,
+            DIRECT,
+            client="" if source is None else source.client_name,
+            reason=reason,
         )
         self.plane.recorder.record(
             context,
@@ -267,7 +271,10 @@ class MessageVpn:
         old = subscriber.subscriptions.get(key)
         if old is not None:
             self._remove(old)
-        elif self.limits.max_subscription_count and self.subscription_count >= self.limits.max_subscription_count:
+        elif (
+            self.limits.max_subscription_count
+            and self.subscription_count >= self.limits.max_subscription_count
+        ):
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
         filter_ = subscription.filter
         if filter_.share:

@@ -90,4 +90,6 @@ def _rule(
     written: acl_profile.PublishTopic | acl_profile.SubscribeTopic | acl_profile.SubscribeShareName,
 ) -> TopicRule:
     dialect = MQTT if written.topic_syntax == "mqtt" else SMF
-    return TopicRule(written.default_action == "allow", [(text, dialect) for text in written.exceptions])
+    return TopicRule(
+        written.default_action == "allow", [(text, dialect) for text in written.exceptions]
+    )

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.config.bridge import RemoteMsgVpn
     from vpnrouter.core.router import Router
-    from vpnrouter.server.reactor import Reactor
+    from vpnrouter.server.host import Host
 
 CONNECT_S: Final = 10.0
 """Seconds for looking a name up and for connecting, each: a dead remote holds up nothing but its bridge."""
 
 VERSION_WAIT_S: Final = 60.0
 """Seconds before a remote that speaks another major version is tried again."""
+
+NO_TLS: Final = "TLS is not offered for bridges by this version"
+"""Why a bridge stays down that wants TLS, or a client certificate, for all its remotes."""
 
 PRIORITIES: Final = {"da": 0, "p1": 1, "p2": 2, "p3": 3, "p4": 4}
 
@@ -41,10 +44,10 @@ class BridgeRunner(Owner):
     """One bridge of the configuration, its state, and the link it has or is after."""
 
     def __init__(
-        self, router: Router, reactor: Reactor, vpn_name: str, name: str, written: BridgeConfig
+        self, router: Router, host: Host, vpn_name: str, name: str, written: BridgeConfig
     ) -> None:
         self._router = router
-        self._reactor = reactor
+        self._host = host
         self._vpn = router.vpns[vpn_name]
         self._written = written
         self._name = name
@@ -55,6 +58,7 @@ class BridgeRunner(Owner):
             [
                 Remote(remote.name, remote.location, remote.connect_order, remote.enabled)
                 for remote in written.remote_msg_vpns
+                if _can_dial(written, remote)
             ],
             written.remote_connection.retry_count,
         )
@@ -118,9 +122,15 @@ class BridgeRunner(Owner):
         while True:
             remote = self._remotes.current
             if remote is None:
-                record.inbound_failure_reason = "Remote message-vpns disabled"
+                # Better down than a password in the clear: what asks for TLS is not dialled without.
+                wanted = any(each.enabled for each in self._written.remote_msg_vpns)
+                record.inbound_failure_reason = NO_TLS if wanted else "Remote message-vpns disabled"
+                narrate(record, f"stays down: {record.inbound_failure_reason}")
                 await trio.sleep_forever()
-            delay_ns = self._backoff.delay_ns(time.monotonic_ns(), random.random())
+            delay_ns = self._backoff.delay_ns(
+                time.monotonic_ns(),
+                random.random(),  # noqa: S311 - jitter, not a secret
+            )
             await trio.sleep(delay_ns / SECOND)
             if record.inbound_state in (
                 Inbound.NOT_READY_WAIT_NEXT,
@@ -138,14 +148,14 @@ class BridgeRunner(Owner):
             return
         record.handle(Input.CONNECTED, time.monotonic_ns())
         self._ended = trio.Event()
-        self._reactor.set_clocks()
+        self._host.set_clocks()
         link = DialedLink(self._vpn, remote.location, self._terms(remote), self)
         self.link = link
         self._was_up = False
         self._refused = False
         record.remote = self._remotes.current
         record.remote_address = remote.location
-        self._reactor.add(sock, link)
+        self._host.add(sock, link)
         flush_ready(self._router.plane)
         await self._ended.wait()
         await self._after(record)
@@ -178,20 +188,28 @@ class BridgeRunner(Owner):
         record.handle(Input.DIAL, time.monotonic_ns())
         address = remote.address
         if address is None:
-            record.handle(Input.FAILED, time.monotonic_ns(), f"no link to router {remote.location[2:]}")
+            record.handle(
+                Input.FAILED, time.monotonic_ns(), f"no link to router {remote.location[2:]}"
+            )
             return None
         try:
             with trio.fail_after(CONNECT_S):
-                found = await trio.socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+                found = await trio.socket.getaddrinfo(
+                    address.host, address.port, type=socket.SOCK_STREAM
+                )
         except (OSError, trio.TooSlowError) as error:
-            record.handle(Input.FAILED, time.monotonic_ns(), f"cannot look up {address.host}: {_why(error)}")
+            record.handle(
+                Input.FAILED, time.monotonic_ns(), f"cannot look up {address.host}: {_why(error)}"
+            )
             return None
         record.handle(Input.RESOLVED, time.monotonic_ns())
         try:
             with trio.fail_after(CONNECT_S):
                 return await _connect(found)
         except (OSError, trio.TooSlowError) as error:
-            record.handle(Input.FAILED, time.monotonic_ns(), f"cannot connect to {address}: {_why(error)}")
+            record.handle(
+                Input.FAILED, time.monotonic_ns(), f"cannot connect to {address}: {_why(error)}"
+            )
             return None
 
     def _terms(self, remote: RemoteMsgVpn) -> BridgeTerms:
@@ -230,6 +248,10 @@ async def _connect(found: Sequence[tuple[int, int, int, str, object]]) -> socket
     raise last or OSError("no address")
 
 
+def _can_dial(written: BridgeConfig, remote: RemoteMsgVpn) -> bool:
+    return not remote.tls_enabled and written.remote_authentication.scheme == "basic"
+
+
 def subscriptions(written: BridgeConfig) -> list[tuple[int, str]]:
     """The remote subscriptions of a bridge as (flags, filter in `*` `>` dialect)."""
     dialect = MQTT if written.topic_syntax == "mqtt" else SMF
@@ -252,4 +274,6 @@ def narrate(record: Bridge, what: str) -> None:
     """Tell the operator on stderr what became of a bridge."""
     facts = record.facts
     where = f"{record.remote_router_name or '?'} at {record.remote_address}"
-    print(f"vpnrouter: VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}", file=sys.stderr)
+    print(
+        f"vpnrouter: VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}", file=sys.stderr
+    )

@@ -9,10 +9,10 @@ import trio
 
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import OperationError
-from vpnrouter.server.reactor import Acceptor, peer_text
+from vpnrouter.server.acceptor import Acceptor, peer_text
 from vpnrouter.server.streams import serve_stream
-from vpnrouter.server.websocket import WebSocketStream
 from vpnrouter.server.tls import listener_context
+from vpnrouter.server.websocket import WebSocketStream
 
 if TYPE_CHECKING:
     import ssl
@@ -132,9 +132,14 @@ async def serve_streams(
     acceptor: Acceptor,
     context: ssl.SSLContext | None,
     websocket: bool,
+    most: int,
     nursery: trio.Nursery,
 ) -> None:
-    """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll)."""
+    """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll).
+
+    Beyond `most` connections at a time, a new one is closed at once.
+    """
+    places = trio.CapacityLimiter(most)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     async with listener:
         while True:
@@ -144,10 +149,25 @@ async def serve_streams(
                 # Out of descriptors or buffers: let connections end before trying again.
                 await trio.sleep(REST_S)
                 continue
-            nursery.start_soon(_serve_one, router, stream, acceptor, context, websocket)
+            if places.available_tokens:
+                nursery.start_soon(_serve_one, router, stream, acceptor, context, websocket, places)
+            else:
+                await trio.aclose_forcefully(stream)
 
 
 async def _serve_one(
+    router: Router,
+    socket_stream: trio.SocketStream,
+    acceptor: Acceptor,
+    context: ssl.SSLContext | None,
+    websocket: bool,
+    places: trio.CapacityLimiter,
+) -> None:
+    async with places:
+        await _serve_placed(router, socket_stream, acceptor, context, websocket)
+
+
+async def _serve_placed(
     router: Router,
     socket_stream: trio.SocketStream,
     acceptor: Acceptor,
@@ -157,7 +177,9 @@ async def _serve_one(
     try:
         peer = peer_text(socket_stream.socket.getpeername())
         with trio.fail_after(HANDSHAKE_S):
-            stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] | WebSocketStream = socket_stream
+            stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] | WebSocketStream = (
+                socket_stream
+            )
             if context is not None:
                 secured = trio.SSLStream(
                     socket_stream, context, server_side=True, https_compatible=websocket

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 if TYPE_CHECKING:
+    from vpnrouter.server.host import Host
     from vpnrouter.server.reactor import Reactor
     from vpnrouter.server.verify import Verifier
 
@@ -28,9 +29,9 @@ async def drive(reactor: Reactor, verifier: Verifier) -> None:
         verifier.start_waiting()
 
 
-async def keep_time(reactor: Reactor, verifier: Verifier) -> None:
+async def keep_time(host: Host, verifier: Verifier) -> None:
     """Fire timers, for ever."""
     while True:
-        reactor.tick()
+        host.tick()
         verifier.start_waiting()
         await trio.sleep(TICK_S)

@@ -12,9 +12,8 @@ import socket
 import time
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import mypyc_attr
-
 from vpnrouter.core.outbox import Channel
+from vpnrouter.server.acceptor import Acceptor, peer_text
 from vpnrouter.server.flush import flush_ready
 
 if TYPE_CHECKING:
@@ -41,15 +40,6 @@ ACCEPTS: Final = 64
 
 _READ: Final = select.EPOLLIN | select.EPOLLRDHUP
 _BOTH: Final = _READ | select.EPOLLOUT
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Acceptor:
-    """Makes the connection for a socket that a listener accepted; subclassed per protocol."""
-
-    def accepted(self, peer: str) -> Connection:
-        """The connection to feed with what comes from `peer` (an address as text)."""
-        raise AssertionError(peer)
 
 
 @final
@@ -275,10 +265,3 @@ class Reactor:
         for listening in list(self._listeners.values()):
             self.unlisten(listening.sock)
         self.epoll.close()
-
-
-def peer_text(address: object) -> str:
-    """The address part of a socket address: "192.0.2.1", "2001:db8::1", or "" for a local socket."""
-    if isinstance(address, tuple) and address:
-        return str(address[0])
-    return ""

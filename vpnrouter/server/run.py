@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING
 import trio
 
 from vpnrouter.bridges.acceptor import LinkDoor
+from vpnrouter.server.acceptor import Acceptor
 from vpnrouter.server.assemble import build_router
 from vpnrouter.server.bridge_tasks import BridgeRunner
+from vpnrouter.server.host import Host
 from vpnrouter.server.listeners import (
     STREAMED,
     BoundListener,
@@ -21,7 +24,6 @@ from vpnrouter.server.listeners import (
     serve_streams,
 )
 from vpnrouter.server.loop import drive, keep_time
-from vpnrouter.server.reactor import Acceptor, Reactor
 from vpnrouter.server.signals import watch_signals
 from vpnrouter.server.stop import say_goodbye
 from vpnrouter.server.traces import keep_traces
@@ -33,18 +35,17 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
 
+
 class Node:
     """A running router: the core, its sockets, and what a test or the CLI wants to see of it."""
 
     def __init__(
         self,
         router: Router,
-        reactor: Reactor,
         bridges: list[BridgeRunner],
         listeners: list[BoundListener],
     ) -> None:
         self.router = router
-        self.reactor = reactor
         self.bridges = bridges
         self.addresses = [(bound.written.protocol, bound.address) for bound in listeners]
 
@@ -52,6 +53,19 @@ class Node:
         """`ready router=NAME mqtt=HOST:PORT …`, in the order of the configuration."""
         shown = " ".join(f"{protocol}={address}" for protocol, address in self.addresses)
         return f"ready router={self.router.name} {shown}".rstrip()
+
+
+def _host(router: Router, nursery: trio.Nursery, verifier: Verifier) -> Host:
+    """Whatever this system has for plain sockets, running."""
+    if not hasattr(select, "epoll"):
+        from vpnrouter.server.tasks import TaskHost
+
+        return TaskHost(router, nursery)
+    from vpnrouter.server.reactor import Reactor
+
+    reactor = Reactor(router)
+    nursery.start_soon(drive, reactor, verifier)
+    return reactor
 
 
 async def serve(config: RouterConfig, ready: Callable[[Node], None]) -> None:
@@ -63,18 +77,17 @@ async def serve(config: RouterConfig, ready: Callable[[Node], None]) -> None:
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), os.urandom(16))
     # All that can fail for reasons outside fails here, before the first task exists.
     bound = bind_all(config.listeners)
-    reactor = Reactor(router)
-    reactor.set_clocks()
     async with trio.open_nursery() as nursery:
         verifier = Verifier(router, nursery)
+        host = _host(router, nursery, verifier)
+        host.set_clocks()
         if config.trace is not None and config.trace.enabled:
             await nursery.start(keep_traces, config.trace, router)
         for listener in bound:
-            _answer(listener, router, reactor, nursery)
-        nursery.start_soon(drive, reactor, verifier)
-        nursery.start_soon(keep_time, reactor, verifier)
+            _answer(listener, router, host, nursery)
+        nursery.start_soon(keep_time, host, verifier)
         runners = [
-            BridgeRunner(router, reactor, vpn_name, bridge_name, bridge)
+            BridgeRunner(router, host, vpn_name, bridge_name, bridge)
             for vpn_name, vpn in config.msg_vpns.items()
             for bridge_name, bridge in vpn.bridges.items()
         ]
@@ -82,19 +95,22 @@ async def serve(config: RouterConfig, ready: Callable[[Node], None]) -> None:
             nursery.start_soon(runner.run)
         stopping = trio.Event()
         nursery.start_soon(watch_signals, stopping.set, _cannot_reload)
-        ready(Node(router, reactor, runners, bound))
+        ready(Node(router, runners, bound))
         try:
             await stopping.wait()
         finally:
-            say_goodbye(router, reactor)
+            say_goodbye(router, host)
             nursery.cancel_scope.cancel()
 
 
 def _cannot_reload() -> None:
-    print("vpnrouter: SIGHUP: this version reads its configuration only when it starts", file=sys.stderr)
+    print(
+        "vpnrouter: SIGHUP: this version reads its configuration only when it starts",
+        file=sys.stderr,
+    )
 
 
-def _answer(bound: BoundListener, router: Router, reactor: Reactor, nursery: trio.Nursery) -> None:
+def _answer(bound: BoundListener, router: Router, host: Host, nursery: trio.Nursery) -> None:
     """Begin to accept on one listener."""
     written = bound.written
     acceptor: Acceptor
@@ -105,10 +121,17 @@ def _answer(bound: BoundListener, router: Router, reactor: Reactor, nursery: tri
     if written.protocol in STREAMED:
         websocket = written.protocol in ("ws", "wss")
         nursery.start_soon(
-            serve_streams, router, bound.sock, acceptor, bound.context, websocket, nursery
+            serve_streams,
+            router,
+            bound.sock,
+            acceptor,
+            bound.context,
+            websocket,
+            written.max_connection_count,
+            nursery,
         )
     else:
-        reactor.listen(bound.sock, acceptor, written.max_connection_count)
+        host.listen(bound.sock, acceptor, written.max_connection_count)
 
 
 def run(config: RouterConfig) -> None:

@@ -10,14 +10,14 @@ from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
     from vpnrouter.core.router import Router
-    from vpnrouter.server.reactor import Reactor
+    from vpnrouter.server.host import Host
 
 
-def say_goodbye(router: Router, reactor: Reactor) -> None:
+def say_goodbye(router: Router, host: Host) -> None:
     """Disconnect everybody and close all sockets."""
     for vpn in router.vpns.values():
         for subscriber in list(vpn.clients.values()):
             if isinstance(subscriber, MqttSession) and subscriber.connection is not None:
                 subscriber.connection.fail(reason.SERVER_SHUTTING_DOWN, "the router stops")
     flush_ready(router.plane)
-    reactor.close_all()
+    host.close_all()

@@ -86,7 +86,9 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
             await stream.aclose()
 
 
-async def _read(plane: Plane, stream: ByteStream, connection: Connection, channel: StreamChannel) -> str:
+async def _read(
+    plane: Plane, stream: ByteStream, connection: Connection, channel: StreamChannel
+) -> str:
     while not connection.closing:
         try:
             data = bytes(await stream.receive_some(RECEIVE_BYTES))

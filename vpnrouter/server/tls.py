@@ -29,7 +29,9 @@ def listener_context(written: ListenerTls) -> ssl.SSLContext:
         try:
             context.load_verify_locations(written.client_ca)
         except (OSError, ssl.SSLError) as error:
-            raise OperationError(f"cannot use authorities {written.client_ca}: {_why(error)}") from error
+            raise OperationError(
+                f"cannot use authorities {written.client_ca}: {_why(error)}"
+            ) from error
     return context
 
 

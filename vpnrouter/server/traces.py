@@ -28,7 +28,12 @@ async def keep_traces(
     """Run the writer's thread until cancelled; then write the rest."""
     recorder = router.plane.recorder
     writer = Writer(
-        written.directory, router.name, recorder, flush_ns=written.rotation.max_seconds * SECOND_NS
+        written.directory,
+        router.name,
+        recorder,
+        sample=written.sample,
+        flush_ns=written.rotation.max_seconds * SECOND_NS,
+        file_rows=written.rotation.max_rows,
     )
     thread = WriterThread(writer, recorder, time.monotonic_ns)
     thread.start()
@@ -38,5 +43,7 @@ async def keep_traces(
             await trio.sleep(HAND_OVER_S)
             thread.tick()
     finally:
+        # In this thread: only the router's own may touch the block being filled.
+        thread.finish()
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(thread.stop, DISK_S)

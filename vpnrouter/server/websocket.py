@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final, final
 
 import trio
@@ -102,10 +103,9 @@ class WebSocketStream:
         """Close the WebSocket politely, then the stream."""
         if not self._ended:
             self._ended = True
-            try:
+            gone = (LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError)
+            with contextlib.suppress(*gone):
                 await self._say(self._ws.send(CloseConnection(code=NORMAL)))
-            except (LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError):
-                pass
         await self._stream.aclose()
 
     async def _say(self, data: bytes) -> None:

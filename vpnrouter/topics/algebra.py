@@ -102,6 +102,8 @@ def _fixed(filter_: Filter) -> int:
 
 def _least(filter_: Filter) -> int:
     """Levels of the shortest topics it matches."""
+    if filter_.text == "/#":
+        return 2  # its parent would be the empty topic, which there is not (TOPIC-3)
     return max(1, _fixed(filter_) + (filter_.kinds[-1] == REST))
 
 

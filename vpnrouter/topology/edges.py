@@ -1,9 +1,9 @@
 """Job: the bridges as directed edges, from the remote message VPN to the local one that attracts.
 
-Both routers tell of an edge: the remote one of what it sent, the local one of what arrived, and both
-of the link's ups and downs. A message's two rows meet by what it keeps on its whole way: trace id,
-message id and time of first ingress. (The trace id alone would not do: with a `traceparent` from
-outside, many messages share one.)
+Both routers tell of an edge: the remote one of what it sent, the local one of what arrived, and
+both of the link's ups and downs. A message's two rows meet by what it keeps on its whole way: trace
+id, message id and time of first ingress. (The trace id alone would not do: with a `traceparent`
+from outside, many messages share one.)
 """
 
 from typing import Final
@@ -43,7 +43,8 @@ def edges(traces: DataFrame) -> DataFrame:
 def _seen(traces: DataFrame) -> DataFrame:
     """The rows about bridges, with the edge's ends in place of who wrote the row."""
     event = F.col("event")
-    # The remote router knows the bridge as a client that logged in, and names it; the local one does not.
+    # The remote router knows the bridge as a client that logged in, and names it; the local one
+    # does not.
     remote = (event == "bridge_send") | (
         event.isin("link_up", "link_down") & F.col("client").isNotNull()
     )

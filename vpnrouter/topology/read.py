@@ -67,7 +67,7 @@ def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> Da
 
 
 def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
-    """Adds `weight`: the decision to trace was made where the message entered, at that router's rate.
+    """Add `weight`: whether to trace was decided where the message entered, at that router's rate.
 
     Rows that do not say where that was (deliveries, for example) can only be weighed when all
     routers trace at one rate.
@@ -78,7 +78,8 @@ def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> Dat
     if len(set(rates.values())) == 1 and all(file.router in rates for file in inventory.files):
         return rows.withColumn("weight", F.lit(1.0 / next(iter(rates.values()))))
     known = spark.createDataFrame(list(rates.items()), _RATES)
-    entered = F.when(F.col("event") == "ingress", F.col("router")).otherwise(F.col("origin_router"))
+    ingress = F.col("event") == "ingress"
+    entered = F.when(ingress, F.col("router")).otherwise(F.col("origin_router"))
     return rows.join(F.broadcast(known), entered == F.col("origin"), "left").withColumn(
         "weight", F.lit(1.0) / F.col("rate")
     )

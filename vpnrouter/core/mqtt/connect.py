@@ -30,9 +30,13 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
     if properties.request_problem_information == 0:
         connection.wants_problem_information = False
     if properties.authentication_method is not None:
-        raise ProtocolError(reason.BAD_AUTHENTICATION_METHOD, "enhanced authentication is not offered")
+        raise ProtocolError(
+            reason.BAD_AUTHENTICATION_METHOD, "enhanced authentication is not offered"
+        )
     if not packet.client_id and not packet.clean_start and packet.protocol_level == 4:
-        raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, "empty client id wants clean session (MQTT-3.1.3-8)")
+        raise ProtocolError(
+            reason.CLIENT_IDENTIFIER_NOT_VALID, "empty client id wants clean session (MQTT-3.1.3-8)"
+        )
     if packet.will is not None and packet.will.qos and packet.protocol_level == 5:
         raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-12)")
     try:
@@ -81,7 +85,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     if not client_id:
         assigned = f"auto-{plane.ids.high:016x}-{plane.ids.next()}"
         client_id = assigned
-    will = _will(connection, admission, packet, client_id)
+    will = _will(admission, packet, client_id)
     old = vpn.clients.get(client_id)
     session = old if isinstance(old, MqttSession) else None
     if old is not None and session is None:
@@ -106,12 +110,17 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         session.expiry_s = 0 if packet.clean_start else NEVER_S
     session.will = will
     session.attach(
-        connection, packet.protocol_level, properties.topic_alias_maximum or 0, properties.maximum_packet_size or 0
+        connection,
+        packet.protocol_level,
+        properties.topic_alias_maximum or 0,
+        properties.maximum_packet_size or 0,
     )
     bound = admission.acl.publish
     rule = None if bound.unrestricted else bound.bind(admission.username.name, client_id)
     max_packet = vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
-    publisher = Publisher(vpn, session, rule, 1 if packet.protocol_level == 5 else 0, vpn.limits.max_msg_size)
+    publisher = Publisher(
+        vpn, session, rule, 1 if packet.protocol_level == 5 else 0, vpn.limits.max_msg_size
+    )
     connection.session = session
     connection.publisher = publisher
     connection.max_packet = max_packet
@@ -122,10 +131,12 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     if longest_s and not 0 < keep_alive_s <= longest_s:
         keep_alive_s = longest_s
     connection.established(keep_alive_s)
-    connection.outbox.control(_connack(connection, packet, present, assigned, max_packet, keep_alive_s))
+    connection.outbox.control(
+        _connack(connection, packet, present, assigned, max_packet, keep_alive_s)
+    )
 
 
-def _will(connection: MqttConnection, admission: Admission, packet: Connect, client_id: str) -> Will | None:
+def _will(admission: Admission, packet: Connect, client_id: str) -> Will | None:
     wanted = packet.will
     if wanted is None:
         return None
@@ -135,7 +146,9 @@ def _will(connection: MqttConnection, admission: Admission, packet: Connect, cli
     except TopicError as error:
         raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
     rule = admission.acl.publish
-    if not rule.unrestricted and not rule.bind(admission.username.name, client_id).allows_topic(text):
+    if not rule.unrestricted and not rule.bind(admission.username.name, client_id).allows_topic(
+        text
+    ):
         raise ProtocolError(reason.NOT_AUTHORIZED, "403 Publish ACL Denied")
     if len(wanted.payload) > vpn.limits.max_msg_size:
         raise ProtocolError(reason.PACKET_TOO_LARGE, "400 Document Is Too Large")

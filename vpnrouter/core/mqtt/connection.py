@@ -155,7 +155,9 @@ class MqttConnection(Connection):
         elif action == "disconnect":
             self._disconnect(cast(Disconnect, packet))
         elif action == "auth":
-            raise ProtocolError(reason.PROTOCOL_ERROR, f"{type(packet).__name__} without a method (MQTT-4.12.0-6)")
+            raise ProtocolError(
+                reason.PROTOCOL_ERROR, f"{type(packet).__name__} without a method (MQTT-4.12.0-6)"
+            )
         else:
             connect.handle(self, cast(Connect, packet))
 
@@ -173,22 +175,30 @@ class MqttConnection(Connection):
         if keep_alive_s:
             # One and a half times the interval, MQTT 5, 3.1.2.10.
             self._keep_alive_ns = keep_alive_s * SECOND_NS * 3 // 2
-            self._timer = self.plane.timers.arm(self.plane.now_ns + self._keep_alive_ns, self, KEEP_ALIVE)
+            self._timer = self.plane.timers.arm(
+                self.plane.now_ns + self._keep_alive_ns, self, KEEP_ALIVE
+            )
 
     def topic_of_alias(self, alias: int, topic: bytes) -> bytes:
         """The topic a PUBLISH means, given its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
         if alias == 0:
             if not topic:
-                raise ProtocolError(reason.PROTOCOL_ERROR, "PUBLISH without topic and alias (MQTT-3.3.2-1)")
+                raise ProtocolError(
+                    reason.PROTOCOL_ERROR, "PUBLISH without topic and alias (MQTT-3.3.2-1)"
+                )
             return topic
         if alias > limits.TOPIC_ALIASES:
-            raise ProtocolError(reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} beyond the maximum (MQTT-3.3.2-9)")
+            raise ProtocolError(
+                reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} beyond the maximum (MQTT-3.3.2-9)"
+            )
         if topic:
             self._alias_topics[alias] = topic
             return topic
         known = self._alias_topics.get(alias)
         if known is None:
-            raise ProtocolError(reason.PROTOCOL_ERROR, f"topic alias {alias} was never given (MQTT-3.3.2-10)")
+            raise ProtocolError(
+                reason.PROTOCOL_ERROR, f"topic alias {alias} was never given (MQTT-3.3.2-10)"
+            )
         return known
 
     # -- end -------------------------------------------------------------------------------------
@@ -199,7 +209,9 @@ class MqttConnection(Connection):
             wanted = packet.properties.session_expiry_interval
             if wanted is not None:
                 if session.expiry_s == 0 and wanted != 0:
-                    raise ProtocolError(reason.PROTOCOL_ERROR, "session expiry raised from 0 (MQTT-3.14.2-2)")
+                    raise ProtocolError(
+                        reason.PROTOCOL_ERROR, "session expiry raised from 0 (MQTT-3.14.2-2)"
+                    )
                 session.expiry_s = wanted
         self._end(publish_will=packet.reason_code == reason.DISCONNECT_WITH_WILL)
 
@@ -286,4 +298,6 @@ class MqttConnection(Connection):
         if quiet_until > now_ns:
             self._timer = self.plane.timers.arm(quiet_until, self, KEEP_ALIVE)
         else:
-            self.fail(reason.KEEP_ALIVE_TIMEOUT, "nothing heard for one and a half keep-alive intervals")
+            self.fail(
+                reason.KEEP_ALIVE_TIMEOUT, "nothing heard for one and a half keep-alive intervals"
+            )

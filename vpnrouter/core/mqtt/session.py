@@ -77,7 +77,9 @@ class MqttSession(Subscriber):
 
     # -- life ------------------------------------------------------------------------------------
 
-    def attach(self, connection: MqttConnection, level: int, alias_maximum: int, max_packet: int) -> None:
+    def attach(
+        self, connection: MqttConnection, level: int, alias_maximum: int, max_packet: int
+    ) -> None:
         """A client took the session up. A waiting will is not published (MQTT 5, 3.1.3.2.2)."""
         if self._expiry_timer is not None:
             self._expiry_timer.cancel()
@@ -115,7 +117,9 @@ class MqttSession(Subscriber):
         if self.expiry_s == 0:
             self.end()
         elif self.expiry_s != NEVER_S:
-            self._expiry_timer = plane.timers.arm(plane.now_ns + self.expiry_s * SECOND_NS, self, EXPIRE)
+            self._expiry_timer = plane.timers.arm(
+                plane.now_ns + self.expiry_s * SECOND_NS, self, EXPIRE
+            )
 
     def end(self) -> None:
         """The session is over: a waiting will is published now, everything else forgotten."""

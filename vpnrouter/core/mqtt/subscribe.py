@@ -80,7 +80,11 @@ def _subscription(
         if filter_.share and not profile.allow_shared_subscriptions_enabled:
             raise Refused("403 Permission Denied", reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED)
         bound = profile.max_subscription_count
-        if bound and len(session.subscriptions) >= bound and request.filter not in session.subscriptions:
+        if (
+            bound
+            and len(session.subscriptions) >= bound
+            and request.filter not in session.subscriptions
+        ):
             raise Refused("400 Max Num Subscriptions Exceeded", reason.QUOTA_EXCEEDED)
         acl = admission.acl
         if not acl.subscribe.unrestricted:
