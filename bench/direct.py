@@ -123,7 +123,7 @@ def _measure(
     report.scenarios[scenario.name] = figures
     show(console, scenario, figures)
     if (share := disturbance(figures)) > QUIET_SHARE:
-        text = f"{scenario.name}: others had up to {share:.0%} of the broker's core, these figures are disturbed"
+        text = f"{scenario.name}: disturbed, others had up to {share:.0%} of the broker's core"
         report.warnings.append(text)
         console.print(f"! {text}", markup=False)
 

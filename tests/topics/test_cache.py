@@ -2,7 +2,11 @@
 
 import pytest
 
-from vpnrouter.limits import ROUTE_CACHE_INDEX_LEVELS, ROUTE_CACHE_TOPIC_BYTES
+from vpnrouter.limits import (
+    ROUTE_CACHE_ENTRIES,
+    ROUTE_CACHE_INDEX_LEVELS,
+    ROUTE_CACHE_TOPIC_BYTES,
+)
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
@@ -128,6 +132,15 @@ def test_beyond_capacity_the_oldest_quarter_goes() -> None:
     assert cache.evicted == 25
     assert len(cache) == 76
     assert list(cache.entries) == [b"t/%d" % n for n in range(25, 101)]
+
+
+def test_default_capacity() -> None:
+    """One route beyond ROUTE_CACHE_ENTRIES drops a quarter of them."""
+    cache = RouteCache()
+    for number in range(ROUTE_CACHE_ENTRIES + 1):
+        cache.put(b"%d" % number, str(number), number)
+    assert cache.evicted == ROUTE_CACHE_ENTRIES // 4
+    assert len(cache) == ROUTE_CACHE_ENTRIES - cache.evicted + 1
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 3, 4, 5, 7, 64])

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+from pyspark.testing import assertSchemaEqual
 
-from vpnrouter.topology.schema import TRACES
+from vpnrouter.topology.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
 from vpnrouter.topology.session import spark_session
 
 Row = Mapping[str, Any]
@@ -50,5 +52,92 @@ def frame_of(spark: SparkSession) -> Callable[[dict[str, list[Row]]], DataFrame]
             for row in listed
         ]
         return spark.createDataFrame(rows, TRACES)
+
+    return make
+
+
+@pytest.fixture
+def assert_rows() -> Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]:
+    """Compares a frame with exact rows, in any order.
+
+    pyspark's assertDataFrameEqual imports pyspark.pandas, which pandas 3 breaks.
+    """
+
+    def compare(frame: DataFrame, schema: StructType, rows: list[tuple[Any, ...]]) -> None:
+        assertSchemaEqual(frame.schema, schema)
+        assert sorted(map(tuple, frame.collect()), key=repr) == sorted(rows, key=repr)
+
+    return compare
+
+
+@pytest.fixture
+def node() -> Callable[..., dict[str, Any]]:
+    """Makes rows of NODES."""
+
+    def make(router: str, vpn: str, *, traced: bool = True, **more: Any) -> dict[str, Any]:
+        counts = [name for name in NODES.names if name not in {"router", "vpn", "traced"}]
+        values = dict.fromkeys(counts, 0 if traced else None)
+        return {"router": router, "vpn": vpn, "traced": traced, **values, **more}
+
+    return make
+
+
+@pytest.fixture
+def edge() -> Callable[..., dict[str, Any]]:
+    """Makes rows of EDGES from "router/vpn" texts."""
+
+    def make(
+        start: str,
+        goal: str,
+        *,
+        bridge: str = "fares",
+        latency: tuple[int, int, int] | None = (100_000, 200_000, 300_000),
+        **more: Any,
+    ) -> dict[str, Any]:
+        from_router, from_vpn = start.split("/", 1)
+        to_router, to_vpn = goal.split("/", 1)
+        percentiles = latency or (None, None, None)
+        return {
+            **dict.fromkeys(EDGES.names, 1),
+            "from_router": from_router,
+            "from_vpn": from_vpn,
+            "to_router": to_router,
+            "to_vpn": to_vpn,
+            "bridge": bridge,
+            "link_downs": 0,
+            **{
+                f"latency_p{share}_ns": value
+                for share, value in zip((50, 95, 99), percentiles, strict=True)
+            },
+            **more,
+        }
+
+    return make
+
+
+@pytest.fixture
+def topic() -> Callable[..., dict[str, Any]]:
+    """Makes rows of TOPICS."""
+
+    def make(name: str, **more: Any) -> dict[str, Any]:
+        place = {"topic": name, "router": "edge", "vpn": "blue"}
+        return {**dict.fromkeys(TOPICS.names, 1), **place, **more}
+
+    return make
+
+
+@pytest.fixture
+def discard() -> Callable[..., dict[str, Any]]:
+    """Makes rows of DISCARDS."""
+
+    def make(reason: str, **more: Any) -> dict[str, Any]:
+        texts = {"router": "edge", "vpn": "blue", "event": "dead_letter", "place": "q"}
+        return {
+            **dict.fromkeys(DISCARDS.names, 1),
+            **texts,
+            "reason": reason,
+            "example_topic": None,
+            **more,
+        }
 
     return make

@@ -5,19 +5,20 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from vpnrouter.topology.discards import discards, worst
 from vpnrouter.topology.schema import DISCARDS
 
 pytestmark = pytest.mark.spark
 
+AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
 FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
 
 
 def test_losses_are_counted_by_reason_and_place(
-    spark: SparkSession, frame_of: FrameOf, tracefiles: ModuleType
+    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
 ) -> None:
     """Endpoint, else bridge, else client is the place; other events are no losses."""
     row, start = tracefiles.row, tracefiles.START
@@ -30,17 +31,16 @@ def test_losses_are_counted_by_reason_and_place(
         row("deliver", 6, "blue", client="c1", size_bytes=9),
     ]
     found = discards(frame_of({"edge": rows}))
-    assertSchemaEqual(found.schema, DISCARDS)
     # fmt: off
-    expected = spark.createDataFrame(
+    assert_rows(
+        found,
+        DISCARDS,
         [
             ("edge", "blue", "discard", "slow", "c1", 2, 4, 7, "a", start + 1, start + 4),
             ("edge", "blue", "discard", "slow", "fares", 1, 2, 1, None, start + 2, start + 2),
             ("edge", "blue", "reject", "full", "q", 1, None, 0, None, start + 3, start + 3),
             ("edge", "blue", "expire", "", "", 1, 2, 0, None, start + 5, start + 5),
         ],
-        DISCARDS,
     )
     # fmt: on
-    assertDataFrameEqual(found, expected)
     assert [row.place for row in worst(found, 2).collect()] == ["c1", "fares"]

@@ -34,7 +34,7 @@ def test_boxes_do_not_overlap(boxes: int) -> None:
 
 def test_equal_data_gives_an_equal_drawing() -> None:
     """Nothing is left to chance."""
-    sizes = {name: (100.0, 80.0) for name in "abcdef"}
+    sizes = dict.fromkeys("abcdef", (100.0, 80.0))
     links = [("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 1.0), ("d", "e", 1.0)]
     assert place(sizes, links) == place(sizes, links)
 
@@ -51,7 +51,7 @@ def test_traffic_flows_to_the_right() -> None:
 def test_nothing_and_the_unlinked_have_places() -> None:
     """No boxes give no places; boxes without links stand beside each other."""
     assert place({}, []) == {}
-    sizes = {name: (100.0, 80.0) for name in "abc"}
+    sizes = dict.fromkeys("abc", (100.0, 80.0))
     assert overlaps(sizes, place(sizes, [("a", "a", 1.0)])) == []
 
 

@@ -6,18 +6,20 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+from pyspark.sql.types import StructType
+from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.topology.nodes import nodes, with_far_ends
 from vpnrouter.topology.schema import EDGES, NODES
 
 pytestmark = pytest.mark.spark
 
+AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
 FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
 
 
 def test_events_are_counted_by_vpn(
-    spark: SparkSession, frame_of: FrameOf, tracefiles: ModuleType
+    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
 ) -> None:
     """Each VPN of each router has its own counts, bytes, estimates and times."""
     row, start = tracefiles.row, tracefiles.START
@@ -37,18 +39,17 @@ def test_events_are_counted_by_vpn(
         row("expire", 23, "blue", size_bytes=10),
     ]
     found = nodes(frame_of({"edge": edge, "core": core}))
-    assertSchemaEqual(found.schema, NODES)
     # fmt: off
-    expected = spark.createDataFrame(
+    assert_rows(
+        found,
+        NODES,
         [
             ("core", "blue", True, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, start + 20, start + 23),
             ("edge", "blue", True, 2, 40, 4, 1, 10, 2, 0, 1, 0, 1, 0, start + 1, start + 9),
             ("edge", "green", True, 1, 1, None, 0, 0, 0, 0, 0, 0, 0, 0, start + 3, start + 3),
         ],
-        NODES,
     )
     # fmt: on
-    assertDataFrameEqual(found, expected, checkRowOrder=True)
 
 
 def test_far_ends_become_nodes(

@@ -1,9 +1,9 @@
 """vpnrouter.topology.schema: the frames' shapes."""
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import IntegerType, LongType, StringType
+from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.topology import schema
 from vpnrouter.trace.schema import COLUMNS
@@ -20,11 +20,17 @@ def test_a_trace_row_is_what_routers_write() -> None:
 @pytest.mark.spark
 def test_an_estimate_needs_every_weight(spark: SparkSession) -> None:
     """The sum of weights where all are known, null where one is not, 0 where no row counts."""
-    rows = [("a", True, 2.5), ("a", True, 2.5), ("a", False, None), ("b", True, None), ("c", False, 1.0)]
+    rows = [
+        ("a", True, 2.5),
+        ("a", True, 2.5),
+        ("a", False, None),
+        ("b", True, None),
+        ("c", False, 1.0),
+    ]
     frame = spark.createDataFrame(rows, "name string, counts boolean, weight double")
     found = frame.groupBy("name").agg(
-        schema.estimate_where(F.col("counts")).alias("estimate"),
-        schema.count_where(F.col("counts")).alias("count"),
+        schema.estimate_where(functions.col("counts")).alias("estimate"),
+        schema.count_where(functions.col("counts")).alias("count"),
     )
     assert {row.name: (row.estimate, row["count"]) for row in found.collect()} == {
         "a": (5, 2),
@@ -37,5 +43,7 @@ def test_an_estimate_needs_every_weight(spark: SparkSession) -> None:
 def test_conform_orders_and_casts(spark: SparkSession) -> None:
     """Columns get the declared order and type, and no other stays."""
     frame = spark.createDataFrame([(1, "x", 2)], "discarded int, more string, start_ns int")
-    full = frame.withColumns({name: F.lit(0) for name in ("ingress", "bridged", "delivered")})
-    assert schema.conform(full, schema.TIMELINE).schema == schema.TIMELINE
+    full = frame.withColumns(
+        {name: functions.lit(0) for name in ("ingress", "bridged", "delivered")}
+    )
+    assertSchemaEqual(schema.conform(full, schema.TIMELINE).schema, schema.TIMELINE)

@@ -5,19 +5,20 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from vpnrouter.topology.schema import TIMELINE
 from vpnrouter.topology.timeline import timeline
 
 pytestmark = pytest.mark.spark
 
+AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
 FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
 
 
 def test_events_fall_into_their_stretch(
-    spark: SparkSession, frame_of: FrameOf, tracefiles: ModuleType
+    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
 ) -> None:
     """Each event counts in the stretch that holds its time, the begin included, the end not."""
     second, start = tracefiles.SECOND, tracefiles.START
@@ -30,13 +31,12 @@ def test_events_fall_into_their_stretch(
         tracefiles.row("subscribe", 20 * second, "blue"),
     ]
     found = timeline(frame_of({"edge": rows}), 2 * second)
-    assertSchemaEqual(found.schema, TIMELINE)
-    expected = spark.createDataFrame(
+    assert_rows(
+        found,
+        TIMELINE,
         [
             (start, 2, 0, 0, 0),
             (start + 2 * second, 0, 0, 1, 0),
             (start + 8 * second, 0, 1, 0, 1),
         ],
-        TIMELINE,
     )
-    assertDataFrameEqual(found, expected, checkRowOrder=True)

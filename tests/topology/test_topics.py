@@ -5,19 +5,20 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from vpnrouter.topology.schema import TOPICS
 from vpnrouter.topology.topics import busiest, topics
 
 pytestmark = pytest.mark.spark
 
+AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
 FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
 
 
 def test_a_topic_is_counted_in_each_vpn(
-    spark: SparkSession, frame_of: FrameOf, tracefiles: ModuleType
+    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
 ) -> None:
     """One topic in two VPNs is two rows, with what happened to its messages in each."""
     row = tracefiles.row
@@ -26,17 +27,16 @@ def test_a_topic_is_counted_in_each_vpn(
     lost = [row("discard", 0, "blue", topic="lost", size_bytes=5)]
     other = [row("subscribe", 0, "blue", topic="a/>"), row("ingress", 0, "blue")]
     found = topics(frame_of({"edge": [*edge, *local, *lost, *other], "core": core}))
-    assertSchemaEqual(found.schema, TOPICS)
-    expected = spark.createDataFrame(
+    assert_rows(
+        found,
+        TOPICS,
         [
             ("a/b", "edge", "blue", 1, 64, 2, 0, 1, 0, 0),
             ("a/b", "core", "yellow", 0, 0, 0, 1, 0, 1, 0),
             ("a/b", "edge", "green", 1, 5, 2, 0, 0, 0, 0),
             ("lost", "edge", "blue", 0, 0, 0, 0, 0, 0, 1),
         ],
-        TOPICS,
     )
-    assertDataFrameEqual(found, expected)
 
 
 def test_the_busiest_come_first(frame_of: FrameOf, tracefiles: ModuleType) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
-from vpnrouter.core.login import Admission, admit
+from vpnrouter.bridges.loops import vpn_id
+from vpnrouter.core.login import Admission, admit, check_room
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.totals import absorb
-from vpnrouter.errors import Refused, TopicError
+from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_UP
 from vpnrouter.trace.recorder import Context
@@ -26,6 +27,7 @@ from vpnrouter.wire.link.order import ACCEPTOR
 
 if TYPE_CHECKING:
     from vpnrouter.core.router import Router
+    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.wire.link.decode import Frame
 
 NO_BRIDGES: Final = "403 Bridge Connections Not Allowed"
@@ -75,11 +77,13 @@ class AcceptedLink(Link):
 
     def _log_in(self, hello: frames.Hello) -> None:
         self._hello = hello
-        if hello.major != frames.MAJOR:
-            self._refuse(
-                close_codes.VERSION_MISMATCH, close_codes.REASONS[close_codes.VERSION_MISMATCH]
-            )
-            return
+        try:
+            vpn_id(hello.router, hello.local_vpn)
+        except ValueError as error:
+            # No path could name this VPN, and what it forwards must carry one.
+            raise ProtocolError(
+                close_codes.PROTOCOL_ERROR, "LINK-10: a name no path can carry"
+            ) from error
         if hello.remote_router and hello.remote_router != self.router.name:
             self._refuse(
                 close_codes.WRONG_ROUTER, f"404 Router Name Mismatch: this is {self.router.name}"
@@ -102,7 +106,11 @@ class AcceptedLink(Link):
             return
         try:
             admission = admit(
-                vpn, hello.client_username or None, hello.password.encode(), self.peer
+                vpn,
+                hello.client_username or None,
+                hello.password.encode(),
+                self.peer,
+                self._holder(vpn, hello),
             )
         except Refused as refusal:
             self._refuse(refusal.reason_code, refusal.reason)
@@ -125,6 +133,11 @@ class AcceptedLink(Link):
             self._refuse(close_codes.BAD_CREDENTIALS, "403 Forbidden")
             return
         admission.vpn.credentials.remember(admission.username, admission.password)
+        try:
+            check_room(admission, self._holder(admission.vpn, hello))
+        except Refused as refusal:
+            self._refuse(refusal.reason_code, refusal.reason)
+            return
         self._admit(admission, hello)
         self.resume()
 
@@ -133,13 +146,11 @@ class AcceptedLink(Link):
             self._refuse(close_codes.NOT_AUTHORIZED, NO_BRIDGES)
             return
         vpn = admission.vpn
-        name = f"#bridge/{hello.router}/{hello.local_vpn}/{hello.bridge}"
-        old = vpn.clients.get(name)
-        if isinstance(old, LinkClient):
+        name = _client_name(hello)
+        holder = self._holder(vpn, hello)
+        if holder is not None:
             # The same bridge came back before we noticed that it was gone.
-            holder = self.router.links.get(f"{vpn.name}\0{name}")
-            if isinstance(holder, AcceptedLink):
-                holder.goodbye(close_codes.TAKEN_OVER, close_codes.REASONS[close_codes.TAKEN_OVER])
+            holder.goodbye(close_codes.TAKEN_OVER, close_codes.REASONS[close_codes.TAKEN_OVER])
         client = LinkClient(vpn, name, self.outbox, hello.bridge, hello.router, hello.local_vpn)
         self.client = client
         self.outbox.limit = admission.profile.max_outbox_bytes
@@ -165,8 +176,18 @@ class AcceptedLink(Link):
         self.up(heartbeat_ms)
         self._trace(LINK_UP, "")
 
+    def _holder(self, vpn: MessageVpn, hello: frames.Hello) -> AcceptedLink | None:
+        """The link that the same bridge has to `vpn` now; a login takes it over (LINK-20)."""
+        holder = self.router.links.get(f"{vpn.name}\0{_client_name(hello)}")
+        return holder if isinstance(holder, AcceptedLink) else None
+
     def _refuse(self, code: int, text: str) -> None:
         self.router.logins_refused += 1
+        self.goodbye(code, text)
+
+    def broken(self, code: int, text: str) -> None:
+        """See Link.broken; counted like the faults of any client."""
+        self.router.protocol_errors += 1
         self.goodbye(code, text)
 
     # -- subscriptions ---------------------------------------------------------------------------
@@ -269,3 +290,8 @@ class AcceptedLink(Link):
             reason=why,
         )
         plane.recorder.record(context, plane.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+
+
+def _client_name(hello: frames.Hello) -> str:
+    """The bridge's client name in the remote VPN: who it is, so that it takes over itself alone."""
+    return f"#bridge/{hello.router}/{hello.local_vpn}/{hello.bridge}"

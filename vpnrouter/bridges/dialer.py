@@ -10,7 +10,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
-from vpnrouter.bridges.loops import why_not
+from vpnrouter.bridges.loops import vpn_id, why_not
 from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR, Discards
 from vpnrouter.core.message import Message
 from vpnrouter.core.publisher import Publisher
@@ -22,7 +22,7 @@ from vpnrouter.trace.sampler import Sampler
 from vpnrouter.wire.link import close_codes, encode, frames
 from vpnrouter.wire.link.agree import agreed_max_frame
 from vpnrouter.wire.link.batches import subscribe_frames, unsubscribe_frames
-from vpnrouter.wire.link.order import DIALER
+from vpnrouter.wire.link.order import DIALER, UP
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
 if TYPE_CHECKING:
@@ -174,11 +174,19 @@ class DialedLink(Link):
 
     def _welcomed(self, welcome: frames.Welcome) -> None:
         terms = self.terms
+        # The acceptor's half of the handshake is over: a fault is told with CLOSE from here on.
+        self.phase = UP
         if terms.remote_router and welcome.router != terms.remote_router:
             raise ProtocolError(
                 close_codes.WRONG_ROUTER,
-                f"LINK-19: reached router {welcome.router}, not {terms.remote_router}",
+                f"{close_codes.REASONS[close_codes.WRONG_ROUTER]}: not {terms.remote_router}",
             )
+        try:
+            vpn_id(welcome.router, welcome.vpn)
+        except ValueError as error:
+            raise ProtocolError(
+                close_codes.PROTOCOL_ERROR, "LINK-31: a VPN that no path can name"
+            ) from error
         if welcome.vpn != terms.remote_vpn or welcome.minor > frames.MINOR or welcome.features:
             raise ProtocolError(
                 close_codes.PROTOCOL_ERROR, "LINK-19: WELCOME answers another HELLO"

@@ -196,4 +196,6 @@ class Link(Connection):
             return
         if now_ns - self.heard_ns >= self._heartbeat_ns:
             self.say(encode.heartbeat(frames.Heartbeat(now_ns & 0xFFFF_FFFF, answer=False)))
-        self._timer = self.plane.timers.arm(now_ns + self._heartbeat_ns, self, HEARTBEAT_TIMER)
+        # A dead peer is to be missed after three intervals, not at the beat after.
+        at_ns = min(now_ns + self._heartbeat_ns, self.heard_ns + MISSED * self._heartbeat_ns)
+        self._timer = self.plane.timers.arm(at_ns, self, HEARTBEAT_TIMER)

@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "run": Command("vpnrouter.cli.run", "Serve one router in the foreground."),
     "check": Command("vpnrouter.cli.check", "Check configurations without starting anything."),
     "report": Command("vpnrouter.cli.report", "Report what the topology did, from its traces."),
+    "demo": Command("vpnrouter.cli.demo", "Run routers, bridge and report on real flights."),
     "hash-password": Command("vpnrouter.cli.hash_password", "Hash a password for a configuration."),
 }
 

@@ -58,7 +58,7 @@ def command(
     if as_json:
         print(json.dumps(asdict(summary), ensure_ascii=False))
     else:
-        _print_table(summary)
+        print_summary(summary)
 
 
 @contextmanager
@@ -107,7 +107,8 @@ class _Live:
         self._display.update(self._task, total=total, completed=done, tasks=f"{done}/{total} tasks")
 
 
-def _print_table(summary: "Summary") -> None:
+def print_summary(summary: "Summary") -> None:
+    """Print the summary as a table on stdout."""
     from rich.console import Console
     from rich.table import Table
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from pytricia import PyTricia
 
+from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import covers, intersects, matches
 from vpnrouter.topics.grammar import Filter, parse_filter
 
@@ -45,8 +46,9 @@ class TopicRule:
     def bind(self, client_username: str, client_id: str) -> BoundRule:
         """The rule for one client, its names filled in.
 
-        A name that holds a wildcard, a level separator or nothing cannot widen a filter: such a
-        client simply does not get the exceptions that mention it.
+        A name that holds a wildcard, a level separator or nothing cannot widen a filter, nor can one
+        that begins like `$share`, names the other variable or makes the filter too long: such a client
+        simply does not get the exceptions that mention it.
         """
         if not self._templates:
             return self._same_for_all
@@ -59,12 +61,17 @@ class TopicRule:
             filled = text.replace("$client-username", client_username).replace(
                 "$client-id", client_id
             )
-            filters.append(parse_filter(filled, dialect))
+            try:
+                filters.append(parse_filter(filled, dialect))
+            except TopicError:
+                continue
         return BoundRule(self.default_allow, filters)
 
 
 def _substitutable(name: str) -> bool:
-    return bool(name) and not any(character in "/+#*>\0" for character in name)
+    if not name or name.startswith("$") or "$client-id" in name:
+        return False
+    return not any(character in "/+#*>\0" for character in name)
 
 
 @final

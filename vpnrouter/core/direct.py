@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final, cast
 from mypy_extensions import i64
 
 from vpnrouter.core.message import Message
+from vpnrouter.core.reframe import reframe
 from vpnrouter.core.route import Route
 from vpnrouter.core.runs import COMPILED, WORD, run_length
+from vpnrouter.core.sampled import forward_sampled, trace
 from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import TopicError
-from vpnrouter.wire.mqtt.encode import publish_prefix
 
 if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
@@ -88,11 +89,12 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             return pos
         left: i64 = sampler.left
+        plain = route.plain
         count: i64 = 1
-        if left > 1 and end - following >= size:
-            # A sampled message must stand alone: a run ends before it.
+        if end - following >= size:
             most: i64 = (end - pos) // size
-            if most >= left:
+            if not plain and most >= left:
+                # On an unusual route a sampled message stands alone: a run ends before it.
                 most = left - 1
             if most > 1:
                 count = run_length(buf, pos, start - pos, size, most)
@@ -100,20 +102,25 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         run = buf[pos:following]
         publisher.messages += count
         publisher.bytes_ += following - pos
-        sampler.left = left - count
-        if left == 1:
-            sampler.next()
-            _sampled(publisher, route, run, start - pos)
-        elif not route.plain:
-            _everyone(publisher, route, run, count, size, start - pos)
+        if left <= count:
+            if plain:
+                forward_sampled(publisher, route, run, count, size, start - pos)
+            else:
+                sampler.next()
+                _traced(publisher, route, run, start - pos)
         else:
-            if extra:
+            sampler.left = left - count
+            if not plain:
+                _everyone(publisher, route, run, count, size, start - pos)
+            elif extra:
                 for outbox in route.plain5:
                     outbox.offer(run, count)
                 if route.plain4:
                     other = reframe(run, count, size, start - pos, route.raw, 4)
                     for outbox in route.plain4:
                         outbox.offer(other, count)
+                elif not route.plain5:
+                    publisher.unmatched += count
             else:
                 for outbox in route.plain4:
                     outbox.offer(run, count)
@@ -121,64 +128,18 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     other = reframe(run, count, size, start - pos, route.raw, 5)
                     for outbox in route.plain5:
                         outbox.offer(other, count)
-            if not route.plain4 and not route.plain5:
-                publisher.unmatched += count
+                elif not route.plain4:
+                    publisher.unmatched += count
         pos = following
     return pos
 
 
-def reframe(run: bytes, count: i64, size: i64, start: i64, topic: bytes, level: int) -> bytes:
-    """A run of `count` frames of `size` bytes in the other protocol level's form.
-
-    `start` is where the payload begins in each frame.
-    """
-    prefix = publish_prefix(topic, size - start, level)
-    if count == 1:
-        return prefix + run[start:]
-    parts: list[bytes] = []
-    at: i64 = 0
-    for _ in range(count):
-        parts.append(prefix)
-        parts.append(run[at + start : at + size])
-        at += size
-    return b"".join(parts)
-
-
-def _sampled(publisher: Publisher, route: Route, frame: bytes, start: i64) -> None:
-    """Forward one frame that was picked for tracing."""
-    vpn = publisher.vpn
+def _traced(publisher: Publisher, route: Route, frame: bytes, start: i64) -> None:
+    """Forward one frame, picked for tracing, along a route that has more than plain receivers."""
     message = Message(route.raw, frame[start:], b"", False, publisher.subscriber)
     trace(publisher, message)
-    if route.plain and (route.plain4 or route.plain5):
-        for outbox in route.plain4:
-            outbox.offer(message.frame4(), 1)
-        for outbox in route.plain5:
-            outbox.offer(message.frame5(), 1)
-        vpn.trace_delivery(route, message)
-    else:
-        publisher.arrived(message)
-        vpn.publish(message)
-
-
-def trace(publisher: Publisher, message: Message) -> None:
-    """Give `message` a trace of its own and record its ingress."""
-    plane = publisher.vpn.plane
-    message.trace_high = plane.ids.high
-    message.trace_low = plane.ids.next()
-    message.message_id = message.trace_low
-    message.ingress_ns = plane.wall_ns
-    message.origin_ts_ns = plane.wall_ns
-    plane.recorder.record(
-        publisher.context,
-        plane.wall_ns,
-        message.topic,
-        message.trace_high,
-        message.trace_low,
-        message.message_id,
-        len(message.payload),
-        0,
-        plane.wall_ns,
-    )
+    publisher.arrived(message)
+    publisher.vpn.publish(message)
 
 
 def _everyone(

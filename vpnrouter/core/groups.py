@@ -34,14 +34,17 @@ class ShareGroup:
         link's client never gets back what it brought.
         """
         count = len(self.members)
+        full: Subscription | None = None
         for step in range(count):
             index = (self._turn + step) % count
             member = self.members[index]
             subscriber = member.subscriber
             if not subscriber.connected or (subscriber.is_link and subscriber is source):
                 continue
-            if subscriber.outbox.size >= subscriber.outbox.limit and step + 1 < count:
+            if subscriber.outbox.size >= subscriber.outbox.limit:
+                full = full or member
                 continue
             self._turn = index + 1
             return member
-        return None
+        # Where all are full, one of them counts the loss.
+        return full

@@ -8,6 +8,7 @@ from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import AclProfile
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.router import Router
@@ -58,22 +59,47 @@ def choose_vpn(
     return vpn, username or None
 
 
-def admit(vpn: MessageVpn, username: str | None, password: bytes | None, peer: str) -> Admission:
+def admit(
+    vpn: MessageVpn,
+    username: str | None,
+    password: bytes | None,
+    peer: str,
+    holder: Connection | None = None,
+) -> Admission:
     """Check a login against the VPN's rules, all but the password itself.
 
-    `peer` is the client's address as text. Raises Refused with the field's reason.
+    `peer` is the client's address as text, `holder` the connection whose client the login takes over,
+    if any. Raises Refused with the field's reason.
     """
     known = vpn.credentials.identify(username)
     acl = vpn.acl_profiles[known.acl_profile]
     if not acl.allows_connect(peer):
         raise Refused("403 Forbidden", 0x87)
-    bound = vpn.limits.max_connection_count
-    if bound and len(vpn.publishers) >= bound:
-        raise Refused("503 Too Many Clients", 0x97)
     profile = vpn.profiles[known.client_profile]
-    per_username = profile.max_connection_count_per_client_username
-    if per_username and vpn.connections_of.get(known.name, 0) >= per_username:
-        raise Refused("503 Too Many Clients", 0x97)
     given = password or b""
     needs = vpn.credentials.needs_password(known) and not vpn.credentials.remembered(known, given)
-    return Admission(vpn, known, profile, acl, needs, given)
+    admission = Admission(vpn, known, profile, acl, needs, given)
+    check_room(admission, holder)
+    return admission
+
+
+def check_room(admission: Admission, holder: Connection | None) -> None:
+    """Raise Refused "503 Too Many Clients" when the VPN or the client username has no place left.
+
+    `holder` gives its place up. Asked again when a password was verified: others came meanwhile.
+    """
+    vpn = admission.vpn
+    name = admission.username.name
+    before = None if holder is None else holder.admission
+    count = len(vpn.publishers)
+    of_username = vpn.connections_of.get(name, 0)
+    if before is not None:
+        count -= 1
+        if before.username.name == name:
+            of_username -= 1
+    bound = vpn.limits.max_connection_count
+    if bound and count >= bound:
+        raise Refused("503 Too Many Clients", 0x97)
+    per_username = admission.profile.max_connection_count_per_client_username
+    if per_username and of_username >= per_username:
+        raise Refused("503 Too Many Clients", 0x97)

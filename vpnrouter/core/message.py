@@ -22,7 +22,7 @@ class Message:
     `expires_ns` is the router's monotonic time at which it expires, 0 for never.
     `trace_high`/`trace_low` are the trace id when the message is traced, else both 0.
     `path` lists the VPNs visited before this one ("router/vpn", oldest first).
-    `source` is who published it here (for no-local), or None.
+    `source` is who published it here (for no-local), or None; a retained message has only its name.
     """
 
     __slots__ = (
@@ -40,6 +40,7 @@ class Message:
         "payload",
         "retain",
         "source",
+        "source_name",
         "topic",
         "trace_high",
         "trace_low",
@@ -58,6 +59,7 @@ class Message:
         self.block = block
         self.retain = retain
         self.source = source
+        self.source_name = "" if source is None else source.client_name
         self.expires_ns = 0
         self.trace_high = 0
         self.trace_low = 0
@@ -75,6 +77,13 @@ class Message:
     def traced(self) -> bool:
         """True when this message was picked at its first ingress."""
         return self.trace_high != 0 or self.trace_low != 0
+
+    def to_retain(self) -> Message:
+        """What is kept of a retained message: nothing that would hold its publisher's session in memory."""
+        kept = Message(self.topic, self.payload, self.block, True)
+        kept.source_name = self.source_name
+        kept.expires_ns = self.expires_ns
+        return kept
 
     def frame4(self) -> bytes:
         """The MQTT 3.1.1 PUBLISH, QoS 0, retain cleared; encoded once for all who take it."""

@@ -58,13 +58,16 @@ class Outbox:
         self.discarded = 0
         self.channel: Channel | None = None
 
-    def offer(self, data: bytes, count: int) -> None:
-        """Append `count` Direct frames of equal size, as many as fit; count the rest as discarded."""
+    def offer(self, data: bytes, count: int) -> int:
+        """Append `count` Direct frames of equal size, as many as fit; count the rest as discarded.
+
+        Returns how many were taken, the first ones.
+        """
         length = len(data)
         if self.size + length > self.limit or self.closed:
             data, count = self._fitting(data, count)
             if count == 0:
-                return
+                return 0
             length = len(data)
         self.chunks.append(data)
         self.size += length
@@ -73,6 +76,7 @@ class Outbox:
         if not self.dirty:
             self.dirty = True
             self.ready.append(self)
+        return count
 
     def _fitting(self, data: bytes, count: int) -> tuple[bytes, int]:
         unit = len(data) // count

@@ -41,7 +41,7 @@ class Retained:
                 self.refused += 1
                 return
             self._index.add(topic, topic.decode())
-        self._messages[topic] = message
+        self._messages[topic] = message.to_retain()
 
     def _forget(self, topic: bytes) -> None:
         if self._messages.pop(topic, None) is not None:

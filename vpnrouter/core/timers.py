@@ -8,9 +8,12 @@ costs no heap operation.
 from __future__ import annotations
 
 import heapq
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
+
+FEW: Final = 64
+"""Cancelled deadlines that are not worth a sweep."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -28,36 +31,51 @@ class Timed:
 class Timer:
     """One armed deadline; `cancel()` makes it do nothing."""
 
-    __slots__ = ("kind", "target")
+    __slots__ = ("_timers", "kind", "target")
 
-    def __init__(self, target: Timed, kind: int) -> None:
+    def __init__(self, timers: Timers, target: Timed, kind: int) -> None:
+        self._timers = timers
         self.target: Timed | None = target
         self.kind = kind
 
     def cancel(self) -> None:
-        """Forget the target; the heap entry dies when its time comes."""
-        self.target = None
+        """Forget the target; the heap entry goes when its time comes, or with the next sweep."""
+        if self.target is not None:
+            self.target = None
+            self._timers.cancelled += 1
 
 
 @final
 class Timers:
-    """All deadlines of a router."""
+    """All deadlines of a router.
 
-    __slots__ = ("_heap", "_serial")
+    `cancelled` counts entries of the heap that will do nothing. When most are such, they are swept out:
+    clients that come and go with long keep-alives must not leave a growing heap behind.
+    """
+
+    __slots__ = ("_heap", "_serial", "cancelled")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._serial = 0
+        self.cancelled = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def arm(self, at_ns: int, target: Timed, kind: int) -> Timer:
         """Call `target.on_timer(kind, now)` once, at or after `at_ns`."""
-        timer = Timer(target, kind)
+        if self.cancelled > FEW and self.cancelled * 2 > len(self._heap):
+            self._sweep()
+        timer = Timer(self, target, kind)
         self._serial += 1
         heapq.heappush(self._heap, (at_ns, self._serial, timer))
         return timer
+
+    def _sweep(self) -> None:
+        self._heap = [entry for entry in self._heap if entry[2].target is not None]
+        heapq.heapify(self._heap)
+        self.cancelled = 0
 
     def next_ns(self) -> int:
         """When the earliest deadline is, or -1 when there is none."""
@@ -69,7 +87,9 @@ class Timers:
         while self._heap and self._heap[0][0] <= now_ns:
             _, _, timer = heapq.heappop(self._heap)
             target = timer.target
-            if target is not None:
+            if target is None:
+                self.cancelled -= 1
+            else:
                 timer.target = None
                 fired += 1
                 target.on_timer(timer.kind, now_ns)

@@ -155,9 +155,9 @@ class MessageVpn:
 
         Raises TopicError for a bad topic. The caller has checked size and permission.
         """
+        route = self.route(message.topic)
         if message.retain:
             self.retained.keep(message)
-        route = self.route(message.topic)
         if route.empty:
             self.discards.add(NO_SUBSCRIPTION_MATCH)
             self.trace_discard(message, NO_SUBSCRIPTION_MATCH)

@@ -6,7 +6,7 @@ import os
 import select
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -24,6 +24,7 @@ from vpnrouter.server.listeners import (
     serve_streams,
 )
 from vpnrouter.server.loop import drive, keep_time
+from vpnrouter.server.settle import settle
 from vpnrouter.server.signals import watch_signals
 from vpnrouter.server.stop import say_goodbye
 from vpnrouter.server.traces import keep_traces
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
+
+
+STOP_S: Final = 1.0
+"""Seconds that TLS and WebSocket peers have to take their last bytes when the router stops."""
 
 
 class Node:
@@ -55,12 +60,12 @@ class Node:
         return f"ready router={self.router.name} {shown}".rstrip()
 
 
-def _host(router: Router, nursery: trio.Nursery, verifier: Verifier) -> Host:
+def _host(router: Router, nursery: trio.Nursery, streams: trio.Nursery, verifier: Verifier) -> Host:
     """Whatever this system has for plain sockets, running."""
     if not hasattr(select, "epoll"):
         from vpnrouter.server.tasks import TaskHost
 
-        return TaskHost(router, nursery)
+        return TaskHost(router, nursery, streams)
     from vpnrouter.server.reactor import Reactor
 
     reactor = Reactor(router)
@@ -77,30 +82,34 @@ async def serve(config: RouterConfig, ready: Callable[[Node], None]) -> None:
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), os.urandom(16))
     # All that can fail for reasons outside fails here, before the first task exists.
     bound = bind_all(config.listeners)
-    async with trio.open_nursery() as nursery:
-        verifier = Verifier(router, nursery)
-        host = _host(router, nursery, verifier)
-        host.set_clocks()
-        if config.trace is not None and config.trace.enabled:
-            await nursery.start(keep_traces, config.trace, router)
-        for listener in bound:
-            _answer(listener, router, host, nursery)
-        nursery.start_soon(keep_time, host, verifier)
-        runners = [
-            BridgeRunner(router, host, vpn_name, bridge_name, bridge)
-            for vpn_name, vpn in config.msg_vpns.items()
-            for bridge_name, bridge in vpn.bridges.items()
-        ]
-        for runner in runners:
-            nursery.start_soon(runner.run)
-        stopping = trio.Event()
-        nursery.start_soon(watch_signals, stopping.set, _cannot_reload)
-        ready(Node(router, runners, bound))
-        try:
-            await stopping.wait()
-        finally:
-            say_goodbye(router, host)
-            nursery.cancel_scope.cancel()
+    # Streams end after the rest: their tasks have last words to send.
+    async with trio.open_nursery() as streams:
+        async with trio.open_nursery() as nursery:
+            verifier = Verifier(router, nursery)
+            host = _host(router, nursery, streams, verifier)
+            host.set_clocks()
+            for listener in bound:
+                _answer(listener, router, host, nursery, streams)
+            nursery.start_soon(keep_time, host, verifier)
+            runners = [
+                BridgeRunner(router, host, vpn_name, bridge_name, bridge)
+                for vpn_name, vpn in config.msg_vpns.items()
+                for bridge_name, bridge in vpn.bridges.items()
+            ]
+            for runner in runners:
+                nursery.start_soon(runner.run)
+            stopping = trio.Event()
+            nursery.start_soon(watch_signals, stopping.set, _cannot_reload)
+            settle()
+            ready(Node(router, runners, bound))
+            if config.trace is not None and config.trace.enabled:
+                nursery.start_soon(keep_traces, config.trace, router)
+            try:
+                await stopping.wait()
+            finally:
+                say_goodbye(router, host, [runner.link for runner in runners])
+                nursery.cancel_scope.cancel()
+        streams.cancel_scope.deadline = trio.current_time() + STOP_S
 
 
 def _cannot_reload() -> None:
@@ -110,7 +119,13 @@ def _cannot_reload() -> None:
     )
 
 
-def _answer(bound: BoundListener, router: Router, host: Host, nursery: trio.Nursery) -> None:
+def _answer(
+    bound: BoundListener,
+    router: Router,
+    host: Host,
+    nursery: trio.Nursery,
+    streams: trio.Nursery,
+) -> None:
     """Begin to accept on one listener."""
     written = bound.written
     acceptor: Acceptor
@@ -128,7 +143,7 @@ def _answer(bound: BoundListener, router: Router, host: Host, nursery: trio.Nurs
             bound.context,
             websocket,
             written.max_connection_count,
-            nursery,
+            streams,
         )
     else:
         host.listen(bound.sock, acceptor, written.max_connection_count)

@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 @final
 class TaskHost:
-    """Serves plain sockets with two tasks each."""
+    """Serves plain sockets with two tasks each, in `streams`; accepts in `nursery`."""
 
-    def __init__(self, router: Router, nursery: trio.Nursery) -> None:
+    def __init__(self, router: Router, nursery: trio.Nursery, streams: trio.Nursery) -> None:
         self._router = router
         self._plane = router.plane
         self._nursery = nursery
-        self._scope = trio.CancelScope()
+        self._streams = streams
 
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         """See Reactor.listen."""
         self._nursery.start_soon(
-            serve_streams, self._router, sock, acceptor, None, False, most, self._nursery
+            serve_streams, self._router, sock, acceptor, None, False, most, self._streams
         )
 
     def add(self, sock: socket.socket, connection: Connection) -> None:
         """See Reactor.add."""
         sock.setblocking(False)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        self._nursery.start_soon(serve_stream, self._plane, stream, connection)
+        self._streams.start_soon(serve_stream, self._plane, stream, connection)
 
     def set_clocks(self) -> None:
         """See Reactor.set_clocks."""
@@ -55,5 +55,5 @@ class TaskHost:
         flush_ready(self._plane)
 
     def close_all(self) -> None:
-        """See Reactor.close_all; the tasks close their sockets when the nursery is cancelled."""
+        """See Reactor.close_all; the tasks close their sockets when all is sent."""
         flush_ready(self._plane)

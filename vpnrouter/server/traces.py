@@ -22,9 +22,7 @@ DISK_S: Final = 5.0
 SECOND_NS: Final = 1_000_000_000
 
 
-async def keep_traces(
-    written: Trace, router: Router, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
+async def keep_traces(written: Trace, router: Router) -> None:
     """Run the writer's thread until cancelled; then write the rest."""
     recorder = router.plane.recorder
     writer = Writer(
@@ -37,7 +35,6 @@ async def keep_traces(
     )
     thread = WriterThread(writer, recorder, time.monotonic_ns)
     thread.start()
-    task_status.started()
     try:
         while True:
             await trio.sleep(HAND_OVER_S)

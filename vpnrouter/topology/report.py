@@ -96,7 +96,7 @@ def build_report(
     with spark_session(
         master,
         log=log,
-        shuffle_partitions=_partitions(inventory),
+        shuffle_partitions=partitions_for(inventory),
         short=inventory.rows < _SHORT_ROWS,
     ) as spark:
         findings, inventory = run_jobs(spark, inventory, output, teller)
@@ -219,6 +219,7 @@ def _require_rows(inventory: Inventory) -> None:
     raise OperationError("\n  ".join(lines + ([f"and {more} more"] if more > 0 else [])))
 
 
-def _partitions(inventory: Inventory) -> int:
+def partitions_for(inventory: Inventory) -> int:
+    """Partitions for Spark's groupings: one per million rows, within bounds."""
     wanted = inventory.rows // _ROWS_PER_PARTITION
     return max(REPORT_SHUFFLE_PARTITIONS, min(wanted, REPORT_SHUFFLE_PARTITIONS_MOST))

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from py4j.java_gateway import JavaGateway, JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -30,9 +31,9 @@ from vpnrouter.topology.java import Java, find_java, home_of
 _EXIT_SECONDS: Final = 20
 _SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MESSAGE_CHARACTERS: Final = 300
-_BROKEN_FILE: Final = re.compile(
-    r"(?:reading file|Could not read footer for file:?) '?(?:file:)?(/[^\s']+)"
-)
+_BROKEN_FILE: Final = re.compile(r"while reading file (?:file:)?(?://)?(/\S+?)\.?(?=\s|$)")
+"""How Spark names a file that it cannot read: by its URI, so that spaces are encoded."""
+
 _LAUNCH_FAILURE: Final = re.compile(
     r"^(?:Error: |Exception in thread \"main\" (?:[\w.$]+: )?)(.+)$", re.MULTILINE
 )
@@ -114,7 +115,7 @@ def spark_errors() -> Iterator[None]:
         text = _text_of(error)
         broken = _BROKEN_FILE.search(text)
         if broken is not None:
-            raise DamagedTraceFile(Path(broken.group(1).rstrip(".,:"))) from None
+            raise DamagedTraceFile(Path(unquote(broken.group(1)))) from None
         raise OperationError(f"Spark failed: {_first_line(text)}") from None
     except (ConnectionError, EOFError):
         raise OperationError("Spark failed: its Java process ended unexpectedly") from None

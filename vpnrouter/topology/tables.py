@@ -42,6 +42,7 @@ def write_table(output: Path, name: str, table: pa.Table) -> Rows:
         pq.write_table(table, partial, compression="zstd")
         partial.replace(output / FOLDER / f"{name}.parquet")
     except OSError as error:
+        partial.unlink(missing_ok=True)
         raise OperationError(f"cannot write {name}.parquet: {error.strerror}") from error
     write_text(output / f"{name}.json", _listed(rows))
     return rows
@@ -68,6 +69,7 @@ def write_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8", errors="replace")
         partial.replace(path)
     except OSError as error:
+        partial.unlink(missing_ok=True)
         raise OperationError(f"cannot write {path}: {error.strerror}") from error
 
 

@@ -1,7 +1,7 @@
-"""Trace events as fixed-size binary records in preallocated blocks.
+"""Trace events as fixed-size binary records in blocks.
 
 What repeats (who, where, why: a `Context`; the topic) is stored once per block and referred to by
-index, so that an event costs one `pack_into` of 64 bytes. The router's thread records; another
+index, so that an event costs eight stores of eight bytes. The router's thread records; another
 thread takes full blocks and turns them into columns (`vpnrouter.trace.parquet`). The only thing
 both threads touch is the list `full`, appended to by one, popped from its front by the other.
 
@@ -14,6 +14,9 @@ from itertools import count
 from struct import Struct
 from typing import Final, final
 
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import i64
+
 from vpnrouter import limits
 
 RECORD_BYTES: Final = 64
@@ -23,11 +26,33 @@ time of origin (eight bytes each), context and topic index (four bytes each), li
 ROUND_BYTES: Final = 16
 """Size of one round mark: first record, record after the last (four bytes each), flush time."""
 
-_pack_record: Final = Struct("<qQQQqqqII").pack_into
+_SMALL: Final = (1 << 62) - 1
+"""Below it a number is its own 64 bits, and stays unboxed in a compiled build."""
+
 _pack_round: Final = Struct("<IIq").pack
 # A serial names one block of any recorder of the process, so that a context's index of an earlier
 # block, or of another recorder, is never taken for an index of this one.
 _serials: Final = count(1)
+
+
+def _checked(number: int) -> i64:
+    """A number with a sign, as 64 bits."""
+    if -_SMALL < number < _SMALL:
+        return number
+    if number >= 1 << 63 or number < -(1 << 63):
+        raise OverflowError(f"{number} has more than 64 bits")
+    return number
+
+
+def _bits(number: int) -> i64:
+    """A number of 64 bits without sign as the signed one of the same bits."""
+    if number < _SMALL:
+        if number < 0:
+            raise OverflowError(f"{number} is below 0")
+        return number
+    if number >= 1 << 64:
+        raise OverflowError(f"{number} has more than 64 bits")
+    return number if number < 1 << 63 else number - (1 << 64)
 
 
 @final
@@ -115,8 +140,8 @@ class Block:
 
     __slots__ = ("contexts", "count", "data", "rounds", "topics")
 
-    def __init__(self, size_bytes: int) -> None:
-        self.data = bytearray(size_bytes)
+    def __init__(self) -> None:
+        self.data = b""
         self.count = 0
         self.contexts: list[Context] = []
         self.topics: dict[bytes, int] = {}
@@ -143,11 +168,11 @@ class Recorder:
     __slots__ = (
         "_at",
         "_block",
-        "_data",
         "_end",
         "_held",
         "_in_round",
         "_mark",
+        "_out",
         "_round_from",
         "_serial",
         "_topic_bytes",
@@ -181,8 +206,8 @@ class Recorder:
         self._in_round = False
         self._mark = 0
         self._round_from = 0
-        self._block = Block(0)
-        self._data = self._block.data
+        self._block = Block()
+        self._out = BytesWriter()
         self._topics = self._block.topics
         self._topic_bytes = 0
         self._serial = next(_serials)
@@ -217,8 +242,16 @@ class Recorder:
             origin_ts_ns: wall clock at the message's first ingress anywhere, or 0 or less for none.
 
         Raises:
-            struct.error: a number is outside its range. Nothing is recorded then.
+            OverflowError: a number is outside its range. Nothing is recorded then.
         """
+        # All conversions first: a number that does not fit leaves nothing half written.
+        ts = _checked(ts_ns)
+        high = _bits(trace_high)
+        low = _bits(trace_low)
+        message = _bits(message_id)
+        payload = _checked(size)
+        since = _checked(since_ingress_ns)
+        origin = _checked(origin_ts_ns)
         if self._at == self._end and not self._open():
             self.dropped += 1
             return
@@ -232,19 +265,17 @@ class Recorder:
             ctx._serial = self._serial  # noqa: SLF001
             ctx._index = len(self._block.contexts)  # noqa: SLF001
             self._block.contexts.append(ctx)
-        _pack_record(
-            self._data,
-            self._at,
-            ts_ns,
-            trace_high,
-            trace_low,
-            message_id,
-            size,
-            since_ingress_ns,
-            origin_ts_ns,
-            ctx._index,  # noqa: SLF001
-            known,
-        )
+        out = self._out
+        write_i64_le(out, ts)
+        write_i64_le(out, high)
+        write_i64_le(out, low)
+        write_i64_le(out, message)
+        write_i64_le(out, payload)
+        write_i64_le(out, since)
+        write_i64_le(out, origin)
+        where: i64 = ctx._index  # noqa: SLF001
+        what: i64 = known
+        write_i64_le(out, what << 32 | where)
         self._at += RECORD_BYTES
         self.recorded += 1
         if self._at == self._end:
@@ -304,19 +335,21 @@ class Recorder:
         """Begin a block; False when `max_blocks` are waiting."""
         if len(self.full) + len(self._held) >= self.max_blocks:
             return False
-        block = Block(self.block_records * RECORD_BYTES)
+        block = Block()
         self._block = block
-        self._data = block.data
+        self._out = BytesWriter()
         self._topics = block.topics
         self._topic_bytes = 0
         self._serial = next(_serials)
         self._at = 0
-        self._end = len(block.data)
+        self._end = self.block_records * RECORD_BYTES
         return True
 
     def _close(self) -> None:
         """Hand over the current block."""
         self._block.count = self._at // RECORD_BYTES
+        self._block.data = self._out.getvalue()
+        self._out = BytesWriter()
         self._at = 0
         self._end = 0
         if self._in_round:
@@ -324,8 +357,7 @@ class Recorder:
         else:
             self.full.append(self._block)
         # Nothing may reach the block handed over, nor keep its memory.
-        self._block = Block(0)
-        self._data = self._block.data
+        self._block = Block()
         self._topics = self._block.topics
 
     def _release(self) -> None:

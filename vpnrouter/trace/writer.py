@@ -314,6 +314,10 @@ class WriterThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        # At once and not with the first block: loading takes the interpreter lock for long, and the
+        # first block comes when there is traffic. A failure shows again with that block, counted.
+        with contextlib.suppress(ImportError):
+            import vpnrouter.trace.parquet  # noqa: F401
         while not self._stopping:
             self._writer.run_once(self._clock())
             self._wake.wait(self._period_s)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter import limits
-from vpnrouter.core.login import Admission, admit, choose_vpn
+from vpnrouter.core.login import Admission, admit, check_room, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import parse_topic
 from vpnrouter.wire.mqtt import reason
-from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.publish_block import message_block
 from vpnrouter.wire.mqtt.session_packets import Connack, Connect
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
+    from vpnrouter.core.vpn import MessageVpn
 
 VERIFYING = 1
 
@@ -37,11 +37,16 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
         raise ProtocolError(
             reason.CLIENT_IDENTIFIER_NOT_VALID, "empty client id wants clean session (MQTT-3.1.3-8)"
         )
+    if packet.client_id.startswith("#"):
+        raise ProtocolError(
+            reason.CLIENT_IDENTIFIER_NOT_VALID, "client ids that begin with # are the router's own"
+        )
     if packet.will is not None and packet.will.qos and packet.protocol_level == 5:
         raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-12)")
     try:
         vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
-        admission = admit(vpn, username, packet.password, connection.peer)
+        holder = _holder(vpn, packet.client_id)
+        admission = admit(vpn, username, packet.password, connection.peer, holder)
     except Refused as refusal:
         connection.router.logins_refused += 1
         connection.refuse(refusal.reason_code, refusal.reason)
@@ -67,12 +72,23 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
         return
     admission.vpn.credentials.remember(admission.username, admission.password)
     try:
+        check_room(admission, _holder(admission.vpn, packet.client_id))
         establish(connection, admission, packet)
+    except Refused as refusal:
+        connection.router.logins_refused += 1
+        connection.refuse(refusal.reason_code, refusal.reason)
+        return
     except ProtocolError as error:
         connection.router.protocol_errors += 1
         connection.fail(error.reason_code, str(error))
         return
     connection.resume()
+
+
+def _holder(vpn: MessageVpn, client_id: str) -> MqttConnection | None:
+    """The connection that holds the session of `client_id` now; a login takes it over."""
+    session = vpn.clients.get(client_id)
+    return session.connection if isinstance(session, MqttSession) else None
 
 
 def establish(connection: MqttConnection, admission: Admission, packet: Connect) -> None:
@@ -94,8 +110,8 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     if session is not None:
         if session.connection is not None:
             session.connection.taken_over()
-        if packet.clean_start:
-            session.expiry_s = 0
+        if packet.clean_start or session.expiry_s == 0:
+            # Without an expiry interval a session ends with its connection, so there is none to resume.
             session.end()
             session = None
         else:
@@ -176,5 +192,7 @@ def _connack(
             properties.assigned_client_identifier = assigned
         if packet.properties.request_response_information:
             client = assigned or packet.client_id
-            properties.response_information = f"_P2P/{connection.plane.router_name}/{client}"
-    return encode(answer, packet.protocol_level)
+            information = f"_P2P/{connection.plane.router_name}/{client}"
+            if len(information.encode()) <= limits.TOPIC_BYTES:
+                properties.response_information = information
+    return connection.fitting(answer)

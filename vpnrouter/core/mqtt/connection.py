@@ -96,6 +96,8 @@ class MqttConnection(Connection):
 
     def consume(self, data: bytes) -> int:
         """See Connection.consume."""
+        if self.state == ENDED:
+            return -1
         pos = 0
         end = len(data)
         try:
@@ -213,7 +215,8 @@ class MqttConnection(Connection):
                         reason.PROTOCOL_ERROR, "session expiry raised from 0 (MQTT-3.14.2-2)"
                     )
                 session.expiry_s = wanted
-        self._end(publish_will=packet.reason_code == reason.DISCONNECT_WITH_WILL)
+        # Only a normal disconnection deletes the will (MQTT 5, 3.1.2.5).
+        self._end(publish_will=packet.reason_code != reason.NORMAL_DISCONNECTION)
 
     def fail(self, code: int, text: str) -> None:
         """Tell the client why, as its protocol level allows, and close."""
@@ -224,7 +227,7 @@ class MqttConnection(Connection):
                 packet = Disconnect(code)
                 if self.wants_problem_information:
                     packet.properties.reason_string = text
-                self.outbox.control(encode(packet, 5))
+                self.outbox.control(self.fitting(packet))
         elif self.connect_packet is not None or code == reason.UNSUPPORTED_PROTOCOL_VERSION:
             self.refuse(code, text)
             return
@@ -232,23 +235,35 @@ class MqttConnection(Connection):
 
     def refuse(self, code: int, text: str) -> None:
         """Answer the CONNECT with a refusal and close (MQTT 5, 3.2.2.2; 3.1.1, 3.2.2.3)."""
-        level = self.level
         packet = Connack(False, code)
-        if level == 5 and self.wants_problem_information:
+        if self.level == 5 and self.wants_problem_information:
             packet.properties.reason_string = text
-        self.outbox.control(encode(packet, level))
+        self.outbox.control(self.fitting(packet))
         self._end(publish_will=False)
+
+    def fitting(self, packet: Connack | Disconnect) -> bytes:
+        """The frame of `packet`; what only explains is left out where it would be too large for the client.
+
+        MQTT 5, 3.2.2.3.9 and 3.14.2.2.3.
+        """
+        frame = encode(packet, self.level)
+        opening = self.connect_packet
+        most = None if opening is None else opening.properties.maximum_packet_size
+        if most is not None and len(frame) > most:
+            packet.properties.reason_string = None
+            packet.properties.response_information = None
+            frame = encode(packet, self.level)
+        return frame
 
     def taken_over(self) -> None:
         """Another connection took the session (MQTT 5, 3.1.4)."""
         session = self.session
         self.session = None
-        if session is not None:
-            session.connection = None
-            session.connected = False
         if self.level == 5:
             self.outbox.control(encode(Disconnect(reason.SESSION_TAKEN_OVER), 5))
         self._end(publish_will=False)
+        if session is not None:
+            session.leave()
 
     def lost(self, reason_text: str) -> None:
         """See Connection.lost."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.direct import trace
 from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
+from vpnrouter.core.sampled import trace
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.framing import read_varint

@@ -100,11 +100,20 @@ class MqttSession(Subscriber):
         self.connected = True
         self.vpn.forget_routes(self)
 
-    def detach(self, publish_will: bool) -> None:
-        """The connection ended; publish or delay the will, keep or end the session."""
+    def leave(self) -> None:
+        """Another connection takes the session: a will without delay is due (MQTT 5, 3.1.3.2.2)."""
+        self._unplug()
+        if self.will is not None and self.will.delay_s == 0:
+            self.publish_will()
+
+    def _unplug(self) -> None:
         self.connection = None
         self.connected = False
         self.vpn.forget_routes(self)
+
+    def detach(self, publish_will: bool) -> None:
+        """The connection ended; publish or delay the will, keep or end the session."""
+        self._unplug()
         plane = self.vpn.plane
         if not publish_will:
             self.will = None
@@ -126,6 +135,9 @@ class MqttSession(Subscriber):
         if self._will_timer is not None:
             self._will_timer.cancel()
             self._will_timer = None
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+            self._expiry_timer = None
         self.publish_will()
         self.vpn.drop(self)
         if self.vpn.clients.get(self.client_name) is self:
@@ -170,13 +182,15 @@ class MqttSession(Subscriber):
         if self.level == 4:
             frame = encode_publish(message.topic, message.payload, 4, b"", 0, retain)
         else:
-            frame = self._frame5(message, retain, identifiers)
+            frame = self._frame5(message, retain, identifiers, self.alias_maximum)
+            if self._new_alias and self.max_packet and len(frame) > self.max_packet:
+                # It may fit without the alias.
+                self._new_alias = False
+                del self._aliases[message.topic]
+                frame = self._frame5(message, retain, identifiers, 0)
         if self.max_packet and len(frame) > self.max_packet:
             # MQTT 5, 3.1.2.11.4: the client must not get it; the delivery counts as done.
             self.vpn.discards.add(MSG_TOO_BIG)
-            if self._new_alias:
-                self._new_alias = False
-                del self._aliases[message.topic]
             return
         outbox = self.outbox
         lost = outbox.discarded
@@ -186,18 +200,21 @@ class MqttSession(Subscriber):
             del self._aliases[message.topic]
         self._new_alias = False
 
-    def _frame5(self, message: Message, retain: bool, identifiers: list[int]) -> bytes:
+    def _frame5(
+        self, message: Message, retain: bool, identifiers: list[int], alias_maximum: int
+    ) -> bytes:
         expiry_s = -1
         if message.expires_ns:
             left_ns = message.expires_ns - self.vpn.plane.now_ns
-            expiry_s = max(1, -(-left_ns // SECOND_NS))
+            expiry_s = max(0, -(-left_ns // SECOND_NS))
         topic = message.topic
         alias = 0
-        if self.alias_maximum:
+        # In the place of a topic of three bytes an alias makes the packet longer.
+        if alias_maximum and len(topic) > 3:
             alias = self._aliases.get(topic, 0)
             if alias:
                 topic = b""
-            elif len(self._aliases) < self.alias_maximum:
+            elif len(self._aliases) < alias_maximum:
                 alias = len(self._aliases) + 1
                 self._aliases[topic] = alias
                 self._new_alias = True

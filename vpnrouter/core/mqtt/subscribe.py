@@ -52,8 +52,13 @@ def handle_subscribe(connection: MqttConnection, packet: Subscribe) -> None:
             wanted.append(subscription)
     answer = Suback(packet.packet_id, codes)
     if texts and connection.level == 5 and connection.wants_problem_information:
-        answer.properties.reason_string = "; ".join(texts)
-    connection.outbox.control(encode(answer, connection.level))
+        # Each reason once: thousands of refused filters would not fit a string.
+        answer.properties.reason_string = "; ".join(dict.fromkeys(texts))
+    frame = encode(answer, connection.level)
+    if session.max_packet and len(frame) > session.max_packet:
+        answer.properties.reason_string = None
+        frame = encode(answer, connection.level)
+    connection.outbox.control(frame)
     for subscription in wanted:
         _send_retained(session, subscription)
 
@@ -64,8 +69,6 @@ def _subscription(
     """The subscription for one request; raises Refused with the field's reason."""
     vpn = session.vpn
     admission = connection.admission
-    if request.filter.startswith(QUEUE_PREFIX):
-        raise Refused("503 Service Unavailable", reason.IMPLEMENTATION_SPECIFIC_ERROR)
     try:
         filter_ = parse_filter(
             request.filter,
@@ -75,6 +78,8 @@ def _subscription(
         )
     except TopicError as error:
         raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID) from error
+    if filter_.text.startswith(QUEUE_PREFIX):
+        raise Refused("503 Service Unavailable", reason.IMPLEMENTATION_SPECIFIC_ERROR)
     if admission is not None:
         profile = admission.profile
         if filter_.share and not profile.allow_shared_subscriptions_enabled:
@@ -109,7 +114,7 @@ def _subscription(
 def _send_retained(session: MqttSession, subscription: Subscription) -> None:
     identifiers = [subscription.identifier] if subscription.identifier else []
     for message in session.vpn.retained.matching(subscription.filter, session.vpn.plane.now_ns):
-        if subscription.no_local and message.source is session:
+        if subscription.no_local and message.source_name == session.client_name:
             continue
         session.send(message, True, identifiers)
 

@@ -1,0 +1,306 @@
+"""Routers without sockets, joined by wires that the tests pump by hand, under a clock they set."""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from vpnrouter.bridges.acceptor import AcceptedLink
+from vpnrouter.bridges.dialer import BridgeTerms, DialedLink, LinkEvent, Owner
+from vpnrouter.core.access import AclProfile
+from vpnrouter.core.connection import Connection
+from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.trace.events import EVENT_NAMES
+from vpnrouter.trace.recorder import Recorder
+from vpnrouter.wire.mqtt import decode as mqtt_decode
+from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
+from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packet import Packet
+from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.session_packets import Connect
+from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
+
+SECOND_NS = 1_000_000_000
+
+BRIDGING = ClientProfile("bridging", allow_bridge_connections_enabled=True)
+
+
+class Events(Owner):
+    """Whoever runs the bridge: keeps what its link tells."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[LinkEvent, str]] = []
+
+    def link_event(self, event: LinkEvent, reason: str) -> None:
+        """See Owner.link_event."""
+        self.told.append((event, reason))
+
+    @property
+    def names(self) -> list[str]:
+        """The events without their reasons."""
+        return [event.value for event, _ in self.told]
+
+
+class Wire:
+    """Both ends of one connection. `cut` makes the bytes of both directions vanish."""
+
+    def __init__(self, dialed: Connection, accepted: Connection) -> None:
+        self.ends = (dialed, accepted)
+        self.carried: tuple[list[bytes], list[bytes]] = ([], [])
+        self.cut = False
+        self.piece = 0
+        self._over = [False, False]
+
+    def pump(self) -> bool:
+        """Carry what both ends have to say; False when neither had anything."""
+        if self.cut:
+            return False
+        moved = False
+        for index, sender in enumerate(self.ends):
+            receiver = self.ends[1 - index]
+            data = sender.outbox.take(1 << 30)
+            sender.outbox.dirty = False
+            if data:
+                moved = True
+                self.carried[index].append(data)
+                for piece in self._pieces(data):
+                    if not receiver.closing:
+                        receiver.feed(piece)
+            if sender.closing and not sender.outbox.size and not self._over[index]:
+                self._over[index] = True
+                moved = True
+                sender.lost("closed")
+                if not self._over[1 - index]:
+                    self._over[1 - index] = True
+                    receiver.lost("closed by peer")
+        return moved
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        size = self.piece or len(data)
+        return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+class Link:
+    """A dialled link, the link that accepted it, and the wire between them."""
+
+    def __init__(self, dialed: DialedLink, accepted: AcceptedLink, events: Events) -> None:
+        self.dialed = dialed
+        self.accepted = accepted
+        self.events = events
+        self.wire = Wire(dialed, accepted)
+
+    @property
+    def up(self) -> bool:
+        """Whether both ends are logged in."""
+        return self.dialed.client is not None and self.accepted.client is not None
+
+
+class Client:
+    """An MQTT 5 client of one VPN, without a socket."""
+
+    def __init__(self, world: "World", connection: MqttConnection) -> None:
+        self._world = world
+        self.connection = connection
+        self._rest = b""
+        self.packets: list[Packet] = []
+
+    def send(self, packet: Packet) -> None:
+        """Feed one packet to the router and let the world settle."""
+        self.connection.feed(mqtt_encode(packet, 5))
+        self._world.settle()
+
+    def subscribe(self, *filters: str, no_local: bool = False, as_published: bool = False) -> None:
+        """Subscribe to filters in MQTT's dialect."""
+        requests = [
+            SubscriptionRequest(text, 0, no_local=no_local, retain_as_published=as_published)
+            for text in filters
+        ]
+        self.send(Subscribe(1, requests))
+
+    def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        retain: bool = False,
+        properties: Properties | None = None,
+    ) -> None:
+        """Publish one Direct message."""
+        self.send(Publish(topic.encode(), payload, retain=retain, properties=properties))
+
+    def take(self) -> list[Publish]:
+        """The messages that arrived since the last call."""
+        self.hear()
+        found = [packet for packet in self.packets if isinstance(packet, Publish)]
+        self.packets = [packet for packet in self.packets if not isinstance(packet, Publish)]
+        return found
+
+    def payloads(self) -> list[bytes]:
+        """The payloads that arrived since the last call."""
+        return [packet.payload for packet in self.take()]
+
+    def hear(self) -> None:
+        """Decode what the router sent."""
+        outbox = self.connection.outbox
+        data = self._rest + outbox.take(1 << 30)
+        outbox.dirty = False
+        pos = 0
+        while length := frame_at(data, pos, len(data), 1 << 28):
+            self.packets.append(mqtt_decode.decode(data, pos, length, 5))
+            pos += length
+        self._rest = data[pos:]
+
+
+class World:
+    """Routers, their links and clients, and the time."""
+
+    def __init__(self) -> None:
+        self.now_ns = SECOND_NS
+        self.routers: dict[str, Router] = {}
+        self.links: list[Link] = []
+        self.clients: list[Client] = []
+        self.rounds = 0
+
+    def router(self, name: str, sample: float = 0.0) -> Router:
+        """The router of that name, made when first asked for."""
+        router = self.routers.get(name)
+        if router is None:
+            router = Router(name, 1 + len(self.routers), Recorder(), sample)
+            self.routers[name] = router
+            router.tick(self.now_ns, self.now_ns)
+        return router
+
+    def vpn(
+        self,
+        name: str,
+        router: str = "remote",
+        *,
+        usernames: Sequence[ClientUsername] = (),
+        basic: bool = False,
+        profile: ClientProfile | None = None,
+        acl: AclProfile | None = None,
+        bounds: VpnLimits | None = None,
+    ) -> MessageVpn:
+        """A message VPN whose clients are welcome and may be bridges."""
+        owner = self.router(router)
+        vpn = MessageVpn(
+            name,
+            owner.plane,
+            Credentials(basic, usernames, b"secret"),
+            {"default": profile or BRIDGING, "plain": ClientProfile("plain")},
+            {"default": acl or AclProfile("default")},
+            bounds,
+        )
+        owner.add(vpn)
+        return vpn
+
+    def link(
+        self,
+        into: MessageVpn,
+        remote: str,
+        out_of: str,
+        filters: Sequence[str] = (">",),
+        *,
+        bridge: str = "b",
+        peer: str = "192.0.2.7",
+        listener_tls: bool = False,
+        settle: bool = True,
+        piece: int = 0,
+        terms: dict[str, Any] | None = None,
+    ) -> Link:
+        """Dial from `into` to VPN `out_of` of router `remote` and let the world settle."""
+        chosen: dict[str, Any] = {"remote_router": "", "client_username": "", "password": ""}
+        chosen.update(terms or {})
+        events = Events()
+        dialed = DialedLink(
+            into,
+            "198.51.100.1",
+            BridgeTerms(
+                bridge,
+                out_of,
+                chosen.pop("remote_router"),
+                chosen.pop("client_username"),
+                chosen.pop("password"),
+                [(0, text) for text in filters],
+                **chosen,
+            ),
+            events,
+        )
+        accepted = AcceptedLink(self.routers[remote], peer, tls=listener_tls)
+        link = Link(dialed, accepted, events)
+        link.wire.piece = piece
+        self.links.append(link)
+        if settle:
+            self.settle()
+        return link
+
+    def client(self, vpn: MessageVpn, name: str, router: str = "") -> Client:
+        """An MQTT 5 client of `vpn`, logged in."""
+        owner = self.routers[router or vpn.plane.router_name]
+        client = Client(self, MqttConnection(owner, "192.0.2.1", vpn.name))
+        self.clients.append(client)
+        client.send(Connect(name))
+        return client
+
+    def settle(self) -> None:
+        """Pump all wires until nothing moves; fails when that does not end."""
+        for _ in range(10_000):
+            self.rounds += 1
+            for router in self.routers.values():
+                router.plane.ready.clear()
+            # Every wire gets its turn in every round: no short cut that would hide an endless one.
+            if not [link for link in self.links if link.wire.pump()]:
+                return
+        pytest.fail("messages circulate without end")
+
+    def wait(self, seconds: float, step_s: float = 0.1) -> None:
+        """Let time pass in small steps, firing timers and pumping wires."""
+        end_ns = self.now_ns + int(seconds * SECOND_NS)
+        while self.now_ns < end_ns:
+            self.now_ns = min(end_ns, self.now_ns + int(step_s * SECOND_NS))
+            for router in self.routers.values():
+                router.tick(self.now_ns, self.now_ns)
+            self.settle()
+
+    def traces(self, router: str) -> list[dict[str, Any]]:
+        """What the router's recorder holds, as dictionaries; empties it."""
+        recorder = self.routers[router].plane.recorder
+        recorder.cut()
+        return [event for block in recorder.take() for event in self._events(block)]
+
+    @staticmethod
+    def _events(block: Any) -> list[dict[str, Any]]:
+        topics = list(block.topics)
+        found = []
+        for index in range(block.count):
+            fields = struct.unpack_from("<qQQQqqqII", block.data, index * 64)
+            context = block.contexts[fields[7]]
+            found.append(
+                {
+                    "event": EVENT_NAMES[context.event],
+                    "vpn": context.vpn,
+                    "trace": (fields[1], fields[2]),
+                    "message_id": fields[3],
+                    "topic": topics[fields[8]].decode(),
+                    "context": context,
+                    "origin_ts_ns": fields[6],
+                }
+            )
+        return found
+
+
+@pytest.fixture
+def world() -> World:
+    """An empty world."""
+    return World()
+
+
+@pytest.fixture(scope="session")
+def make_world() -> type[World]:
+    """Makes worlds, for tests that need many."""
+    return World

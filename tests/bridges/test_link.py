@@ -1,0 +1,240 @@
+"""What both ends have in common: heartbeats, dead peers, garbage, order, goodbyes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vpnrouter import limits
+from vpnrouter.bridges.acceptor import LinkDoor
+from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link.decode import decode, link_frame_at
+
+
+def spoken(data: bytes) -> list[Any]:
+    """The frames in `data`."""
+    found, pos = [], 0
+    while length := link_frame_at(data, pos, len(data), limits.LINK_FRAME_BYTES):
+        found.append(decode(data, pos, length))
+        pos += length
+    return found
+
+
+def said(end: Any) -> list[Any]:
+    """The frames that wait in an end's outbox."""
+    return spoken(end.outbox.take(1 << 30))
+
+
+def linked(world: Any, **terms: Any) -> Any:
+    """A link from blue on edge to yellow on core."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    return world.link(local, "edge", "blue", terms=terms)
+
+
+def test_an_idle_link_stays_up(world: Any) -> None:
+    """Heartbeats keep a link alive on which nothing is published."""
+    link = linked(world, heartbeat_ms=1_000)
+    world.wait(30)
+    assert link.up
+    for direction in (0, 1):
+        beats = spoken(b"".join(link.wire.carried[direction]))
+        answers = [f for f in beats if isinstance(f, frames.Heartbeat) and f.answer]
+        assert answers
+
+
+def test_without_heartbeats_silence_means_nothing(world: Any) -> None:
+    """An interval of 0 switches heartbeats off: a cut wire goes unnoticed."""
+    link = linked(world, heartbeat_ms=0)
+    link.wire.cut = True
+    world.wait(600, step_s=10)
+    assert link.up
+
+
+def test_a_busy_link_is_not_asked(world: Any) -> None:
+    """Whoever hears something within each interval does not ask."""
+    local = world.vpn("yellow", "core")
+    remote = world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", terms={"heartbeat_ms": 1_000})
+    publisher = world.client(remote, "p")
+    for _ in range(20):
+        publisher.publish("a", b"x")
+        world.wait(0.5)
+    from_dialer = spoken(b"".join(link.wire.carried[0]))
+    assert not [f for f in from_dialer if isinstance(f, frames.Heartbeat) and not f.answer]
+
+
+@pytest.mark.parametrize("phase_s", [0.0, 0.1, 0.5, 0.9])
+def test_a_silent_peer_is_dead_after_three_intervals(world: Any, phase_s: float) -> None:
+    """Both ends close with 0x8d once nothing was heard for three intervals, not much later."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", terms={"heartbeat_ms": 1_000})
+    world.wait(5 + phase_s)
+    world.client(remote, "p").publish("a", b"the last sign of life")
+    link.wire.cut = True
+    world.wait(1.9)
+    assert link.up
+    world.wait(1.3)
+    assert link.dialed.client is None
+    assert link.accepted.client is None
+    assert link.events.told[-1] == ("lost", "408 Heartbeat Timeout")
+    for end in (link.dialed, link.accepted):
+        last = said(end)[-1]
+        assert (last.code, last.reason) == (0x8D, "408 Heartbeat Timeout")
+        assert end.closing
+
+
+def test_a_heartbeat_is_answered_with_its_token(world: Any) -> None:
+    """The answer repeats the question's token, behind what waited already (LINK-21)."""
+    local = world.vpn("yellow", "core")
+    remote = world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue")
+    link.wire.cut = True
+    world.client(remote, "p").publish("a", b"x")
+    link.accepted.feed(encode.heartbeat(frames.Heartbeat(0xFFFF_FFFF_FFFF_FFFF, answer=False)))
+    message, beat = said(link.accepted)
+    assert message.payload == b"x"
+    assert (beat.token, beat.answer) == (0xFFFF_FFFF_FFFF_FFFF, True)
+
+
+def test_the_handshake_timeout(world: Any) -> None:
+    """A stranger who says nothing and an acceptor that answers nothing are both left in time."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", settle=False)
+    link.wire.cut = True
+    world.wait(limits.CONNECT_TIMEOUT_S - 0.2)
+    assert not link.dialed.closing
+    assert not link.accepted.closing
+    world.wait(0.3)
+    (refuse,) = said(link.accepted)
+    assert (refuse.code, refuse.reason) == (0xC5, "408 Handshake Timeout")
+    assert link.events.told == [("lost", "408 Handshake Timeout")]
+    assert link.dialed.closing
+
+
+STRANGERS = {
+    "HTTP": b"GET / HTTP/1.1\r\nHost: edge\r\n\r\n",
+    "MQTT": bytes.fromhex("101000044d5154540402003c000474657374"),
+    "TLS": bytes.fromhex("16030100c8010000c40303"),
+    "SSH": b"SSH-2.0-OpenSSH_9.2p1\r\n",
+    "zeros": bytes(100),
+}
+
+
+@pytest.mark.parametrize("data", STRANGERS.values(), ids=STRANGERS.keys())
+def test_strangers_get_no_answer(world: Any, data: bytes) -> None:
+    """What is not a link is closed without a word and counted (LINK-11)."""
+    world.vpn("blue", "edge")
+    accepted = LinkDoor(world.router("edge"), tls=False).connection("192.0.2.7")
+    accepted.feed(data)
+    assert accepted.closing
+    assert accepted.outbox.size == 0
+    assert world.routers["edge"].protocol_errors == 1
+
+
+FAULTS = {
+    "a length that does not end": (bytes.fromhex("20ffffffffff"), 0x81),
+    "a heartbeat of three bytes": (bytes.fromhex("1403000000"), 0x81),
+    "a heartbeat of a third kind": (bytes.fromhex("1409020000000000000000"), 0x82),
+    "a second HELLO": (encode.hello(frames.Hello("core", "b", "yellow", "blue")), 0x82),
+    "a message to the acceptor": (encode.direct(encode.direct_body(b"a", b"", b"x")), 0x82),
+    "a frame of the room": (bytes.fromhex("4000"), 0xC0),
+    "a mandatory type nobody knows": (bytes.fromhex("7f00"), 0xC0),
+    "a frame above the announced size": (bytes.fromhex("20ffffff7f"), 0x95),
+    "no filter": (bytes.fromhex("200400000001"), 0x82),
+}
+
+
+@pytest.mark.parametrize(("data", "code"), FAULTS.values(), ids=FAULTS.keys())
+def test_faults_close_the_link_alone(world: Any, data: bytes, code: int) -> None:
+    """A fault is answered with CLOSE and its code; other links and clients go on."""
+    local = world.vpn("yellow", "core")
+    remote = world.vpn("blue", "edge")
+    bad = world.link(local, "edge", "blue", bridge="bad")
+    good = world.link(world.vpn("red", "core"), "edge", "blue", bridge="good")
+    subscriber = world.client(world.routers["core"].vpns["red"], "s")
+    subscriber.subscribe("#")
+    bad.wire.cut = True
+    bad.accepted.feed(data)
+    (close,) = said(bad.accepted)
+    assert isinstance(close, frames.Close)
+    assert close.code == code
+    assert bad.accepted.closing
+    assert world.routers["edge"].protocol_errors == 1
+    world.client(remote, "p").publish("a", b"still here")
+    assert subscriber.payloads() == [b"still here"]
+    assert good.up
+
+
+def test_optional_frames_are_skipped(world: Any) -> None:
+    """A type from 0x80 on that nobody knows is passed over once the link is up (LINK-4)."""
+    link = linked(world)
+    link.accepted.feed(bytes.fromhex("8002abcd"))
+    link.dialed.feed(bytes.fromhex("ff00"))
+    world.settle()
+    assert link.up
+
+
+def test_a_close_tells_the_other_side(world: Any) -> None:
+    """CLOSE carries its reason to the peer's owner, and both ends are gone."""
+    link = linked(world)
+    link.accepted.goodbye(close_codes.SHUTTING_DOWN, "503 Service Unavailable")
+    link.accepted.goodbye(close_codes.NORMAL, "said twice is said once")
+    world.settle()
+    assert link.events.told[-1] == ("lost", "503 Service Unavailable")
+    closes = [f for f in spoken(b"".join(link.wire.carried[1])) if isinstance(f, frames.Close)]
+    assert [close.code for close in closes] == [0x8B]
+
+
+def test_control_frames_are_counted(world: Any) -> None:
+    """What one end counts as sent the other counts as received, in frames and bytes."""
+    link = linked(world, heartbeat_ms=1_000)
+    world.wait(10)
+    one, other = link.dialed, link.accepted
+    assert one.control_tx_msgs == other.control_rx_msgs > 2
+    assert one.control_tx_bytes == other.control_rx_bytes
+    assert other.control_tx_msgs == one.control_rx_msgs > 2
+    assert other.control_tx_bytes == one.control_rx_bytes
+
+
+@settings(max_examples=200)
+@given(
+    data=st.one_of(
+        st.binary(max_size=200),
+        st.builds(
+            lambda kind, body: bytes((kind, len(body))) + body,
+            st.sampled_from([0x10, 0x11, 0x12, 0x13, 0x14, 0x20, 0x21, 0x22, 0x30, 0x31, 0x80]),
+            st.binary(max_size=100),
+        ),
+        st.builds(
+            encode.direct_x,
+            st.binary(max_size=60),
+            st.builds(
+                encode.direct_body,
+                st.text(min_size=1, max_size=8).map(str.encode),
+                st.binary(max_size=8),
+                st.binary(max_size=8),
+            ),
+        ),
+    ),
+    to_acceptor=st.booleans(),
+    logged_in=st.booleans(),
+    piece=st.sampled_from([1, 7, 1_000]),
+)
+def test_no_bytes_hurt(
+    make_world: Any, data: bytes, to_acceptor: bool, logged_in: bool, piece: int
+) -> None:
+    """Whatever bytes come, an end closes in order or goes on; nothing else escapes from it."""
+    world = make_world()
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", settle=logged_in)
+    end = link.accepted if to_acceptor else link.dialed
+    for at in range(0, len(data), piece):
+        if not end.closing:
+            end.feed(data[at : at + piece])
+    assert end.ended == end.closing
+    end.lost("reset")
+    assert end.closing

@@ -1,0 +1,227 @@
+"""A router in memory: connections are fed encoded packets, what leaves is decoded; no socket, no clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vpnrouter.core.access import AclProfile
+from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.topics.cache import RouteCache
+from vpnrouter.trace.recorder import Recorder
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Connack,
+    Connect,
+    Disconnect,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+    Unsuback,
+    Unsubscribe,
+)
+from vpnrouter.wire.mqtt.properties import Properties
+
+SECOND = 1_000_000_000
+START_NS = 1_000 * SECOND
+WALL_NS = 1_700_000_000 * SECOND
+MOST = 1 << 30
+
+
+class Client:
+    """The client's end of one connection."""
+
+    def __init__(self, world: World, connection: MqttConnection, level: int) -> None:
+        self.world = world
+        self.connection = connection
+        self.level = level
+        self.connack = Connack()
+        self._next_id = 0
+        self._aliases: dict[int, bytes] = {}
+
+    @property
+    def closed(self) -> bool:
+        """Does the router close this connection once what is queued has left?"""
+        return self.connection.closing
+
+    def raw(self, data: bytes) -> None:
+        """Feed bytes as they are."""
+        self.connection.feed(data)
+
+    def send(self, *packets: Packet) -> None:
+        """Feed packets in one chunk."""
+        self.raw(b"".join([encode(packet, self.level) for packet in packets]))
+
+    def publish(self, topic: str, payload: bytes = b"x", **more: Any) -> None:
+        """Feed one PUBLISH."""
+        self.send(Publish(topic.encode(), payload, **more))
+
+    def subscribe(self, text: str, identifier: int = 0, **options: Any) -> list[Packet]:
+        """Subscribe successfully to one filter; what came besides the SUBACK (retained messages)."""
+        first, *rest = self.request([SubscriptionRequest(text, **options)], identifier)
+        assert isinstance(first, Suback), first
+        assert first.reason_codes == [0], first
+        return rest
+
+    def request(self, requests: list[SubscriptionRequest], identifier: int = 0) -> list[Packet]:
+        """Send one SUBSCRIBE; everything that came."""
+        self._next_id += 1
+        properties = Properties(subscription_identifiers=[identifier] if identifier else None)
+        self.send(Subscribe(self._next_id, requests, properties))
+        return self.received()
+
+    def unsubscribe(self, text: str) -> int:
+        """Unsubscribe; the reason code (0 where 3.1.1 gives none)."""
+        self._next_id += 1
+        self.send(Unsubscribe(self._next_id, [text]))
+        (answer,) = self.received()
+        assert isinstance(answer, Unsuback)
+        return answer.reason_codes[0] if answer.reason_codes else 0
+
+    def drain(self) -> bytes:
+        """What the router would have sent by now."""
+        outbox = self.connection.outbox
+        outbox.dirty = False
+        ready = self.world.router.plane.ready
+        ready[:] = [other for other in ready if other is not outbox]
+        parts: list[bytes] = []
+        while outbox.chunks:
+            parts.append(outbox.take(MOST))
+        return b"".join(parts)
+
+    def received(self) -> list[Packet]:
+        """The same as packets."""
+        data = self.drain()
+        packets: list[Packet] = []
+        pos = 0
+        while pos < len(data):
+            size = frame_at(data, pos, len(data), MOST)
+            assert size, "the router sends whole packets"
+            packets.append(decode(data, pos, size, self.level))
+            pos += size
+        return packets
+
+    def messages(self) -> list[Publish]:
+        """What came, which must be messages only; topic aliases are resolved."""
+        found: list[Publish] = []
+        for packet in self.received():
+            assert isinstance(packet, Publish), packet
+            alias = packet.properties.topic_alias
+            if alias is not None:
+                if packet.topic:
+                    self._aliases[alias] = packet.topic
+                packet.topic = self._aliases[alias]
+                packet.properties.topic_alias = None
+            found.append(packet)
+        return found
+
+    def payloads(self) -> list[bytes]:
+        """The payloads of what came, which must be messages only."""
+        return [message.payload for message in self.messages()]
+
+    def lose(self) -> None:
+        """The transport breaks."""
+        self.connection.lost("gone")
+
+    def disconnect(self, code: int = 0, **properties: Any) -> None:
+        """Say goodbye."""
+        self.send(Disconnect(code, Properties(**properties)))
+
+    def reason(self) -> int:
+        """The router closed this connection with a DISCONNECT and nothing after it: its reason code."""
+        assert self.closed
+        *_, last = self.received()
+        assert isinstance(last, Disconnect), last
+        return last.reason_code
+
+
+class World:
+    """A router with its message VPNs and clients, and the time."""
+
+    def __init__(self, *names: str, sample: float = 0.0, seed: int = 7) -> None:
+        self.router = Router("here", seed, Recorder(), sample)
+        self.now_ns = START_NS
+        self.router.tick(self.now_ns, WALL_NS)
+        for name in names or ("blue",):
+            self.add_vpn(name)
+
+    def add_vpn(
+        self,
+        name: str,
+        usernames: tuple[ClientUsername, ...] = (),
+        basic: bool = False,
+        profile: ClientProfile | None = None,
+        acl: AclProfile | None = None,
+        bounds: VpnLimits | None = None,
+        cache: int = 0,
+    ) -> MessageVpn:
+        """Host one more message VPN, in place of one of the same name."""
+        vpn = MessageVpn(
+            name,
+            self.router.plane,
+            Credentials(basic, usernames),
+            {"default": profile or ClientProfile("default")},
+            {"default": acl or AclProfile("default")},
+            bounds,
+        )
+        if cache:
+            vpn.cache = RouteCache(cache)
+        self.router.add(vpn)
+        return vpn
+
+    def vpn(self, name: str = "blue") -> MessageVpn:
+        """One of the message VPNs."""
+        return self.router.vpns[name]
+
+    def open(self, vpn: str = "blue", level: int = 5, peer: str = "192.0.2.1") -> Client:
+        """A transport on which nothing was said yet."""
+        return Client(self, MqttConnection(self.router, peer, vpn), level)
+
+    def hello(
+        self, client_id: str, vpn: str = "blue", level: int = 5, peer: str = "192.0.2.1", **connect: Any
+    ) -> Client:
+        """A connection after its CONNECT; what the router answered is still in it."""
+        client = self.open(vpn, level, peer)
+        client.send(Connect(client_id, protocol_level=level, **connect))
+        return client
+
+    def connect(self, client_id: str, vpn: str = "blue", level: int = 5, **connect: Any) -> Client:
+        """A client that was let in; its CONNACK is in `connack`."""
+        client = self.hello(client_id, vpn, level, **connect)
+        first, *rest = client.received()
+        assert isinstance(first, Connack), first
+        assert first.reason_code == 0, first
+        assert rest == []
+        client.connack = first
+        return client
+
+    def refused(self, client_id: str, vpn: str = "blue", level: int = 5, **connect: Any) -> Connack:
+        """The answer to a client that is not let in."""
+        client = self.hello(client_id, vpn, level, **connect)
+        (answer,) = client.received()
+        assert isinstance(answer, Connack)
+        assert answer.reason_code != 0
+        assert not answer.session_present
+        assert client.closed
+        return answer
+
+    def verify(self) -> None:
+        """Verify the waiting passwords as the edge does, in plain text."""
+        waiting = self.router.verifications[:]
+        self.router.verifications.clear()
+        for connection in waiting:
+            connection.password_verified(
+                connection.given_password == connection.stored_password.encode()
+            )
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_ns += int(seconds * SECOND)
+        self.router.tick(self.now_ns, WALL_NS + self.now_ns - START_NS)

@@ -1,0 +1,166 @@
+"""A whole router inside the test's own trio run, and MQTT clients over real streams."""
+
+import gc
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from vpnrouter.config.load import load
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.server.run import Node, serve
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packet import Packet
+from vpnrouter.wire.mqtt.session_packets import Connack, Connect
+from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
+
+PATIENCE_S = 20.0
+"""How long a test waits for what it expects; only a failing one waits that long."""
+
+OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Callable[..., RouterConfig]:
+    """A loaded configuration from text, below a first line that names the router."""
+
+    def run(text: str, name: str = "here") -> RouterConfig:
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(f"router: {{name: {name}}}\n{text}", encoding="utf-8")
+        return load(str(path)).config
+
+    return run
+
+
+@pytest.fixture
+def interpreter() -> Iterator[None]:
+    """Puts back what a running router changes in its interpreter."""
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    yield
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+Running = Callable[..., Any]
+
+
+@pytest.fixture
+def running(configured: Callable[..., RouterConfig], interpreter: None) -> Running:
+    """`async with running(text) as node`: a router that serves until the block ends."""
+
+    @asynccontextmanager
+    async def run(text: str, name: str = "here") -> AsyncIterator[Node]:
+        config = configured(text, name)
+        nodes: list[Node] = []
+        up = trio.Event()
+
+        def ready(node: Node) -> None:
+            nodes.append(node)
+            up.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve, config, ready)
+            with trio.fail_after(PATIENCE_S):
+                await up.wait()
+            yield nodes[0]
+            nursery.cancel_scope.cancel()
+
+    return run
+
+
+class Client:
+    """An MQTT client over any stream with `send_all` and `receive_some`."""
+
+    def __init__(self, stream: Any, level: int = 5) -> None:
+        self.stream = stream
+        self.level = level
+        self._have = b""
+        self._ended = False
+
+    async def send(self, packet: Packet) -> None:
+        """Send one packet."""
+        await self.stream.send_all(encode(packet, self.level))
+
+    async def packet(self) -> Packet | None:
+        """The next packet, None when the router closed."""
+        with trio.fail_after(PATIENCE_S):
+            while True:
+                length = frame_at(self._have, 0, len(self._have), 1 << 28)
+                if length:
+                    packet = decode(self._have, 0, length, self.level)
+                    self._have = self._have[length:]
+                    return packet
+                try:
+                    data = await self.stream.receive_some()
+                except trio.BrokenResourceError:
+                    data = b""
+                if not data:
+                    return None
+                self._have += data
+
+    async def connect(self, client_id: str = "c", **fields: Any) -> Connack:
+        """Log in and return the answer."""
+        await self.send(Connect(client_id, protocol_level=self.level, **fields))
+        answer = await self.packet()
+        assert isinstance(answer, Connack)
+        return answer
+
+    async def subscribe(self, *filters: str) -> None:
+        """Subscribe and wait for the answer."""
+        await self.send(Subscribe(1, [SubscriptionRequest(text) for text in filters]))
+        answer = await self.packet()
+        assert isinstance(answer, Suback)
+        assert max(answer.reason_codes) < 0x80
+
+    async def publish(self, topic: str, payload: bytes = b"") -> None:
+        """Publish one Direct message."""
+        await self.send(Publish(topic.encode(), payload))
+
+    async def payload(self) -> bytes:
+        """The payload of the next message."""
+        packet = await self.packet()
+        assert isinstance(packet, Publish), packet
+        return packet.payload
+
+
+def port_of(node: Node, protocol: str) -> int:
+    """The port of the node's first listener of a protocol."""
+    for listed, address in node.addresses:
+        if listed == protocol:
+            return int(address.rpartition(":")[2])
+    raise LookupError(protocol)
+
+
+@pytest.fixture
+def client_type() -> type[Client]:
+    """The client, for a stream that the test opened."""
+    return Client
+
+
+@pytest.fixture
+async def client_of() -> AsyncIterator[Callable[..., Any]]:
+    """`await client_of(node)`: a client on the node's plain listener, not logged in."""
+    streams: list[trio.SocketStream] = []
+
+    async def open_client(node: Node, level: int = 5) -> Client:
+        stream = await trio.open_tcp_stream("127.0.0.1", port_of(node, "mqtt"))
+        streams.append(stream)
+        return Client(stream, level)
+
+    yield open_client
+    for stream in streams:
+        await stream.aclose()
+
+
+@pytest.fixture
+def port() -> Callable[[Node, str], int]:
+    """The port of a node's listener of a protocol."""
+    return port_of

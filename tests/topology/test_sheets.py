@@ -1,0 +1,62 @@
+"""vpnrouter.topology.sheets: the page's tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+from vpnrouter.limits import REPORT_PAGE_ROWS
+from vpnrouter.topology import sheets
+
+Make = Callable[..., dict[str, Any]]
+
+
+def test_cells_stand_under_their_heading(
+    node: Make, edge: Make, topic: Make, discard: Make
+) -> None:
+    """With and without estimates, each row of each table has as many cells as there are headings."""
+    for estimated in (True, False):
+        for sheet in (
+            sheets.edge_sheet([edge("a/x", "b/y")], estimated=estimated),
+            sheets.node_sheet([node("a", "x"), node("b", "y", traced=False)], estimated=estimated),
+            sheets.topic_sheet([topic("t")], 1, estimated=estimated),
+            sheets.discard_sheet([discard("slow")], estimated=estimated),
+        ):
+            assert {len(row) for row in sheet.rows} == {len(sheet.headings)}
+            assert len(sheet.titles) == len(sheet.rows)
+            labels = " ".join(heading.label for heading in sheet.headings).lower()
+            assert ("estimated" in labels) is estimated
+
+
+def test_cells_sort_by_value(edge: Make) -> None:
+    """Keys of numeric cells are the numbers, and what is not known sorts below all that is."""
+    sheet = sheets.edge_sheet(
+        [edge("a/x", "b/y", messages=12_345, latency=(-5, 1, 2)), edge("a/x", "c/z", latency=None)],
+        estimated=False,
+    )
+    at = {heading.label: place for place, heading in enumerate(sheet.headings)}
+    assert (sheet.rows[0][at["Messages"]].text, sheet.rows[0][at["Messages"]].key) == (
+        "12,345",
+        12_345,
+    )
+    known, unknown = (row[at["Latency p50"]].key for row in sheet.rows)
+    assert isinstance(known, int)
+    assert isinstance(unknown, int)
+    assert known == -5
+    assert unknown < known
+
+
+def test_trouble_is_marked(node: Make, edge: Make) -> None:
+    """A link that went down and a VPN that discards draw the eye, others do not."""
+    bad = sheets.edge_sheet([edge("a/x", "b/y", link_downs=2)], estimated=False)
+    assert [cell.text for cell in bad.rows[0] if cell.alarm] == ["2"]
+    fine = sheets.node_sheet([node("a", "x")], estimated=False)
+    assert not any(cell.alarm for cell in fine.rows[0])
+
+
+def test_long_tables_are_cut_and_say_so(topic: Make, discard: Make) -> None:
+    """The page shows as many rows as it bears, and the sheet knows how many there are."""
+    many = [topic(f"t/{n}") for n in range(REPORT_PAGE_ROWS + 1)]
+    cut = sheets.topic_sheet(many, 5_000, estimated=False)
+    assert (len(cut.rows), cut.total) == (REPORT_PAGE_ROWS, 5_000)
+    losses = [discard(f"reason {n}") for n in range(REPORT_PAGE_ROWS + 1)]
+    sheet = sheets.discard_sheet(losses, estimated=False)
+    assert (len(sheet.rows), sheet.total) == (REPORT_PAGE_ROWS, REPORT_PAGE_ROWS + 1)

@@ -1,0 +1,113 @@
+"""The batch path for runs that hold messages picked for tracing.
+
+The frames cross as ever; what is added is one ingress event for each message picked, and one event for
+each receiver that says whether the message was taken for it or discarded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.reframe import reframe
+from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD
+from vpnrouter.trace.recorder import Context
+
+if TYPE_CHECKING:
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.route import Route
+    from vpnrouter.core.subscriber import Subscriber
+
+
+def trace(publisher: Publisher, message: Message) -> None:
+    """Give `message` a trace of its own and record its ingress."""
+    plane = publisher.vpn.plane
+    message.trace_high = plane.ids.high
+    message.trace_low = plane.ids.next()
+    message.message_id = message.trace_low
+    message.ingress_ns = plane.wall_ns
+    message.origin_ts_ns = plane.wall_ns
+    _record(publisher, publisher.context, message.topic, message.trace_low, len(message.payload))
+
+
+def forward_sampled(
+    publisher: Publisher, route: Route, run: bytes, count: i64, size: i64, start: i64
+) -> None:
+    """Forward a run of `count` frames of `size` bytes along a plain route, and trace those picked.
+
+    `start` is where the payload begins in each frame. Takes from the sampler.
+    """
+    sampler = publisher.sampler
+    ids = publisher.vpn.plane.ids
+    payload: i64 = size - start
+    picked: list[tuple[int, int]] = []
+    at: i64 = sampler.left - 1
+    while at < count:
+        number = ids.next()
+        picked.append((at, number))
+        _record(publisher, publisher.context, route.raw, number, payload)
+        sampler.next()
+        at += sampler.left
+    sampler.left = at + 1 - count
+    if route.empty:
+        publisher.unmatched += count
+        context = Context(
+            DISCARD,
+            publisher.vpn.name,
+            DIRECT,
+            client=publisher.subscriber.client_name,
+            reason=NO_SUBSCRIPTION_MATCH,
+        )
+        for _, number in picked:
+            _record(publisher, context, route.raw, number, payload)
+        return
+    form4 = form5 = run
+    if publisher.extra:
+        if route.plain4:
+            form4 = reframe(run, count, size, start, route.raw, 4)
+    elif route.plain5:
+        form5 = reframe(run, count, size, start, route.raw, 5)
+    for subscriber in route.receivers4:
+        _tell(
+            publisher, subscriber, subscriber.outbox.offer(form4, count), picked, route.raw, payload
+        )
+    for subscriber in route.receivers5:
+        _tell(
+            publisher, subscriber, subscriber.outbox.offer(form5, count), picked, route.raw, payload
+        )
+
+
+def _tell(
+    publisher: Publisher,
+    subscriber: Subscriber,
+    taken: int,
+    picked: list[tuple[int, int]],
+    topic: bytes,
+    payload: i64,
+) -> None:
+    """Record for each picked message whether `subscriber`, who took the first `taken`, gets it."""
+    name = publisher.vpn.name
+    for at, number in picked:
+        if at < taken:
+            context = subscriber.delivered
+            if context is None:
+                context = Context(DELIVER, name, DIRECT, client=subscriber.client_name)
+                subscriber.delivered = context
+        else:
+            context = Context(
+                DISCARD, name, DIRECT, client=subscriber.client_name, reason=TRANSMIT_CONGESTION
+            )
+        _record(publisher, context, topic, number, payload)
+
+
+def _record(
+    publisher: Publisher, context: Context, topic: bytes, number: int, payload: int
+) -> None:
+    plane = publisher.vpn.plane
+    now_ns = plane.wall_ns
+    plane.recorder.record(
+        context, now_ns, topic, plane.ids.high, number, number, payload, 0, now_ns
+    )

@@ -1,0 +1,188 @@
+"""Processes of the demonstration: started with this interpreter, talked to by lines, surely ended."""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, Final, Never
+
+from vpnrouter.errors import OperationError
+
+STOP_S: Final = 10.0
+"""Seconds that a process has to end after SIGTERM; then it is killed."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_CHUNK: Final = 65_536
+_LOOK_S: Final = 0.01
+_PROGRAM: Final = "import sys; from vpnrouter.demo.children import become; become(sys.argv.pop(1), sys.argv.pop(1))"
+
+
+def become(parent: str, target: str) -> None:
+    """In a new process: end together with process `parent`, and call the function MODULE:FUNCTION."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != int(parent):
+            sys.exit(1)
+    import importlib
+
+    module, _, function = target.partition(":")
+    getattr(importlib.import_module(module), function)()
+
+
+class Child:
+    """One process in a session of its own, so that a Ctrl-C at the terminal reaches only the
+    demonstration, which then ends it.
+
+    Its standard input takes lines and its standard output gives them; standard error goes to `log`,
+    or where this process writes its own.
+    """
+
+    def __init__(self, name: str, target: str, arguments: Sequence[str], log: Path | None) -> None:
+        self.name = name
+        self.log = log
+        self._rest = b""
+        with contextlib.ExitStack() as opened:
+            sink: IO[bytes] | None = None if log is None else opened.enter_context(log.open("wb"))
+            self.process = subprocess.Popen(
+                # -P and PYTHONPATH: the child imports exactly what this process would.
+                [sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), target, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                env=os.environ
+                | {"PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path)},
+                start_new_session=True,
+            )
+
+    def fileno(self) -> int:
+        """Descriptor of the child's standard output."""
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send one object as a line.
+
+        Raises:
+            OperationError: the process has ended.
+        """
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            self.fail("ended early")
+
+    def lines(self) -> list[str]:
+        """The lines that are there, waiting for at least a part of one.
+
+        Raises:
+            OperationError: the process has closed its output.
+        """
+        chunk = os.read(self.fileno(), _CHUNK)
+        if not chunk:
+            self.fail("ended early")
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in whole]
+
+    def first_line(self, timeout_s: float) -> str:
+        """The first line the process writes; it writes no other before it is spoken to.
+
+        Raises:
+            OperationError: it ended, or wrote none in time.
+        """
+        end = time.monotonic() + timeout_s
+        while select.select([self], [], [], max(0.0, end - time.monotonic()))[0]:
+            for line in self.lines():
+                return line
+        self.fail(f"not ready within {timeout_s:.0f} s")
+
+    def fail(self, what: str) -> Never:
+        """Raise an OperationError with the last words of the process."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(1)
+        words = [] if self.log is None else self.log.read_text("utf-8", "replace").splitlines()
+        last = f": {words[-1]}" if words else ""
+        log = "" if self.log is None else f" (all of it in {self.log})"
+        raise OperationError(f"{self.name} {what}{last}{log}")
+
+    def stop(self) -> int:
+        """End the process and everything it started; returns its exit code."""
+        self._signal(signal.SIGTERM)
+        end = time.monotonic() + STOP_S
+        while not self._has_ended() and time.monotonic() < end:
+            time.sleep(_LOOK_S)
+        # Also when it ended well: what it started may still be there. Its own entry is kept until
+        # then, so that the number of the group means nobody else.
+        self._signal(signal.SIGKILL)
+        code = self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        return code
+
+    def _has_ended(self) -> bool:
+        if not hasattr(os, "waitid"):
+            return self.process.poll() is not None
+        if self.process.returncode is not None:
+            return True
+        keep = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.process.pid, keep) is not None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+
+@contextlib.contextmanager
+def child(
+    name: str, target: str, arguments: Sequence[str], log: Path | None = None
+) -> Iterator[Child]:
+    """A process running MODULE:FUNCTION with these arguments; on leaving, however, it is ended.
+
+    Should this process be killed so that nothing can be done any more, Linux ends the child.
+    """
+    started = Child(name, target, arguments, log)
+    try:
+        yield started
+    finally:
+        with undisturbed():
+            started.stop()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put off SIGINT and SIGTERM for a moment, so that tidying up is not cut short."""
+    wanted = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as an exception, as SIGINT does, so that children are
+    ended.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {each: signal.signal(each, leave) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,101 @@
+"""The demonstration from beginning to end."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from vpnrouter.demo import expect, scene, summary
+from vpnrouter.demo.children import ended_by_signals, undisturbed
+from vpnrouter.demo.clients import Counted, connected_clients
+from vpnrouter.demo.flights import Flights, read_flights
+from vpnrouter.demo.folder import TRACES, claimed
+from vpnrouter.demo.progress import PUBLISHED, Teller, told
+from vpnrouter.demo.report import Report, make_report
+from vpnrouter.demo.routers import running_routers
+from vpnrouter.errors import OperationError
+
+
+def play(
+    rows: int | None,
+    output: Path,
+    *,
+    remote_subscriptions: Sequence[str] = scene.REMOTE_SUBSCRIPTIONS,
+    with_report: bool = True,
+) -> bool:
+    """Run everything and print the summary; returns whether all checks passed.
+
+    `rows` is how many flights to publish (None: all) and `output` the directory to fill.
+    `remote_subscriptions` is what the bridge is configured with; what must arrive is always counted
+    by those of the scene, so another list must fail.
+
+    Raises:
+        OperationError: the directory cannot be used, or a process does not start or ends early.
+    """
+    begun_s = time.monotonic()
+    with ended_by_signals(), claimed(output) as folder:
+        flights = read_flights(rows)
+        due = {one.name: expect.received(flights, one) for one in scene.SUBSCRIBERS}
+        published_due = {
+            one.name: int(expect.published(flights, one).sum()) for one in scene.PUBLISHERS
+        }
+        totals = {PUBLISHED: sum(published_due.values())} | {
+            name: sum(int(mask.sum()) for mask in masks.values()) for name, masks in due.items()
+        }
+        with told(totals) as teller:
+            counted, exit_codes = _messages(flights, folder, teller, remote_subscriptions)
+            if with_report:
+                teller.stage("Spark reads the traces")
+        messages_s = time.monotonic()
+        report, report_error = _report(folder) if with_report else (None, "")
+        outcome = summary.Outcome(
+            published=counted.published,
+            published_due=published_due,
+            tallies=counted.tallies,
+            tallies_due={name: expect.tally(flights, masks) for name, masks in due.items()},
+            places_due={
+                place: int(np.count_nonzero(expect.published_at(flights, place)))
+                for place in scene.PLACES
+            },
+            bridged_due=int(expect.bridged(flights).sum()),
+            exit_codes=exit_codes,
+            trace_files={
+                name: len(list((folder / TRACES).glob(f"date=*/router={name}/part-*.parquet")))
+                for name in exit_codes
+            },
+            report=report,
+            report_error=report_error,
+            report_wanted=with_report,
+        )
+        found = summary.checks(outcome)
+        took = {
+            "messages": counted.seconds,
+            "report": time.monotonic() - messages_s,
+            "all": time.monotonic() - begun_s,
+        }
+        summary.show(found, None if report is None else report.page, took)
+    return all(check.passed for check in found)
+
+
+def _messages(
+    flights: Flights, folder: Path, teller: Teller, remote_subscriptions: Sequence[str]
+) -> tuple[Counted, dict[str, int]]:
+    """Run routers and clients; returns what was counted and how the routers ended."""
+    teller.stage("two routers start, and the bridge between them")
+    with running_routers(folder, remote_subscriptions) as routers:
+        teller.stage("MQTT clients connect")
+        with connected_clients(folder, len(flights), routers.addresses) as clients:
+            teller.stage(f"{len(flights):,} flights leave New York")
+            counted = clients.run(flights, teller)
+        teller.stage("routers stop and finish their trace files")
+        with undisturbed():
+            exit_codes = {"edge": routers.edge.stop(), "core": routers.core.stop()}
+    return counted, exit_codes
+
+
+def _report(folder: Path) -> tuple[Report | None, str]:
+    try:
+        return make_report(folder), ""
+    except OperationError as error:
+        return None, str(error)

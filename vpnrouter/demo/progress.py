@@ -1,0 +1,103 @@
+"""Progress on stderr: bars and rates on a terminal, a line now and then elsewhere."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+LINE_S: Final = 5.0
+"""Seconds between two lines about the same thing where no terminal shows bars."""
+
+PUBLISHED: Final = "published"
+
+
+class Teller(Protocol):
+    """Who is told how far it is."""
+
+    def stage(self, what: str) -> None:
+        """Something new begins."""
+
+    def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
+        """So many messages have left each publisher and reached each subscriber."""
+
+
+class Lines:
+    """For a pipe or a file."""
+
+    def __init__(self, due: Mapping[str, int]) -> None:
+        self._due = due
+        self._last_s = time.monotonic()
+        self._last = 0
+
+    def stage(self, what: str) -> None:
+        """See Teller."""
+        print(f"demo: {what}", file=sys.stderr, flush=True)
+
+    def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
+        """See Teller."""
+        now_s = time.monotonic()
+        if now_s - self._last_s < LINE_S:
+            return
+        left = sum(published.values())
+        rate = (left - self._last) / (now_s - self._last_s)
+        arrived = sum(received.values())
+        self.stage(
+            f"published {left:,} of {self._due[PUBLISHED]:,} ({rate:,.0f}/s), received {arrived:,}"
+        )
+        self._last, self._last_s = left, now_s
+
+
+class Live:
+    """For a terminal: a bar for what is published and one for each subscriber."""
+
+    def __init__(self, display: "RichProgress", due: Mapping[str, int]) -> None:
+        self._display = display
+        self._bars: dict[str, TaskID] = {}
+        self._due = due
+
+    def stage(self, what: str) -> None:
+        """See Teller."""
+        self._display.console.print(what, markup=False, highlight=False)
+
+    def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
+        """See Teller."""
+        if not self._bars:
+            self._bars = {
+                name: self._display.add_task(name, total=total) for name, total in self._due.items()
+            }
+        for name, done in {PUBLISHED: sum(published.values()), **received}.items():
+            self._display.update(self._bars[name], completed=done)
+
+
+@contextlib.contextmanager
+def told(due: Mapping[str, int]) -> Iterator[Teller]:
+    """Progress until the block ends; `due` are the totals, PUBLISHED and those by subscriber."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+    from rich.progress import Task as Bar
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Messages a second."""
+
+        def render(self, task: Bar) -> Text:
+            rate = task.finished_speed or task.speed
+            return Text("" if rate is None else f"{rate:>9,.0f}/s")
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Lines(due)
+        return
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        console=console,
+    ) as display:
+        yield Live(display, due)

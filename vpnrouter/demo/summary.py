@@ -1,0 +1,200 @@
+"""The verdict: what happened, beside what must have happened."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from vpnrouter.demo import scene
+from vpnrouter.demo.expect import Tally
+
+if TYPE_CHECKING:
+    from vpnrouter.demo.report import Report
+
+_WIDE: Final = 160
+"""Columns of the table where no terminal sets them."""
+
+_NOTHING: Final[Counter[str]] = Counter()
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that must be so. `wanted` and `found` are for people; `remark` says more."""
+
+    what: str
+    wanted: str
+    found: str
+    passed: bool
+    remark: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Everything a run left to judge. Tallies are by subscriber, counts by publisher or place."""
+
+    published: Mapping[str, int]
+    published_due: Mapping[str, int]
+    tallies: Mapping[str, Tally]
+    tallies_due: Mapping[str, Tally]
+    places_due: Mapping[str, int]
+    bridged_due: int
+    exit_codes: Mapping[str, int]
+    trace_files: Mapping[str, int]
+    report: "Report | None"
+    report_error: str = ""
+    report_wanted: bool = field(default=True)
+
+
+def checks(outcome: Outcome) -> list[Check]:
+    """Every check of a run, in the order in which messages travel."""
+    found = [
+        _equal(
+            "flights published",
+            sum(outcome.published_due.values()),
+            sum(outcome.published.values()),
+            outcome.published == outcome.published_due,
+        )
+    ]
+    found += [
+        _received(one, outcome.tallies.get(one.name, {}), outcome.tallies_due[one.name])
+        for one in scene.SUBSCRIBERS
+    ]
+    found.append(_leaks(outcome))
+    for name, code in outcome.exit_codes.items():
+        found.append(_equal(f"exit code of router {name}", 0, code))
+    for name, files in outcome.trace_files.items():
+        found.append(Check(f"trace files of router {name}", "≥ 1", f"{files}", files > 0))
+    if outcome.report_wanted:
+        found += _report(outcome)
+    return found
+
+
+def allowed_origins(subscriber: scene.Subscriber) -> set[str]:
+    """The message VPNs whose messages may reach a subscriber: its own, and over the bridge blue."""
+    over_the_bridge = {scene.BLUE} if subscriber.place == scene.YELLOW else set()
+    return {subscriber.place} | over_the_bridge
+
+
+def _received(subscriber: scene.Subscriber, tally: Tally, due: Tally) -> Check:
+    allowed = {place: tally.get(place, _NOTHING) for place in due}
+    missing = sum((due[place] - allowed[place]).total() for place in due)
+    excess = sum((allowed[place] - due[place]).total() for place in due)
+    topics = sum(len(counts) for counts in due.values())
+    remark = f"{topics} topics agree"
+    if missing or excess:
+        worst = _worst(allowed, due)
+        remark = f"{missing:,} missing, {excess:,} too many, for example {worst}"
+    return _equal(
+        f"{subscriber.place} {subscriber.filter}",
+        sum(counts.total() for counts in due.values()),
+        sum(counts.total() for counts in allowed.values()),
+        not (missing or excess),
+        remark,
+    )
+
+
+def _worst(tally: Tally, due: Tally) -> str:
+    """The topic that differs most."""
+    differences: Counter[str] = Counter()
+    for place in due:
+        for topic in due[place].keys() | tally[place].keys():
+            differences[topic] += abs(due[place][topic] - tally[place][topic])
+    return max(differences, key=lambda topic: differences[topic])
+
+
+def _leaks(outcome: Outcome) -> Check:
+    strays = [
+        f"{counts.total():,} of {origin} at {one.name}"
+        for one in scene.SUBSCRIBERS
+        for origin, counts in outcome.tallies.get(one.name, {}).items()
+        if origin not in allowed_origins(one)
+    ]
+    total = sum(
+        counts.total()
+        for one in scene.SUBSCRIBERS
+        for origin, counts in outcome.tallies.get(one.name, {}).items()
+        if origin not in allowed_origins(one)
+    )
+    return _equal("messages leaked between VPNs", 0, total, remark=", ".join(strays))
+
+
+def _report(outcome: Outcome) -> list[Check]:
+    report = outcome.report
+    if report is None:
+        return [Check("report", "made", "not made", passed=False, remark=outcome.report_error)]
+    size = report.page.stat().st_size if report.page.is_file() else 0
+    found = [
+        Check("report page", "there", f"{size:,} bytes" if size else "missing", size > 0),
+        _edge(report.edges, outcome.bridged_due),
+    ]
+    nodes = {f"{node['router']}/{node['vpn']}": node for node in report.nodes}
+    for place, due in outcome.places_due.items():
+        entered = nodes[place]["ingress"] if place in nodes else 0
+        found.append(_equal(f"report: published in {place}", due, entered))
+    discarded = sum(node["discarded"] for node in report.nodes)
+    found.append(_equal("report: messages discarded", 0, discarded))
+    return found
+
+
+def _edge(edges: Sequence[Mapping[str, Any]], due: int) -> Check:
+    """The report must know one bridge, the right way round, with every message that must cross."""
+    what = f"report: {scene.BLUE} → {scene.YELLOW}"
+    ends = [
+        (f"{edge['from_router']}/{edge['from_vpn']}", f"{edge['to_router']}/{edge['to_vpn']}")
+        for edge in edges
+    ]
+    if ends != [(scene.BLUE, scene.YELLOW)]:
+        shown = ", ".join(" → ".join(pair) for pair in ends) or "no bridge"
+        return Check(what, f"{due:,}", shown, passed=False)
+    edge = edges[0]
+    counts = (edge["messages"], edge["sent"], edge["received"])
+    return _equal(
+        what,
+        due,
+        edge["messages"],
+        counts == (due, due, due),
+        f"{edge['sent']:,} sent, {edge['received']:,} received",
+    )
+
+
+def _equal(
+    what: str, wanted: int, found: int, passed: bool | None = None, remark: str = ""
+) -> Check:
+    agrees = wanted == found if passed is None else passed
+    return Check(what, f"{wanted:,}", f"{found:,}", agrees, remark)
+
+
+def show(found: Sequence[Check], page: Path | None, took: Mapping[str, float]) -> None:
+    """Print the closing table, the verdict, and where to look, on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    table.add_column("what")
+    table.add_column("must be", justify="right")
+    table.add_column("is", justify="right")
+    table.add_column("", style="dim", overflow="fold")
+    for check in found:
+        mark = "[green]ok[/]" if check.passed else "[bold red]NOT SO[/]"
+        table.add_row(mark, _plain(check.what), check.wanted, check.found, _plain(check.remark))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDE
+    console.print(table)
+    console.print()
+    console.print(", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items()))
+    failed = sum(not check.passed for check in found)
+    if page is not None:
+        console.print(f"report: {_plain(str(page))}", soft_wrap=True)
+    if failed:
+        console.print(f"[bold red]{failed} of {len(found)} checks failed[/]")
+    else:
+        console.print(f"[green]all {len(found)} checks passed[/]")
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
