@@ -66,7 +66,7 @@ listeners:
   - {{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}
 msg_vpns:
   blue:
-    client_usernames: {{app: {{password: "{hash_password("right")}"}}}}
+    client_usernames: {{app: {{password: "{hash_password("right", bytes(16))}"}}}}
 """
     async with running(text) as node:
         good = await client_of(node)

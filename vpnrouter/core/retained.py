@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.topics.cache import _Generation as TopicIndex
+from vpnrouter.topics.index import TopicIndex
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.topics.grammar import Filter
 
 
 @final
@@ -83,7 +84,7 @@ class Route:
 
 
 def build(
-    topic: str, raw: bytes, matched: list[object], groups: Mapping[tuple[str, str], ShareGroup]
+    topic: str, raw: bytes, matched: list[object], groups: Mapping[Filter, ShareGroup]
 ) -> Route:
     """The route for `topic` (its bytes are `raw`) from the trie's matches (Subscription objects, any order).
 
@@ -94,9 +95,8 @@ def build(
     by_subscriber: dict[Subscriber, Target] = {}
     for item in matched:
         subscription = cast(Subscription, item)
-        share = subscription.filter.share
-        if share:
-            group = groups[(share, subscription.filter.text)]
+        if subscription.filter.share:
+            group = groups[subscription.filter]
             if group not in route.groups:
                 route.groups.append(group)
             continue

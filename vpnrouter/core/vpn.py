@@ -116,7 +116,7 @@ class MessageVpn:
         self.trie = SubscriptionTrie()
         self.cache = RouteCache(limits.ROUTE_CACHE_ENTRIES)
         self.slots = Slots()
-        self.groups: dict[tuple[str, str], ShareGroup] = {}
+        self.groups: dict[Filter, ShareGroup] = {}
         self.clients: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
         self.connections_of: dict[str, int] = {}
@@ -278,11 +278,10 @@ class MessageVpn:
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
         filter_ = subscription.filter
         if filter_.share:
-            share_key = (filter_.share, filter_.text)
-            group = self.groups.get(share_key)
+            group = self.groups.get(filter_)
             if group is None:
                 group = ShareGroup(filter_.share)
-                self.groups[share_key] = group
+                self.groups[filter_] = group
             group.add(subscription)
         self.trie.insert(filter_, subscription)
         self._invalidate(filter_)
@@ -307,12 +306,11 @@ class MessageVpn:
         self._invalidate(filter_)
         self.subscription_count -= 1
         if filter_.share:
-            share_key = (filter_.share, filter_.text)
-            group = self.groups.get(share_key)
+            group = self.groups.get(filter_)
             if group is not None:
                 group.remove(subscription.subscriber)
                 if not group.members:
-                    del self.groups[share_key]
+                    del self.groups[filter_]
 
     def _invalidate(self, filter_: Filter) -> None:
         if self.cache.invalidate(filter_):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Final, Never
+from typing import IO, Any, Final, Never, cast
 
 from vpnrouter.errors import OperationError
 
@@ -57,15 +57,16 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=sink,
-                env=os.environ
-                | {"PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path)},
+                env=os.environ | {"PYTHONPATH": _import_path()},
                 start_new_session=True,
             )
 
+        self._input = cast(IO[bytes], self.process.stdin)
+        self._output = cast(IO[bytes], self.process.stdout)
+
     def fileno(self) -> int:
         """Descriptor of the child's standard output."""
-        assert self.process.stdout is not None
-        return self.process.stdout.fileno()
+        return self._output.fileno()
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send one object as a line.
@@ -73,10 +74,9 @@ class Child:
         Raises:
             OperationError: the process has ended.
         """
-        assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps(message).encode() + b"\n")
-            self.process.stdin.flush()
+            self._input.write(json.dumps(message).encode() + b"\n")
+            self._input.flush()
         except OSError:
             self.fail("ended early")
 
@@ -99,10 +99,11 @@ class Child:
             OperationError: it ended, or wrote none in time.
         """
         end = time.monotonic() + timeout_s
-        while select.select([self], [], [], max(0.0, end - time.monotonic()))[0]:
+        while True:
+            if not select.select([self], [], [], max(0.0, end - time.monotonic()))[0]:
+                self.fail(f"not ready within {timeout_s:.0f} s")
             for line in self.lines():
                 return line
-        self.fail(f"not ready within {timeout_s:.0f} s")
 
     def fail(self, what: str) -> Never:
         """Raise an OperationError with the last words of the process."""
@@ -123,10 +124,9 @@ class Child:
         # then, so that the number of the group means nobody else.
         self._signal(signal.SIGKILL)
         code = self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        for pipe in (self._input, self._output):
+            with contextlib.suppress(OSError):
+                pipe.close()
         return code
 
     def _has_ended(self) -> bool:
@@ -142,6 +142,10 @@ class Child:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
+
+
+def _import_path() -> str:
+    return os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
 
 
 @contextlib.contextmanager
@@ -177,7 +181,7 @@ def ended_by_signals() -> Iterator[None]:
     ended.
     """
 
-    def leave(number: int, frame: FrameType | None) -> None:
+    def leave(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
     before = {each: signal.signal(each, leave) for each in (signal.SIGTERM, signal.SIGHUP)}

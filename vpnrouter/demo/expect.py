@@ -64,7 +64,8 @@ def published(flights: Flights, publisher: scene.Publisher) -> Mask:
 def published_at(flights: Flights, place: str) -> Mask:
     """For each flight, whether somebody publishes it in the message VPN `place`."""
     masks = [published(flights, one) for one in scene.PUBLISHERS if one.place == place]
-    return np.logical_or.reduce(masks)
+    together: Mask = np.logical_or.reduce(masks)
+    return together
 
 
 def bridged(flights: Flights) -> Mask:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 
 import paho.mqtt.client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
 
 from vpnrouter.demo import scene
 from vpnrouter.demo.expect import published
@@ -52,9 +53,7 @@ def connected(client_id: str, address: tuple[str, int]) -> mqtt.Client:
     Raises:
         OperationError: it was refused.
     """
-    client = mqtt.Client(
-        mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5
-    )
+    client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5)
     # No keep-alive: this process reads only between its tasks.
     client.connect(*address, keepalive=0)
     while not client.is_connected():
@@ -64,10 +63,22 @@ def connected(client_id: str, address: tuple[str, int]) -> mqtt.Client:
     return client
 
 
+def descriptor(client: mqtt.Client) -> int:
+    """The client's socket, for waiting.
+
+    Raises:
+        OperationError: it has none any more.
+    """
+    socket = client.socket()
+    if socket is None:
+        raise OperationError("connection lost")
+    return int(socket.fileno())
+
+
 def drain(client: mqtt.Client) -> None:
     """Wait until everything has been handed to the system."""
     while client.want_write():
-        select.select([], [client.socket()], [])
+        select.select([], [descriptor(client)], [])
         code = client.loop_write()
         if code != mqtt.MQTT_ERR_SUCCESS:
             raise OperationError(f"connection lost: {mqtt.error_string(code)}")

@@ -91,7 +91,7 @@ def running_routers(
         # The ready line names the addresses in the order of the configuration.
         order = (scene.BLUE, scene.EDGE_GREEN, scene.YELLOW, scene.CORE_GREEN)
         bound = [*edge_ready["mqtt"], *core_ready["mqtt"]]
-        _wait_for_bridge(core)
+        _wait_for_bridge(core, _log(folder, scene.router_of(scene.YELLOW)))
         yield Routers(edge, core, dict(zip(order, map(_split, bound), strict=True)))
 
 
@@ -125,16 +125,19 @@ def _start(
     path = folder / ROUTERS / f"{name}.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     router = stack.enter_context(
-        child(f"router {name}", _RUN, ["run", str(path)], path.with_suffix(".log"))
+        child(f"router {name}", _RUN, ["run", str(path)], _log(folder, name))
     )
     return router, parse_ready(router.first_line(START_S))
 
 
-def _wait_for_bridge(core: Child) -> None:
-    assert core.log is not None
+def _log(folder: Path, router: str) -> Path:
+    return folder / ROUTERS / f"{router}.log"
+
+
+def _wait_for_bridge(core: Child, log: Path) -> None:
     end = time.monotonic() + START_S
     while True:
-        said = core.log.read_text("utf-8", "replace")
+        said = log.read_text("utf-8", "replace")
         if _BRIDGE_UP.search(said):
             return
         if core.process.poll() is not None:

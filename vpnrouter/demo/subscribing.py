@@ -16,7 +16,7 @@ from typing import Any, Final
 import paho.mqtt.client as mqtt
 
 from vpnrouter.demo import scene
-from vpnrouter.demo.publishing import connected
+from vpnrouter.demo.publishing import connected, descriptor
 from vpnrouter.errors import OperationError
 
 _TELL_S: Final = 0.02
@@ -63,7 +63,7 @@ class Ear:
             raise OperationError(f"{self.name} lost its connection: {mqtt.error_string(code)}")
 
 
-def origin(payload: bytes) -> str:
+def origin(payload: bytes | bytearray) -> str:
     """Where a message says that it was published."""
     try:
         return str(json.loads(payload)["from"])
@@ -85,7 +85,7 @@ def serve(
     print(json.dumps({"ready": True}), flush=True)
     selector = selectors.DefaultSelector()
     for ear in ears:
-        selector.register(ear.client.socket(), selectors.EVENT_READ, ear)
+        selector.register(descriptor(ear.client), selectors.EVENT_READ, ear)
     selector.register(sys.stdin, selectors.EVENT_READ, None)
     told = {ear.name: 0 for ear in ears}
     told_s = 0.0

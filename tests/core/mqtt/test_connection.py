@@ -124,7 +124,7 @@ def test_packets_out_of_place(world: World, packet: Packet) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"\x00\x00", b"\xf0\x00", b"\x30\x00", encode(Pingreq(), 5), b"GET / HTTP/1.1\r\n\r\n"],
+    [b"\x00\x00", b"\xf0\x00", b"\x30\x00", encode(Pingreq(), 5), b"GET / HTTP/1.1\r\n" * 9],
 )
 def test_a_connection_that_does_not_begin_with_connect(world: World, data: bytes) -> None:
     """It is closed without an answer (MQTT-3.1.0-1)."""

@@ -50,6 +50,12 @@ ALLOWED: Final[dict[tuple[int, int], str]] = {
 }
 """(state, packet type) → what happens. Acknowledgements (4..7) join when QoS 1 and 2 are offered."""
 
+ANSWERED_UNREAD: Final = (
+    reason.UNSUPPORTED_PROTOCOL_VERSION,
+    reason.CLIENT_IDENTIFIER_NOT_VALID,
+)
+"""What a CONNECT that cannot be decoded is answered for (3.1.1, MQTT-3.1.2-2 and MQTT-3.1.3-8)."""
+
 CONNECT_TIMEOUT: Final = 0
 KEEP_ALIVE: Final = 1
 
@@ -228,7 +234,7 @@ class MqttConnection(Connection):
                 if self.wants_problem_information:
                     packet.properties.reason_string = text
                 self.outbox.control(self.fitting(packet))
-        elif self.connect_packet is not None or code == reason.UNSUPPORTED_PROTOCOL_VERSION:
+        elif self.connect_packet is not None or code in ANSWERED_UNREAD:
             self.refuse(code, text)
             return
         self._end(publish_will=True)

@@ -1,0 +1,267 @@
+"""vpnrouter.core.mqtt.subscribe: permission, limits, options, and retained messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from vpnrouter import limits
+from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.topics.grammar import MQTT
+from vpnrouter.wire.mqtt.packets import Packet, Publish, Suback, SubscriptionRequest
+from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from tests.core.world import Client, World
+
+
+def answer(client: Client, *texts: str) -> Suback:
+    """The SUBACK of one SUBSCRIBE, and nothing else."""
+    (packet,) = client.request([SubscriptionRequest(text) for text in texts])
+    assert isinstance(packet, Suback)
+    return packet
+
+
+def payloads(packets: list[Packet]) -> list[bytes]:
+    """The payloads of retained messages."""
+    for packet in packets:
+        assert isinstance(packet, Publish)
+        assert packet.retain
+    return sorted(packet.payload for packet in packets if isinstance(packet, Publish))
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_every_qos_is_granted_as_0(world: World, level: int, qos: int) -> None:
+    """SUBACK grants QoS 0 whatever was asked for."""
+    world.connect("c", level=level).subscribe("a", qos=qos)
+
+
+@pytest.mark.parametrize(("level", "code"), [(4, 0x80), (5, 0x8F)])
+def test_one_bad_filter_hurts_no_other(world: World, level: int, code: int) -> None:
+    """Each filter has its own code, in order."""
+    client = world.connect("c", level=level)
+    bad = ["a/#/b", "a+", "$share/g", "$share//a", "$share/g+/a"]
+    assert answer(client, "a", *bad, "b").reason_codes == [0, *[code] * len(bad), 0]
+    assert world.vpn().subscription_count == 2
+    assert not client.closed
+
+
+def test_filters_beyond_the_vpns_limits(world: World) -> None:
+    """A filter at the bound of levels or bytes is taken, one beyond is not."""
+    world.add_vpn("blue", bounds=VpnLimits(max_topic_levels=3, max_topic_bytes=10))
+    client = world.connect("c")
+    codes = answer(client, "a/b/#", "a/b/c/#", "abcdefghij", "abcdefghijk").reason_codes
+    assert codes == [0, 0x8F, 0, 0x8F]
+
+
+def test_filters_have_the_bounds_of_the_router_by_default(world: World) -> None:
+    """TOPIC_LEVELS levels pass, one more does not."""
+    client = world.connect("c")
+    most = "/" * (limits.TOPIC_LEVELS - 1)
+    assert answer(client, most, most + "/").reason_codes == [0, 0x8F]
+
+
+@pytest.mark.parametrize("text", ["$queue/q", "$share/g/$queue/q"])
+@pytest.mark.parametrize(("level", "code"), [(4, 0x80), (5, 0x83)])
+def test_queues_cannot_be_bound_yet(world: World, text: str, level: int, code: int) -> None:
+    """A filter that means a queue is refused rather than taken for a topic."""
+    client = world.connect("c", level=level)
+    assert answer(client, text).reason_codes == [code]
+
+
+def test_shared_subscriptions_need_the_profile(world: World) -> None:
+    """A client profile without them gets 0x9E."""
+    profile = ClientProfile("default", allow_shared_subscriptions_enabled=False)
+    world.add_vpn("blue", profile=profile)
+    assert answer(world.connect("c"), "$share/g/a", "a").reason_codes == [0x9E, 0]
+
+
+def test_no_local_on_a_shared_subscription(world: World) -> None:
+    """It is a protocol error (MQTT-3.8.3-4)."""
+    client = world.connect("c")
+    client.request([SubscriptionRequest("a"), SubscriptionRequest("a")])
+    client.raw(b"\x82\x10\x00\x01\x00\x00\x0a$share/g/a\x04")
+    assert client.reason() == 0x82
+
+
+def test_share_names_have_their_own_rule(world: World) -> None:
+    """The ACL's share-name rule refuses groups, by name."""
+    acl = AclProfile("default", share_name=TopicRule(False, [("mine", MQTT)]))
+    world.add_vpn("blue", acl=acl)
+    codes = answer(world.connect("c"), "$share/mine/a", "$share/yours/a", "a").reason_codes
+    assert codes == [0, 0x87, 0]
+
+
+def test_acl_by_default_allowed(world: World) -> None:
+    """A filter is refused as soon as it could match a denied topic."""
+    acl = AclProfile("default", subscribe=TopicRule(True, [("secret/#", MQTT)]))
+    world.add_vpn("blue", acl=acl)
+    client = world.connect("c")
+    codes = answer(client, "a", "secret/x", "secret", "#", "+/x", "$share/g/secret/x", "+").reason_codes
+    assert codes == [0, 0x87, 0x87, 0x87, 0x87, 0x87, 0x87]
+
+
+def test_acl_by_default_denied(world: World) -> None:
+    """A filter is allowed only when one exception covers it; the client's own names are filled in."""
+    templates = [("in/$client-username/#", MQTT), ("by/$client-id/+", MQTT)]
+    world.add_vpn("blue", acl=AclProfile("default", subscribe=TopicRule(False, templates)))
+    client = world.connect("c", username="me")
+    allowed = answer(client, "in/me/#", "in/me", "in/me/x/+", "by/c/x", "by/c/+", "$share/g/in/me/x")
+    assert allowed.reason_codes == [0] * 6
+    denied = answer(client, "in/+/#", "in/you", "by/c/#", "by/d/x", "#", "x")
+    assert denied.reason_codes == [0x87] * 6
+
+
+@pytest.mark.parametrize("wanted", [0, 1])
+def test_reasons_only_where_wanted(world: World, wanted: int) -> None:
+    """SUBACK carries the field's reason string unless the client declined it."""
+    client = world.connect("c", properties=Properties(request_problem_information=wanted))
+    expected = "400 Subscription Parse Error" if wanted else None
+    assert answer(client, "a+").properties.reason_string == expected
+
+
+def test_suback_fits_the_clients_largest_packet(world: World) -> None:
+    """A reason string that is too long for the client is left out."""
+    client = world.connect("c", properties=Properties(maximum_packet_size=20))
+    assert answer(client, "a+").properties.reason_string is None
+
+
+def test_subscriptions_of_a_client_are_bounded(world: World) -> None:
+    """Beyond the profile's bound 0x97; a filter that is already there may be renewed."""
+    world.add_vpn("blue", profile=ClientProfile("default", max_subscription_count=2))
+    client = world.connect("c")
+    assert answer(client, "a", "b", "c", "a").reason_codes == [0, 0, 0x97, 0]
+    client.unsubscribe("a")
+    assert answer(client, "c").reason_codes == [0]
+
+
+def test_subscriptions_of_a_vpn_are_bounded(world: World) -> None:
+    """Beyond the VPN's bound 0x97 for everybody; renewing is free."""
+    world.add_vpn("blue", bounds=VpnLimits(max_subscription_count=2))
+    first, second = world.connect("c"), world.connect("d")
+    assert answer(first, "a", "a", "a").reason_codes == [0, 0, 0]
+    assert answer(second, "a", "b").reason_codes == [0, 0x97]
+    assert answer(first, "a").reason_codes == [0]
+
+
+def test_the_default_bound_of_a_vpn() -> None:
+    """By default a message VPN takes VPN_SUBSCRIPTIONS subscriptions."""
+    assert VpnLimits().max_subscription_count == limits.VPN_SUBSCRIPTIONS
+
+
+def test_unsubscribe(world: World) -> None:
+    """What is given up is not delivered any more; MQTT 5 says whether it was there."""
+    client = world.connect("c")
+    publisher = world.connect("p")
+    client.subscribe("a/+")
+    client.subscribe("a/#")
+    publisher.publish("a/b", b"1")
+    assert client.payloads() == [b"1"]
+    assert client.unsubscribe("a/+") == 0
+    publisher.publish("a/b", b"2")
+    assert client.payloads() == [b"2"]
+    assert client.unsubscribe("a/#") == 0
+    assert client.unsubscribe("a/#") == 0x11
+    publisher.publish("a/b", b"3")
+    assert client.received() == []
+
+
+def test_renewing_replaces_the_options(world: World) -> None:
+    """The same filter again takes the new options and stays one subscription (MQTT-3.8.4-3)."""
+    client = world.connect("c")
+    client.subscribe("a", 7, no_local=True)
+    client.publish("a", b"1")
+    client.subscribe("a")
+    client.publish("a", b"2")
+    (message,) = client.messages()
+    assert message.payload == b"2"
+    assert message.properties.subscription_identifiers == []
+    assert world.vpn().subscription_count == 1
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_retained_messages_come_with_a_new_subscription(world: World, level: int) -> None:
+    """The last retained message of each matching topic, with the retain flag, after the SUBACK."""
+    publisher = world.connect("p")
+    for topic, payload in (("a/1", b"old"), ("a/1", b"new"), ("a/2", b"two"), ("b", b"b"), ("$a/1", b"s")):
+        publisher.publish(topic, payload, retain=True)
+    publisher.publish("a/1", b"not retained")
+    client = world.connect("c", level=level)
+    assert payloads(client.subscribe("a/+")) == [b"new", b"two"]
+    assert payloads(client.subscribe("a/2")) == [b"two"]
+    assert payloads(client.subscribe("#")) == [b"b", b"new", b"two"]
+    assert payloads(client.subscribe("$a/#")) == [b"s"]
+    assert client.subscribe("nothing/here") == []
+
+
+def test_an_empty_payload_clears(world: World) -> None:
+    """A retained message without payload is delivered and removes the topic's (MQTT-3.3.1-6)."""
+    watcher = world.connect("w")
+    watcher.subscribe("a")
+    publisher = world.connect("p")
+    publisher.publish("a", b"1", retain=True)
+    publisher.publish("a", b"", retain=True)
+    assert watcher.payloads() == [b"1", b""]
+    assert watcher.subscribe("#") == []
+    assert len(world.vpn().retained) == 0
+
+
+@pytest.mark.parametrize(("handling", "new", "again"), [(0, 1, 1), (1, 1, 0), (2, 0, 0)])
+def test_retain_handling(world: World, handling: int, new: int, again: int) -> None:
+    """0 sends retained messages always, 1 with a new subscription only, 2 never."""
+    world.connect("p").publish("a", b"1", retain=True)
+    client = world.connect("c")
+    assert len(client.subscribe("a", retain_handling=handling)) == new
+    assert len(client.subscribe("a", retain_handling=handling)) == again
+
+
+def test_shared_subscriptions_get_no_retained_messages(world: World) -> None:
+    """MQTT 5, 4.8.2: nothing retained is sent to a new shared subscription."""
+    world.connect("p").publish("a", b"1", retain=True)
+    assert world.connect("c").subscribe("$share/g/a") == []
+
+
+@pytest.mark.parametrize(("as_published", "retain"), [(False, False), (True, True)])
+def test_the_retain_flag_of_live_messages(world: World, as_published: bool, retain: bool) -> None:
+    """It is cleared unless the subscription wants it as published."""
+    client = world.connect("c")
+    client.subscribe("a", retain_as_published=as_published)
+    old = world.connect("old", level=4)
+    old.subscribe("a")
+    world.connect("p").publish("a", b"1", retain=True)
+    assert [message.retain for message in client.messages()] == [retain]
+    assert [message.retain for message in old.messages()] == [False]
+
+
+def test_retained_messages_carry_identifier_and_respect_no_local(world: World) -> None:
+    """A retained message has the new subscription's identifier; one's own stays away under no-local."""
+    client = world.connect("c")
+    client.publish("a", b"mine", retain=True)
+    world.connect("p").publish("b", b"theirs", retain=True)
+    (message,) = client.subscribe("#", 9, no_local=True)
+    assert isinstance(message, Publish)
+    assert message.payload == b"theirs"
+    assert message.properties.subscription_identifiers == [9]
+
+
+def test_a_client_without_session_expiry_keeps_no_local_for_retained_messages(world: World) -> None:
+    """No-local goes by client id, also when the session that published is gone."""
+    first = world.connect("c")
+    first.publish("a", b"mine", retain=True)
+    first.disconnect()
+    assert world.connect("c").subscribe("a", no_local=True) == []
+
+
+def test_overlapping_subscriptions_give_one_copy_with_all_identifiers(world: World) -> None:
+    """A client gets one copy, whatever number of its filters match (MQTT 5, 3.3.4)."""
+    client = world.connect("c")
+    client.subscribe("a/#", 1)
+    client.subscribe("a/+", 2)
+    client.subscribe("a/b")
+    world.connect("p").publish("a/b")
+    (message,) = client.messages()
+    assert sorted(message.properties.subscription_identifiers) == [1, 2]

@@ -1,0 +1,227 @@
+"""Routers as processes of their own, started as a person starts them, and clients of other makers."""
+
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import paho.mqtt.client as mqtt
+import pytest
+
+import vpnrouter
+
+PATIENCE_S = 20.0
+"""How long a test waits for what it expects; only a failing one waits that long."""
+
+
+def command() -> list[str]:
+    """How to call `vpnrouter` from this interpreter: the installed script, or its entry point."""
+    script = Path(sys.executable).parent / "vpnrouter"
+    if script.exists():
+        return [str(script)]
+    return [sys.executable, "-c", "from vpnrouter.cli.app import main; main()"]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a router process: the very build that these tests import."""
+    found = dict(os.environ)
+    found["PYTHONPATH"] = str(Path(vpnrouter.__file__).parents[1])
+    found["PYTHONUNBUFFERED"] = "1"
+    return found
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    """Wait until something is true; the test fails when it never is."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {PATIENCE_S:.0f} s: {what}")
+        time.sleep(0.01)
+
+
+class RouterProcess:
+    """One `vpnrouter run`. `ready` holds the ready line's values by key, in order."""
+
+    def __init__(self, path: Path, wait: bool = True) -> None:
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            [*command(), "run", str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd=path.parent,
+        )
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._collect, args=pair, daemon=True)
+            for pair in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        ]
+        for thread in self._threads:
+            thread.start()
+        if wait:
+            until(lambda: bool(self.out) or self.process.poll() is not None, "the ready line")
+            assert self.out, "".join(self.err)
+        self.ready_after_s = time.monotonic() - self.began
+
+    @staticmethod
+    def _collect(stream: IO[str], into: list[str]) -> None:
+        for line in stream:
+            into.append(line)
+        stream.close()
+
+    @property
+    def ready(self) -> dict[str, list[str]]:
+        """Addresses of the ready line by protocol."""
+        found: dict[str, list[str]] = {}
+        for word in self.out[0].split()[1:]:
+            key, _, value = word.partition("=")
+            found.setdefault(key, []).append(value)
+        return found
+
+    def port(self, protocol: str, index: int = 0) -> int:
+        """The port of a listener."""
+        return int(self.ready[protocol][index].rpartition(":")[2])
+
+    def says(self, text: str) -> None:
+        """Wait until stderr holds `text`."""
+        until(lambda: any(text in line for line in list(self.err)), f"{text!r} in {self.err}")
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        self._join()
+        return code
+
+    def wait(self) -> int:
+        """Wait for the end and return the exit code."""
+        code = self.process.wait(PATIENCE_S)
+        self._join()
+        return code
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._join()
+
+    def _join(self) -> None:
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+
+
+Start = Callable[..., RouterProcess]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start(text, name)` runs a router; all of them are killed when the test ends."""
+    started: list[RouterProcess] = []
+
+    def run(text: str, name: str = "edge", wait: bool = True) -> RouterProcess:
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(f"router: {{name: {name}}}\n{text}", encoding="utf-8")
+        process = RouterProcess(path, wait)
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+
+
+class PahoClient:
+    """A paho-mqtt client, connected; `arrived` holds (topic, payload) in order."""
+
+    def __init__(self, port: int, name: str = "", **options: Any) -> None:
+        self.arrived: queue.Queue[tuple[str, bytes]] = queue.Queue()
+        self._subscribed = threading.Event()
+        self.answer: queue.Queue[int] = queue.Queue()
+        self.disconnected: queue.Queue[int] = queue.Queue()
+        level = options.pop("level", 5)
+        tls = options.pop("tls", None)
+        login = options.pop("login", None)
+        self.client = mqtt.Client(
+            mqtt.CallbackAPIVersion.VERSION2,
+            client_id=name,
+            protocol=mqtt.MQTTv5 if level == 5 else mqtt.MQTTv311,
+            **options,
+        )
+        if tls is not None:
+            self.client.tls_set_context(tls)
+        if login is not None:
+            self.client.username_pw_set(*login)
+        self.client.on_message = lambda _c, _u, message: self.arrived.put(
+            (message.topic, message.payload)
+        )
+        self.client.on_connect = lambda _c, _u, _f, reason, _p: self.answer.put(reason.value)
+        self.client.on_disconnect = lambda _c, _u, _f, reason, _p: self.disconnected.put(
+            reason.value
+        )
+        self.client.on_subscribe = lambda *_: self._subscribed.set()
+        self.client.connect("localhost" if tls else "127.0.0.1", port)
+        self.client.loop_start()
+        self.code = self.answer.get(timeout=PATIENCE_S)
+
+    def subscribe(self, topic: str) -> None:
+        """Subscribe and wait for the answer."""
+        self._subscribed.clear()
+        self.client.subscribe(topic)
+        assert self._subscribed.wait(PATIENCE_S)
+
+    def publish(self, topic: str, payload: bytes = b"") -> None:
+        """Publish a Direct message and wait until it left."""
+        self.client.publish(topic, payload).wait_for_publish(PATIENCE_S)
+
+    def next(self) -> tuple[str, bytes]:
+        """The next message."""
+        return self.arrived.get(timeout=PATIENCE_S)
+
+    def stop(self) -> None:
+        """Disconnect and end the thread."""
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+@pytest.fixture
+def paho() -> Iterator[Callable[..., PahoClient]]:
+    """`paho(port, …)`: a connected client; all of them are stopped when the test ends."""
+    made: list[PahoClient] = []
+
+    def connect(port: int, name: str = "", **options: Any) -> PahoClient:
+        client = PahoClient(port, name, **options)
+        made.append(client)
+        return client
+
+    yield connect
+    for client in made:
+        client.stop()
+
+
+@pytest.fixture
+def mosquitto() -> Callable[[str], str]:
+    """The path of a mosquitto client program; the test is skipped where it is not installed."""
+
+    def find(program: str) -> str:
+        found = shutil.which(program)
+        if found is None:
+            pytest.skip(f"{program} is not installed: apt-get install mosquitto-clients")
+        return found
+
+    return find
+
+
+@pytest.fixture
+def wait_until() -> Callable[[Callable[[], bool], str], None]:
+    """`wait_until(condition, what)`: fails when `what` never comes."""
+    return until
