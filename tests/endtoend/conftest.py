@@ -154,6 +154,7 @@ class PahoClient:
         self.client = mqtt.Client(
             mqtt.CallbackAPIVersion.VERSION2,
             client_id=name,
+            reconnect_on_failure=False,
             protocol=mqtt.MQTTv5 if level == 5 else mqtt.MQTTv311,
             **options,
         )

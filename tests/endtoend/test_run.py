@@ -1,5 +1,7 @@
 """`vpnrouter run` as a process: ready line, signals, refusals, and clients of other makers."""
 
+import os
+import pty
 import signal
 import socket
 import ssl
@@ -125,23 +127,30 @@ def test_mosquitto_s_clients(start: Any, mosquitto: Any, version: str) -> None:
     subscriber_program, publisher_program = mosquitto("mosquitto_sub"), mosquitto("mosquitto_pub")
     router = start(PLAIN)
     where = ["-h", "127.0.0.1", "-p", str(router.port("mqtt")), "-V", version]
-    with subprocess.Popen(
-        [subscriber_program, *where, "-t", "a/+", "-v", "-C", "2", "-W", "15", "-d"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as subscriber:
-        assert subscriber.stdout is not None
-        for line in subscriber.stdout:
-            if "SUBACK" in line:
-                break
+    # A terminal, so that the program writes line by line.
+    ours, theirs = pty.openpty()
+    with (
+        open(ours, encoding="utf-8", closefd=True) as terminal,
+        subprocess.Popen(
+            [subscriber_program, *where, "-t", "a/+", "-v", "-C", "2", "-W", "15", "-d"],
+            stdout=theirs,
+        ) as subscriber,
+    ):
+        os.close(theirs)
+        line = ""
+        while "SUBACK" not in line:
+            line = terminal.readline()
         for topic in ("a/1", "b/1", "a/2"):
             subprocess.run(
                 [publisher_program, *where, "-t", topic, "-m", f"hello {topic}"], check=True
             )
-        rest = subscriber.stdout.read()
+        heard = []
+        while len(heard) < 2:
+            line = terminal.readline().strip()
+            if line.startswith(("a/", "b/")):
+                heard.append(line)
         assert subscriber.wait(15) == 0
-    lines = [line for line in rest.splitlines() if line.startswith(("a/", "b/"))]
-    assert lines == ["a/1 hello a/1", "a/2 hello a/2"]
+    assert heard == ["a/1 hello a/1", "a/2 hello a/2"]
 
 
 def test_vpns_are_apart(start: Any, paho: Any) -> None:

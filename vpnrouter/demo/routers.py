@@ -88,11 +88,10 @@ def running_routers(
         core, core_ready = _start(
             stack, folder, core_config(folder, password, edge_link, remote_subscriptions)
         )
-        # The ready line names the addresses in the order of the configuration.
-        order = (scene.BLUE, scene.EDGE_GREEN, scene.YELLOW, scene.CORE_GREEN)
+        # The ready line names the addresses in the order of the configuration, as PLACES does.
         bound = [*edge_ready["mqtt"], *core_ready["mqtt"]]
         _wait_for_bridge(core, _log(folder, scene.router_of(scene.YELLOW)))
-        yield Routers(edge, core, dict(zip(order, map(_split, bound), strict=True)))
+        yield Routers(edge, core, dict(zip(scene.PLACES, map(_split, bound), strict=True)))
 
 
 def parse_ready(line: str) -> dict[str, list[str]]:

@@ -83,7 +83,6 @@ def test_shared_subscriptions_need_the_profile(world: World) -> None:
 def test_no_local_on_a_shared_subscription(world: World) -> None:
     """It is a protocol error (MQTT-3.8.3-4)."""
     client = world.connect("c")
-    client.request([SubscriptionRequest("a"), SubscriptionRequest("a")])
     client.raw(b"\x82\x10\x00\x01\x00\x00\x0a$share/g/a\x04")
     assert client.reason() == 0x82
 

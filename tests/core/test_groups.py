@@ -1,0 +1,113 @@
+"""vpnrouter.core.groups: shared subscriptions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, TRANSMIT_CONGESTION
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.totals import totals
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.packets import Publish
+from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from tests.core.world import Client, World
+
+LASTING = Properties(session_expiry_interval=1_000)
+
+
+def members(world: World, count: int, text: str = "$share/g/a/#") -> list[Client]:
+    """Clients of one group."""
+    found = []
+    for number in range(count):
+        client = world.connect(f"m{number}", level=4 + number % 2, clean_start=False, properties=LASTING)
+        client.subscribe(text)
+        found.append(client)
+    return found
+
+
+def burst(world: World, count: int) -> None:
+    """Publish `count` messages in one chunk."""
+    frames = [encode(Publish(b"a/b", b"%04d" % number), 5) for number in range(count)]
+    world.connect("p").raw(b"".join(frames))
+
+
+def test_members_take_turns(world: World) -> None:
+    """Each message goes to one member; all get the same share, in order."""
+    clients = members(world, 3)
+    burst(world, 30)
+    taken = [client.payloads() for client in clients]
+    assert [len(payloads) for payloads in taken] == [10, 10, 10]
+    assert all(payloads == sorted(payloads) for payloads in taken)
+    assert len({payload for payloads in taken for payload in payloads}) == 30
+
+
+def test_groups_and_plain_subscribers_do_not_share(world: World) -> None:
+    """Two groups and a plain subscriber each get everything."""
+    first = members(world, 1)[0]
+    second = world.connect("x")
+    second.subscribe("$share/h/a/#")
+    plain = world.connect("y")
+    plain.subscribe("a/#")
+    burst(world, 7)
+    assert [len(client.payloads()) for client in (first, second, plain)] == [7, 7, 7]
+
+
+def test_members_without_connection_are_passed_over(world: World) -> None:
+    """The others take their messages; with nobody there they are counted, and the group lives on."""
+    first, second = members(world, 2)
+    first.lose()
+    burst(world, 4)
+    assert len(second.payloads()) == 4
+    second.lose()
+    burst(world, 5)
+    assert totals(world.vpn()).discards == {CLIENT_NOT_CONNECTED: 5}
+    back = world.connect("m0", clean_start=False, properties=LASTING)
+    burst(world, 3)
+    assert len(back.payloads()) == 3
+
+
+def test_a_full_member_is_passed_over(world: World) -> None:
+    """A member that does not read costs the group nothing beyond what fills its outbox."""
+    world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=22))
+    _slow, fast = members(world, 2)
+    got: Counter[bytes] = Counter()
+    for _ in range(20):
+        burst(world, 1)
+        got.update(fast.payloads())
+    # Frames of 11 bytes: two fill the outbox of the slow one.
+    assert sum(got.values()) == 18
+    assert totals(world.vpn()).discards == {}
+
+
+def test_when_all_members_are_full_it_is_congestion(world: World) -> None:
+    """A message that no connected member can take is counted as congestion, whoever is away."""
+    world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=22))
+    full, away = members(world, 2)
+    away.lose()
+    burst(world, 5)
+    assert len(full.payloads()) == 2
+    assert totals(world.vpn()).discards == {TRANSMIT_CONGESTION: 3}
+
+
+def test_the_last_member_takes_the_group_along(world: World) -> None:
+    """An empty group is forgotten; a new member begins a new one."""
+    first, second = members(world, 2)
+    first.unsubscribe("$share/g/a/#")
+    second.unsubscribe("$share/g/a/#")
+    assert world.vpn().groups == {}
+    burst(world, 2)
+    assert first.drain() == second.drain() == b""
+    first.subscribe("$share/g/a/#")
+    burst(world, 2)
+    assert len(first.payloads()) == 2
+
+
+def test_a_member_counts_once(world: World) -> None:
+    """Subscribing again does not double a member's share."""
+    first, second = members(world, 2)
+    first.subscribe("$share/g/a/#")
+    burst(world, 10)
+    assert [len(client.payloads()) for client in (first, second)] == [5, 5]
