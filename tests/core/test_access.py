@@ -79,7 +79,21 @@ def test_clients_without_variables_share_one_rule() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "+", "#", "*", ">", "a/b", "a#", "a*", "\0", "$share", "$client-id", "x$client-id", "$SYS"],
+    [
+        "",
+        "+",
+        "#",
+        "*",
+        ">",
+        "a/b",
+        "a#",
+        "a*",
+        "\0",
+        "$share",
+        "$client-id",
+        "x$client-id",
+        "$SYS",
+    ],
 )
 @pytest.mark.parametrize("dialect", [MQTT, SMF])
 @pytest.mark.parametrize("template", ["$client-username/data/", "u/$client-username/"])
@@ -101,7 +115,9 @@ def test_a_name_that_makes_a_filter_too_long() -> None:
 @given(
     st.text(st.sampled_from("ab/+#$*>s"), max_size=8),
     st.text(st.sampled_from("ab/+#$*>s"), max_size=8),
-    st.sampled_from(["x/$client-id/y", "$client-id/+", "x/p$client-id/#", "$client-id/$client-username"]),
+    st.sampled_from(
+        ["x/$client-id/y", "$client-id/+", "x/p$client-id/#", "$client-id/$client-username"]
+    ),
 )
 def test_no_name_reaches_beyond_its_level(username: str, client_id: str, template: str) -> None:
     """Whatever the names, what is allowed matches the template with each variable a single `+`."""

@@ -22,7 +22,9 @@ def members(world: World, count: int, text: str = "$share/g/a/#") -> list[Client
     """Clients of one group."""
     found = []
     for number in range(count):
-        client = world.connect(f"m{number}", level=4 + number % 2, clean_start=False, properties=LASTING)
+        client = world.connect(
+            f"m{number}", level=4 + number % 2, clean_start=False, properties=LASTING
+        )
         client.subscribe(text)
         found.append(client)
     return found

@@ -26,7 +26,9 @@ def drained(outbox: Outbox, at_most: int) -> list[bytes]:
     return parts
 
 
-@pytest.mark.parametrize(("limit", "fit"), [(0, 0), (3, 0), (4, 1), (7, 1), (8, 2), (12, 3), (99, 3)])
+@pytest.mark.parametrize(
+    ("limit", "fit"), [(0, 0), (3, 0), (4, 1), (7, 1), (8, 2), (12, 3), (99, 3)]
+)
 def test_of_a_run_the_first_frames_that_fit_are_taken(limit: int, fit: int) -> None:
     """Whole frames, the first ones; the rest is counted as discarded."""
     outbox = Outbox([], limit)

@@ -23,7 +23,9 @@ FILTERS = ["#", "+", "a/#", "+/b", "a/+/c", "a/b", "$s/#", "+/+", "x"]
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(TOPICS), st.sampled_from([b"", b"1", b"2"]), st.sampled_from([0, 5])),
+        st.tuples(
+            st.sampled_from(TOPICS), st.sampled_from([b"", b"1", b"2"]), st.sampled_from([0, 5])
+        ),
         max_size=12,
     ),
     st.sampled_from(FILTERS),

@@ -110,8 +110,12 @@ class Client:
 
     def messages(self) -> list[Publish]:
         """What came, which must be messages only; topic aliases are resolved."""
+        return self.resolved(self.received())
+
+    def resolved(self, packets: list[Packet]) -> list[Publish]:
+        """Messages with the topics that their aliases stand for."""
         found: list[Publish] = []
-        for packet in self.received():
+        for packet in packets:
             assert isinstance(packet, Publish), packet
             alias = packet.properties.topic_alias
             if alias is not None:
@@ -185,7 +189,12 @@ class World:
         return Client(self, MqttConnection(self.router, peer, vpn), level)
 
     def hello(
-        self, client_id: str, vpn: str = "blue", level: int = 5, peer: str = "192.0.2.1", **connect: Any
+        self,
+        client_id: str,
+        vpn: str = "blue",
+        level: int = 5,
+        peer: str = "192.0.2.1",
+        **connect: Any,
     ) -> Client:
         """A connection after its CONNECT; what the router answered is still in it."""
         client = self.open(vpn, level, peer)

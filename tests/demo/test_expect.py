@@ -15,7 +15,8 @@ ALL = {one.name: one for one in scene.SUBSCRIBERS}
 def as_regex(pattern: str) -> Callable[[str], object]:
     """A filter of either dialect as a regular expression on whole topics."""
     text = re.sub(r"/#$|^#$", "(/.*)?", re.escape(pattern).replace(r"\#", "#"))
-    text = text.replace("(/.*)?", ".*") if pattern == "#" else text
+    if pattern in {"#", ">"}:
+        text = ".+"
     text = re.sub(r"/>$", "/.+", text)
     text = text.replace(r"\+", "[^/]*").replace(r"/\*", "/[^/]+").replace(r"\*", "[^/]*")
     return re.compile(text).fullmatch

@@ -31,7 +31,10 @@ def test_former(tmp_path: Path) -> None:
 def test_foreign(tmp_path: Path) -> None:
     """A directory with anything else in it is refused in one line and left alone."""
     (tmp_path / "traces").mkdir()
-    with pytest.raises(OperationError, match="choose another --output") as caught, claimed(tmp_path):
+    with (
+        pytest.raises(OperationError, match="choose another --output") as caught,
+        claimed(tmp_path),
+    ):
         pass
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["traces"]

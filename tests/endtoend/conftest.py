@@ -95,6 +95,15 @@ class RouterProcess:
         """Wait until stderr holds `text`."""
         until(lambda: any(text in line for line in list(self.err)), f"{text!r} in {self.err}")
 
+    def bridges_up(self, count: int = 1) -> None:
+        """Wait until stderr told `count` times that a bridge is up."""
+
+        def up() -> bool:
+            told = [line for line in list(self.err) if " bridge " in line]
+            return len([line for line in told if line.rstrip().endswith(": up")]) >= count
+
+        until(up, f"{count} bridges up in {self.err}")
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and return the exit code."""
         self.process.send_signal(number)
@@ -220,9 +229,3 @@ def mosquitto() -> Callable[[str], str]:
         return found
 
     return find
-
-
-@pytest.fixture
-def wait_until() -> Callable[[Callable[[], bool], str], None]:
-    """`wait_until(condition, what)`: fails when `what` never comes."""
-    return until

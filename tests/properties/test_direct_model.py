@@ -177,7 +177,9 @@ class Model:
             identifier = 0
         if name in SHARING:
             client.subscribe(f"$share/g/{text}", identifier, retain_as_published=as_published)
-            self.held[name][text] = Held(no_local=False, as_published=as_published, identifier=identifier)
+            self.held[name][text] = Held(
+                no_local=False, as_published=as_published, identifier=identifier
+            )
             return
         held = Held(no_local, as_published, identifier)
         self.held[name][text] = held
@@ -313,24 +315,11 @@ class Model:
     def copies(self, client: Client, packets: list[Packet]) -> list[Copy]:
         """Packets as the model writes them."""
         found: list[Copy] = []
-        for packet in packets:
-            assert isinstance(packet, Publish)
+        for packet in client.resolved(packets):
             properties = packet.properties
-            topic = packet.topic
-            alias = properties.topic_alias
-            if alias is not None:
-                if topic:
-                    client._aliases[alias] = topic
-                topic = client._aliases[alias]
-            found.append(
-                Copy(
-                    topic,
-                    packet.payload,
-                    packet.retain,
-                    tuple(sorted(properties.subscription_identifiers)),
-                    tuple(properties.user_properties),
-                )
-            )
+            identifiers = tuple(sorted(properties.subscription_identifiers))
+            user = tuple(properties.user_properties)
+            found.append(Copy(packet.topic, packet.payload, packet.retain, identifiers, user))
         return found
 
 

@@ -4,7 +4,9 @@ import math
 import re
 from dataclasses import dataclass
 
-from vpnrouter.topology.curves import on_curve, route, stroke
+import pytest
+
+from vpnrouter.topology.curves import beside, on_curve, route, stroke
 
 
 @dataclass(frozen=True)
@@ -70,3 +72,16 @@ def test_on_curve_runs_from_start_to_end() -> None:
     assert on_curve(curve, 0.0) == curve[0]
     assert on_curve(curve, 1.0) == curve[3]
     assert 200 < on_curve(curve, 0.5)[0] < 300
+
+
+def test_texts_stand_clear_of_their_line() -> None:
+    """Above a level line, beside an upright or slanting one, on the side that leans up."""
+    level, falling, rising = route(
+        [(LEFT, RIGHT), (LEFT, Card(400, 300)), (LEFT, Card(400, -300))], [False] * 3
+    )
+    x, y, anchor = beside(level, 0.5, 10)
+    assert (x, y, anchor) == (*map(pytest.approx, (250, level[0][1] - 10)), "middle")
+    assert beside(falling, 0.5, 10)[2] == "start"
+    assert beside(falling, 0.5, 10)[0] > on_curve(falling, 0.5)[0]
+    assert beside(rising, 0.5, 10)[2] == "end"
+    assert beside(rising, 0.5, 10)[0] < on_curve(rising, 0.5)[0]

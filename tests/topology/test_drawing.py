@@ -53,7 +53,7 @@ def test_load_and_trouble_show(node: Make, edge: Make) -> None:
     nodes = [node("a", "x"), node("b", "y"), node("c", "z")]
     edges = [
         edge("a/x", "b/y", messages=10_000),
-        edge("b/y", "c/z", messages=100, link_downs=1),
+        edge("b/y", "c/z", messages=100, link_ups=2, link_downs=1),
         edge("a/x", "c/z", messages=0),
     ]
     busy, troubled, idle = draw(nodes, edges).arrows

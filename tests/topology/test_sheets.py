@@ -45,9 +45,13 @@ def test_cells_sort_by_value(edge: Make) -> None:
 
 
 def test_trouble_is_marked(node: Make, edge: Make) -> None:
-    """A link that went down and a VPN that discards draw the eye, others do not."""
-    bad = sheets.edge_sheet([edge("a/x", "b/y", link_downs=2)], estimated=False)
+    """A link that went down and came back draws the eye, one that ended with its router does not."""
+    bad = sheets.edge_sheet([edge("a/x", "b/y", link_ups=3, link_downs=2)], estimated=False)
     assert [cell.text for cell in bad.rows[0] if cell.alarm] == ["2"]
+    stopped = sheets.edge_sheet([edge("a/x", "b/y", link_ups=1, link_downs=1)], estimated=False)
+    assert not any(cell.alarm for cell in stopped.rows[0])
+    full = sheets.node_sheet([node("a", "x", discarded=4)], estimated=False)
+    assert [cell.text for cell in full.rows[0] if cell.alarm] == ["4"]
     fine = sheets.node_sheet([node("a", "x")], estimated=False)
     assert not any(cell.alarm for cell in fine.rows[0])
 

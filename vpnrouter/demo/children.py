@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Final, Never, cast
@@ -20,6 +20,7 @@ STOP_S: Final = 10.0
 """Seconds that a process has to end after SIGTERM; then it is killed."""
 
 _PR_SET_PDEATHSIG: Final = 1
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _CHUNK: Final = 65_536
 _LOOK_S: Final = 0.01
 _PROGRAM: Final = "import sys; from vpnrouter.demo.children import become; become(sys.argv.pop(1), sys.argv.pop(1))"
@@ -166,27 +167,47 @@ def child(
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Put off SIGINT and SIGTERM for a moment, so that tidying up is not cut short."""
-    wanted = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    """Put off what would end this process for a moment, so that tidying up is not cut short."""
+    came: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        came.append(number)
+
     try:
-        yield
+        with _answering(note):
+            yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as an exception, as SIGINT does, so that children are
-    ended.
-    """
+    """Let SIGTERM, SIGHUP and SIGINT end the block as exceptions, so that children are ended."""
 
     def leave(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
         raise SystemExit(128 + number)
 
-    before = {each: signal.signal(each, leave) for each in (signal.SIGTERM, signal.SIGHUP)}
+    with _answering(leave):
+        yield
+
+
+@contextlib.contextmanager
+def _answering(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Answer the signals that end processes with `handler`.
+
+    A signal mask would not do: a system thread without it, of which pyarrow has some, takes the
+    signal.
+    """
+    before = {each: signal.getsignal(each) for each in _ENDING}
+    for each, old in before.items():
+        # What nohup or a shell in the background wants ignored stays ignored.
+        if old is not signal.SIG_IGN:
+            signal.signal(each, handler)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for each, old in before.items():
+            signal.signal(each, signal.SIG_DFL if old is None else old)

@@ -65,15 +65,15 @@ class Clients:
         with selectors.DefaultSelector() as selector:
             for process in (self._publishers, *self._subscribers):
                 selector.register(process, selectors.EVENT_READ, process)
-            while True:
+            complete = False
+            while not complete:
                 now_s = time.monotonic()
                 pace.received(self._received, now_s)
                 until = pace.grant(now_s)
                 if until is not None:
                     self._publishers.tell({"until": until})
-                elif self._left == pace.granted and pace.complete(now_s):
-                    break
-                self._take(selector, 0 if until is not None else _LOOK_S)
+                self._take(selector, _LOOK_S if until is None else 0)
+                complete = self._left == pace.granted and pace.complete(now_s)
                 teller.counts(self._published, self._received)
                 for name in sorted(pace.given_up - told):
                     teller.stage(f"{name} lacks messages and is no longer waited for")

@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from vpnrouter.errors import OperationError
@@ -83,16 +82,11 @@ def read_flights(rows: int | None = None) -> Flights:
 
 def of_table(table: pa.Table) -> Flights:
     """The flights of a table that has at least the columns of the topic."""
-    carrier, origin, dest = (table[name] for name in TOPIC_COLUMNS)
-    joined = pc.binary_join_element_wise(carrier, origin, dest, "/").combine_chunks()
-    coded = joined.dictionary_encode()
-    routes = []
-    for text in coded.dictionary.to_pylist():
-        first, second, third = text.split("/")
-        routes.append((first, second, third))
-    return Flights(
-        table, tuple(routes), np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)
-    )
+    # In plain Python: pyarrow's functions on texts, and its way to numpy, import pandas.
+    numbers: dict[tuple[str, str, str], int] = {}
+    each = zip(*(table[name].to_pylist() for name in TOPIC_COLUMNS), strict=True)
+    route_of = [numbers.setdefault(route, len(numbers)) for route in each]
+    return Flights(table, tuple(numbers), np.array(route_of, np.int64))
 
 
 def _data_file() -> Path:

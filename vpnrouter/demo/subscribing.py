@@ -102,3 +102,5 @@ def serve(
             print(json.dumps({"received": counts}), flush=True)
             told, told_s = counts, now_s
     print(json.dumps({"tallies": {ear.name: ear.tally for ear in ears}}), flush=True)
+    # Whoever asked would take an end before all others have told for a failure.
+    sys.stdin.read()

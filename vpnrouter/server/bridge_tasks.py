@@ -197,7 +197,7 @@ class BridgeRunner(Owner):
                 found = await trio.socket.getaddrinfo(
                     address.host, address.port, type=socket.SOCK_STREAM
                 )
-        except (OSError, trio.TooSlowError) as error:
+        except (OSError, UnicodeError, trio.TooSlowError) as error:
             record.handle(
                 Input.FAILED, time.monotonic_ns(), f"cannot look up {address.host}: {_why(error)}"
             )
@@ -264,9 +264,11 @@ def subscriptions(written: BridgeConfig) -> list[tuple[int, str]]:
     return [(flags, text) for text, flags in wanted.items()]
 
 
-def _why(error: OSError | trio.TooSlowError) -> str:
+def _why(error: OSError | UnicodeError | trio.TooSlowError) -> str:
     if isinstance(error, trio.TooSlowError):
         return f"no answer within {CONNECT_S:.0f} s"
+    if isinstance(error, UnicodeError):
+        return "not a host name"
     return error.strerror or str(error)
 
 

@@ -104,6 +104,9 @@ def bind(host: str, port: int) -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise OperationError(f"cannot listen on {shown}: {error.strerror or error}") from error
+    except UnicodeError as error:
+        # A label above 63 characters or an empty one: no name that could be looked up.
+        raise OperationError(f"cannot listen on {shown}: not a host name") from error
     family, kind, protocol, _, address = found[0]
     sock = socket.socket(family, kind, protocol)
     try:

@@ -38,6 +38,10 @@ ROUND_EVENTS: Final = 512
 ACCEPTS: Final = 64
 """Connections taken from one listener in one round."""
 
+GOODBYE_NS: Final = 5_000_000_000
+"""Nanoseconds a peer has to take our last bytes before its socket is closed: one that reads no more must
+not keep a descriptor and an outbox for ever."""
+
 _READ: Final = select.EPOLLIN | select.EPOLLRDHUP
 _BOTH: Final = _READ | select.EPOLLOUT
 
@@ -70,6 +74,8 @@ class SocketChannel(Channel):
                 return
             if sent < len(data):
                 outbox.put_back(data[sent:])
+                if self.connection.closing:
+                    self.reactor.leave(self)
                 if not self.writing:
                     self.writing = True
                     self.reactor.epoll.modify(self.fd, self._interest())
@@ -122,6 +128,7 @@ class Reactor:
         self._channels: dict[int, SocketChannel] = {}
         self._listeners: dict[int, Listening] = {}
         self._resting: list[Listening] = []
+        self._leaving: dict[SocketChannel, int] = {}
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -234,7 +241,16 @@ class Reactor:
                 self.epoll.modify(listening.sock.fileno(), select.EPOLLIN)
             self._resting.clear()
         self.plane.timers.run(self.plane.now_ns)
+        if self._leaving:
+            for channel, deadline_ns in list(self._leaving.items()):
+                if deadline_ns <= self.plane.now_ns:
+                    self.lose(channel, "did not take our last bytes")
         flush_ready(self.plane)
+
+    def leave(self, channel: SocketChannel) -> None:
+        """The peer has been told to go and what it was told waits: give it so much time and no more."""
+        if channel not in self._leaving:
+            self._leaving[channel] = self.plane.now_ns + GOODBYE_NS
 
     def lose(self, channel: SocketChannel, why: str) -> None:
         """The peer is gone."""
@@ -252,6 +268,7 @@ class Reactor:
 
     def _forget(self, channel: SocketChannel) -> None:
         del self._channels[channel.fd]
+        self._leaving.pop(channel, None)
         self.epoll.unregister(channel.fd)
         channel.fd = -1
         channel.sock.close()

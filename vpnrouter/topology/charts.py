@@ -220,4 +220,6 @@ def _clock(at_ns: int, span_ns: int) -> str:
         return text[5:16]
     if span_ns > 600 * 1_000_000_000:
         return text[11:16]
+    if span_ns <= 10_000_000_000:
+        return f"{text[14:]}.{at_ns // 1_000_000 % 1_000:03}"
     return text[11:] or text

@@ -16,6 +16,9 @@ Side = Literal["left", "right", "top", "bottom"]
 _SIDEWAYS: Final = 60.0
 """Pixels between two cards from which on a line runs from left to right rather than up or down."""
 
+_LEVEL: Final = 0.2
+"""Slope, as a part of the length, up to which a text stands above its line."""
+
 _PORTS: Final = 0.68
 """Share of a side's length over which its lines are spread."""
 
@@ -100,6 +103,23 @@ def on_curve(points: Curve, t: float) -> Point:
         u**3 * a[0] + 3 * u * u * t * b[0] + 3 * u * t * t * c[0] + t**3 * d[0],
         u**3 * a[1] + 3 * u * u * t * b[1] + 3 * u * t * t * c[1] + t**3 * d[1],
     )
+
+
+def beside(points: Curve, t: float, distance: float) -> tuple[float, float, str]:
+    """Where a text beside the curve at `t` stands, and its SVG anchor: above level stretches, to the
+    right of upright ones, so that it does not lie on the line.
+    """
+    x, y = on_curve(points, t)
+    before, after = on_curve(points, t - 0.02), on_curve(points, t + 0.02)
+    run_x, run_y = after[0] - before[0], after[1] - before[1]
+    length = math.hypot(run_x, run_y) or 1.0
+    # The normal that points up.
+    up_x, up_y = run_y / length, -run_x / length
+    if up_y > 0:
+        up_x, up_y = -up_x, -up_y
+    if abs(up_x) < _LEVEL:
+        return x, y + up_y * distance, "middle"
+    return x + up_x * distance, y + up_y * distance + 4, "start" if up_x > 0 else "end"
 
 
 def stroke(points: Curve, width: float) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vpnrouter.topology.curves import on_curve, route, stroke
+from vpnrouter.topology.curves import beside, on_curve, route, stroke
 from vpnrouter.topology.figures import short_count, visible
 from vpnrouter.topology.layout import place
 
@@ -58,7 +58,7 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrow:
-    """A bridge. `path` and `head` are SVG path data; `troubled` when its link went down."""
+    """A bridge. `path` and `head` are SVG path data; `troubled` when its link went down and came back."""
 
     row: int
     path: str
@@ -202,10 +202,14 @@ def _arrows(edges: Rows, cards: dict[tuple[str, str], Card]) -> list[Arrow]:
     for at, (edge, (start, goal), points) in enumerate(zip(edges, pairs, curves, strict=True)):
         share = math.sqrt(edge["messages"] / most) if most else 0.0
         width = _THINNEST + (_THICKEST - _THINNEST) * share
-        loops = edge["from_router"] == edge["to_router"]
         path, head = stroke(points, width)
         # Labels of a pair's two directions keep apart.
-        label_x, label_y = on_curve(points, 0.36 if (_to(edge), _from(edge)) in ends else 0.5)
+        middle = 0.36 if (_to(edge), _from(edge)) in ends else 0.5
+        label_x, label_y, label_anchor = beside(points, middle, width / 2 + 8)
+        if edge["from_router"] == edge["to_router"]:
+            # Inside a bow the text would lie under the cards.
+            label_x = max(label_x, on_curve(points, middle)[0] + width / 2 + 8)
+            label_anchor = "start"
         count = f"{short_count(edge['messages'])} messages"
         bridge = visible(edge["bridge"]) if edge["bridge"] else "bridge"
         label = _fitting(f"{bridge} · {short_count(edge['messages'])}", 170)
@@ -216,15 +220,20 @@ def _arrows(edges: Rows, cards: dict[tuple[str, str], Card]) -> list[Arrow]:
                 head=head,
                 width=width,
                 label=label if labelled else "",
-                label_x=label_x + (width / 2 + 7 if loops else 0),
-                label_y=label_y + (4 if loops else -width / 2 - 7),
-                label_anchor="start" if loops else "middle",
+                label_x=label_x,
+                label_y=label_y,
+                label_anchor=label_anchor,
                 title=f"{bridge}: {goal.full_name} attracts {count} from {start.full_name}",
-                troubled=edge["link_downs"] > 0,
+                troubled=came_back(edge),
                 idle=edge["messages"] == 0,
             )
         )
     return arrows
+
+
+def came_back(edge: dict[str, Any]) -> bool:
+    """Whether a bridge's link broke and was made again. Every link goes down when a router stops."""
+    return bool(edge["link_downs"] > 0 and edge["link_ups"] > 1)
 
 
 def _from(edge: dict[str, Any]) -> tuple[str, str]:

@@ -94,13 +94,18 @@ def build_report(
     tables.prepare(output)
     log = output / _LOG
     teller.stage("Spark starts")
-    with spark_session(
-        master,
-        log=log,
-        shuffle_partitions=partitions_for(inventory),
-        short=inventory.rows < _SHORT_ROWS,
-    ) as spark:
-        findings, inventory = run_jobs(spark, inventory, output, teller)
+    try:
+        with spark_session(
+            master,
+            log=log,
+            shuffle_partitions=partitions_for(inventory),
+            short=inventory.rows < _SHORT_ROWS,
+        ) as spark:
+            findings, inventory = run_jobs(spark, inventory, output, teller)
+    except OperationError as error:
+        raise OperationError(
+            f"{error} (Java's output: {log})" if log.exists() else str(error)
+        ) from None
     log.unlink(missing_ok=True)
     teller.stage("page")
     summary = _summary(inventory, findings, output, time.monotonic() - begun)

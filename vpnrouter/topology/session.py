@@ -34,9 +34,11 @@ _MESSAGE_CHARACTERS: Final = 300
 _BROKEN_FILE: Final = re.compile(r"while reading file (?:file:)?(?://)?(/\S+?)\.?(?=\s|$)")
 """How Spark names a file that it cannot read: by its URI, so that spaces are encoded."""
 
-_LAUNCH_FAILURE: Final = re.compile(
-    r"^(?:Error: |Exception in thread \"main\" (?:[\w.$]+: )?)(.+)$", re.MULTILINE
+_LOGGED_CAUSE: Final = re.compile(
+    r"^(?:Error: |Exception in thread \"main\" (?:[\w.$]+: )?|\S+ \S+ ERROR \w+: )(.+)$",
+    re.MULTILINE,
 )
+"""How Java's output says why it gave up: Spark's launcher, an exception, a line of the log."""
 
 
 class DamagedTraceFile(OperationError):
@@ -90,13 +92,17 @@ def spark_session(
                 )
             except PySparkRuntimeError as error:
                 raise OperationError(
-                    f"Spark did not start: {_launch_failure(log, error)}"
+                    f"Spark did not start: {_logged_cause(log) or _first_line(str(error))}"
                 ) from None
         cleanup.callback(_end_java, gateway)
+        try:
+            with spark_errors():
+                session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except OperationError as error:
+            # What comes through the gateway is often only that the context has gone already.
+            raise OperationError(f"Spark did not start: {_logged_cause(log) or error}") from None
+        cleanup.callback(_stop, session)
         with spark_errors():
-            context = SparkContext(conf=conf, gateway=gateway)
-            session = SparkSession(context)
-            cleanup.callback(_stop, session)
             yield session
 
 
@@ -233,9 +239,9 @@ def _first_line(text: str) -> str:
     return line if len(line) <= _MESSAGE_CHARACTERS else line[:_MESSAGE_CHARACTERS] + " …"
 
 
-def _launch_failure(log: Path | None, error: Exception) -> str:
-    if log is not None:
-        found = _LAUNCH_FAILURE.search(log.read_text(errors="replace"))
-        if found is not None:
-            return _first_line(found.group(1))
-    return _first_line(str(error))
+def _logged_cause(log: Path | None) -> str | None:
+    """The first error in Java's output, None when there is none."""
+    if log is None:
+        return None
+    found = _LOGGED_CAUSE.search(log.read_text(errors="replace"))
+    return _first_line(found.group(1)) if found else None

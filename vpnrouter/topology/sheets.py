@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from vpnrouter.limits import REPORT_PAGE_ROWS
 from vpnrouter.topology.charts import bar as bar_length
+from vpnrouter.topology.drawing import came_back
 from vpnrouter.topology.figures import NONE, count, duration, moment, size, visible
 
 Rows = list[dict[str, Any]]
@@ -105,7 +106,7 @@ def edge_sheet(edges: Rows, *, estimated: bool) -> Sheet:
             _time(edge["latency_p99_ns"]),
             _time(edge["age_p50_ns"]),
             _number(edge["link_ups"]),
-            _number(edge["link_downs"], alarm=edge["link_downs"] > 0),
+            _number(edge["link_downs"], alarm=came_back(edge)),
         ]
         for edge in edges
     ]
@@ -163,10 +164,11 @@ def node_sheet(nodes: Rows, *, estimated: bool) -> Sheet:
 def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
     """The busiest topics, as many as the page bears."""
     shown = topics[:REPORT_PAGE_ROWS]
-    most = max((topic["published"] for topic in shown), default=0)
+    most = max((topic["published"] + topic["bridged_in"] for topic in shown), default=0)
     headings = [
         Heading(label="Topic"),
         Heading(label="Message VPN"),
+        Heading(label="In", numeric=True, hint="published here, or arrived over a bridge"),
         Heading(label="Published", numeric=True),
         *([Heading(label="Estimated", numeric=True)] if estimated else []),
         Heading(label="Bytes", numeric=True),
@@ -179,7 +181,11 @@ def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
         [
             _text(topic["topic"]),
             _place(topic["router"], topic["vpn"]),
-            _number(topic["published"], bar=bar_length(topic["published"], most)),
+            _number(
+                topic["published"] + topic["bridged_in"],
+                bar=bar_length(topic["published"] + topic["bridged_in"], most),
+            ),
+            _number(topic["published"]),
             *([_number(topic["published_estimated"])] if estimated else []),
             _bytes(topic["published_bytes"]),
             _number(topic["bridged_in"]),

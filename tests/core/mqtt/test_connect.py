@@ -60,7 +60,9 @@ def test_an_empty_client_id_of_3_1_1_wants_a_clean_session(world: World) -> None
 def test_response_information_on_request(world: World) -> None:
     """A client that asks gets a topic prefix of its own; one whose id is too long for it gets none."""
     wish = Properties(request_response_information=1)
-    assert world.connect("c", properties=wish).connack.properties.response_information == "_P2P/here/c"
+    assert (
+        world.connect("c", properties=wish).connack.properties.response_information == "_P2P/here/c"
+    )
     longest = "c" * limits.TOPIC_BYTES
     assert world.connect(longest, properties=wish).connack.properties.response_information is None
 
@@ -227,11 +229,12 @@ def test_a_password_is_verified_before_anything_is_read(world: World) -> None:
         Publish(b"a", b"1", retain=True),
     )
     client.send(Publish(b"b", b"2", retain=True))
-    assert client.connection.paused
+    paused = [client.connection.paused]
     assert len(world.vpn().retained) == 0
     assert client.drain() == b""
     world.verify()
-    assert not client.connection.paused
+    paused.append(client.connection.paused)
+    assert paused == [True, False]
     (answer,) = client.received()
     assert isinstance(answer, Connack)
     assert answer.reason_code == 0

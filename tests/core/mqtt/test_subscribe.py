@@ -100,7 +100,9 @@ def test_acl_by_default_allowed(world: World) -> None:
     acl = AclProfile("default", subscribe=TopicRule(True, [("secret/#", MQTT)]))
     world.add_vpn("blue", acl=acl)
     client = world.connect("c")
-    codes = answer(client, "a", "secret/x", "secret", "#", "+/x", "$share/g/secret/x", "+").reason_codes
+    codes = answer(
+        client, "a", "secret/x", "secret", "#", "+/x", "$share/g/secret/x", "+"
+    ).reason_codes
     assert codes == [0, 0x87, 0x87, 0x87, 0x87, 0x87, 0x87]
 
 
@@ -109,7 +111,9 @@ def test_acl_by_default_denied(world: World) -> None:
     templates = [("in/$client-username/#", MQTT), ("by/$client-id/+", MQTT)]
     world.add_vpn("blue", acl=AclProfile("default", subscribe=TopicRule(False, templates)))
     client = world.connect("c", username="me")
-    allowed = answer(client, "in/me/#", "in/me", "in/me/x/+", "by/c/x", "by/c/+", "$share/g/in/me/x")
+    allowed = answer(
+        client, "in/me/#", "in/me", "in/me/x/+", "by/c/x", "by/c/+", "$share/g/in/me/x"
+    )
     assert allowed.reason_codes == [0] * 6
     denied = answer(client, "in/+/#", "in/you", "by/c/#", "by/d/x", "#", "x")
     assert denied.reason_codes == [0x87] * 6
@@ -186,7 +190,13 @@ def test_renewing_replaces_the_options(world: World) -> None:
 def test_retained_messages_come_with_a_new_subscription(world: World, level: int) -> None:
     """The last retained message of each matching topic, with the retain flag, after the SUBACK."""
     publisher = world.connect("p")
-    for topic, payload in (("a/1", b"old"), ("a/1", b"new"), ("a/2", b"two"), ("b", b"b"), ("$a/1", b"s")):
+    for topic, payload in (
+        ("a/1", b"old"),
+        ("a/1", b"new"),
+        ("a/2", b"two"),
+        ("b", b"b"),
+        ("$a/1", b"s"),
+    ):
         publisher.publish(topic, payload, retain=True)
     publisher.publish("a/1", b"not retained")
     client = world.connect("c", level=level)

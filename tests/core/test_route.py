@@ -1,0 +1,64 @@
+"""vpnrouter.core.route: receivers of one topic by the form in which they take a frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from tests.core.world import World
+
+
+def test_receivers_by_form(world: World) -> None:
+    """Plain ones by protocol level, those with options or wishes of their own apart, each once."""
+    old, new, own, aliasing = (
+        world.connect("old", level=4),
+        world.connect("new"),
+        world.connect("own"),
+        world.connect("aliasing", properties=Properties(topic_alias_maximum=1)),
+    )
+    for client in (old, new, aliasing):
+        client.subscribe("a")
+        client.subscribe("+")
+    own.subscribe("a", no_local=True)
+    own.subscribe("#")
+    route = world.vpn().route(b"a")
+    assert [one.client_name for one in route.receivers4] == ["old"]
+    assert [one.client_name for one in route.receivers5] == ["new"]
+    assert sorted(target.subscriber.client_name for target in route.special) == ["aliasing", "own"]
+    assert [len(target.subscriptions) for target in route.special] == [2, 2]
+    assert route.plain4 == [old.connection.outbox]
+    assert route.plain5 == [new.connection.outbox]
+    assert not route.plain
+    assert not route.empty
+    assert len(route.targets()) == 4
+
+
+def test_a_route_to_nobody(world: World) -> None:
+    """It is plain and empty."""
+    route = world.vpn().route(b"a")
+    assert route.plain
+    assert route.empty
+    assert route.targets() == []
+
+
+def test_a_group_is_named_once(world: World) -> None:
+    """However many members match, the route has their group once."""
+    for name in ("a", "b", "c"):
+        world.connect(name).subscribe("$share/g/t")
+    route = world.vpn().route(b"t")
+    assert len(route.groups) == 1
+    assert not route.empty
+
+
+@pytest.mark.parametrize("options", [{"no_local": True}, {"retain_as_published": True}])
+def test_options_make_a_receiver_special(world: World, options: dict[str, bool]) -> None:
+    """A subscription with options wants frames of its own, and a plain one beside it changes nothing."""
+    client = world.connect("c")
+    client.subscribe("a", **options)
+    assert len(world.vpn().route(b"a").special) == 1
+    client.subscribe("a")
+    assert world.vpn().route(b"a").plain

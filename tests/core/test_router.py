@@ -1,0 +1,115 @@
+"""vpnrouter.core.router and plane: one router's message VPNs and clocks."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vpnrouter.core.totals import totals
+from vpnrouter.wire.mqtt.packets import Will
+from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from tests.core.world import World
+
+FILTERS = ["#", "a/+", "a/b", "$share/g/#"]
+actions = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("publish"), st.sampled_from("xy"), st.sampled_from(["a/b", "c"]), st.booleans()
+        ),
+        st.tuples(st.just("subscribe"), st.sampled_from("xy"), st.sampled_from(FILTERS)),
+        st.tuples(st.just("unsubscribe"), st.sampled_from("xy"), st.sampled_from(FILTERS)),
+        st.tuples(st.just("lose"), st.sampled_from("xy")),
+        st.tuples(st.just("bad"), st.sampled_from("xy")),
+        st.tuples(st.just("wait")),
+    ),
+    max_size=20,
+)
+
+
+def state(world: World) -> list[Any]:
+    """Everything of the green VPN that traffic could touch."""
+    vpn = world.vpn("green")
+    return [
+        totals(vpn),
+        dict(vpn.cache.entries),
+        (vpn.cache.evicted, vpn.cache.invalidated, vpn.slots.stamp),
+        sorted(vpn.clients),
+        sorted(vpn.publishers),
+        dict(vpn.connections_of),
+        (vpn.subscription_count, len(vpn.trie), len(vpn.retained)),
+        [(group.name, len(group.members), group._turn) for group in vpn.groups.values()],
+    ]
+
+
+@given(actions, st.sampled_from([0.0, 1.0]))
+def test_message_vpns_share_nothing(
+    kit: ModuleType, script: list[tuple[Any, ...]], sample: float
+) -> None:
+    """With the same client ids, filters and topics in both, whatever happens in blue leaves green as it was."""
+    world: World = kit.World("blue", "green", sample=sample)
+    will = Will(b"a/b", b"gone", retain=True)
+    lasting = Properties(session_expiry_interval=5)
+    blue = {}
+    green = {}
+    for name in "xy":
+        blue[name] = world.connect(name, "blue", properties=lasting, will=will)
+        green[name] = world.connect(name, "green")
+    for text in FILTERS:
+        green["x"].subscribe(text)
+    green["y"].publish("a/b", b"before", retain=True)
+    green["y"].publish("c", b"before")
+    for client in green.values():
+        client.drain()
+    before = state(world)
+    for action, *rest in script:
+        name = rest[0] if rest else ""
+        if action == "wait":
+            world.advance(6)
+        elif blue.get(name) is None or blue[name].closed:
+            blue[name] = world.connect(
+                name, "blue", clean_start=False, properties=lasting, will=will
+            )
+        elif action == "publish":
+            blue[name].publish(rest[1], b"x", retain=rest[2])
+        elif action == "subscribe":
+            blue[name].drain()
+            blue[name].subscribe(rest[1])
+        elif action == "unsubscribe":
+            blue[name].drain()
+            blue[name].unsubscribe(rest[1])
+        elif action == "lose":
+            blue[name].lose()
+        elif action == "bad":
+            blue[name].raw(b"\x00\x00")
+    assert state(world) == before
+    for client in green.values():
+        assert client.drain() == b""
+        assert not client.closed
+
+
+def test_tick_sets_the_clocks_before_timers_fire(world: World) -> None:
+    """What fires sees the time of its round; `now` drives timers, `wall` goes into traces."""
+    world.connect("w", keep_alive_s=1)
+    world.router.tick(world.now_ns + 10, 42)
+    assert world.router.plane.now_ns == world.now_ns + 10
+    assert world.router.plane.wall_ns == 42
+
+
+def test_tracing_follows_the_rate(kit: ModuleType) -> None:
+    """With a rate of 0 nothing is recorded, with 1 every message and its deliveries are."""
+    for sample, expected in ((0.0, 0), (1.0, 20)):
+        world: World = kit.World(sample=sample)
+        watcher = world.connect("w")
+        watcher.subscribe("#")
+        recorder = world.router.plane.recorder
+        before = recorder.recorded
+        client = world.connect("c")
+        for number in range(10):
+            client.publish("some/topic", b"%d" % number, retain=number % 2 == 0)
+        assert len(watcher.payloads()) == 10
+        assert recorder.recorded - before == expected

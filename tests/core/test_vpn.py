@@ -1,0 +1,124 @@
+"""vpnrouter.core.vpn: one message VPN's routing, subscriptions and bookkeeping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vpnrouter import limits
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.message import Message
+from vpnrouter.core.totals import totals
+from vpnrouter.errors import TopicError
+from vpnrouter.trace.events import SUBSCRIBE, UNSUBSCRIBE
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tests.core.world import World
+
+TOPICS = ["a", "a/b", "a/c", "b", "a/b/c", "sensor/0001"]
+FILTERS = ["a", "a/+", "a/#", "#", "+", "sensor/0001", "$share/g/a/+"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from("xyz"), st.sampled_from(FILTERS)), max_size=25
+    ),
+    st.sampled_from([1, 2, 65_536]),
+)
+def test_cached_routes_are_what_the_trie_says(
+    kit: ModuleType, changes: list[tuple[bool, str, str]], cache: int
+) -> None:
+    """After every change each cached route names exactly those whom a fresh look-up names."""
+    world: World = kit.World()
+    vpn = world.add_vpn("blue", cache=cache)
+    clients = {name: world.connect(name) for name in "xyz"}
+    for come, name, text in changes:
+        for topic in TOPICS:
+            vpn.route(topic.encode())
+        if come:
+            clients[name].subscribe(text)
+        else:
+            clients[name].unsubscribe(text)
+        for topic in TOPICS:
+            raw = topic.encode()
+            cached = vpn.route(raw)
+            fresh = vpn.resolve(raw)
+            assert set(cached.targets()) == set(fresh.targets())
+            assert set(cached.groups) == set(fresh.groups)
+    held = sum(len(session.subscriptions) for session in vpn.clients.values())
+    assert vpn.subscription_count == held == len(vpn.trie)
+
+
+def test_a_cached_route_is_kept_while_nothing_changes_it(world: World) -> None:
+    """Subscriptions elsewhere leave it alone."""
+    client = world.connect("c")
+    route = world.vpn().route(b"a/b")
+    client.subscribe("x/#")
+    assert world.vpn().route(b"a/b") is route
+    client.subscribe("a/#")
+    assert world.vpn().route(b"a/b") is not route
+
+
+def test_the_route_cache_is_bounded(world: World) -> None:
+    """ROUTE_CACHE_ENTRIES topics stay cached, one more pushes the oldest out; longer topics are not cached."""
+    vpn = world.vpn()
+    for number in range(limits.ROUTE_CACHE_ENTRIES):
+        vpn.route(b"%d" % number)
+    assert len(vpn.cache) == limits.ROUTE_CACHE_ENTRIES
+    stamp = vpn.slots.stamp
+    vpn.route(b"one more")
+    assert len(vpn.cache) <= limits.ROUTE_CACHE_ENTRIES
+    assert vpn.cache.get(b"0") is None
+    assert vpn.slots.stamp > stamp
+    vpn.route(b"x" * limits.ROUTE_CACHE_TOPIC_BYTES)
+    vpn.route(b"y" * (limits.ROUTE_CACHE_TOPIC_BYTES + 1))
+    assert vpn.cache.get(b"x" * limits.ROUTE_CACHE_TOPIC_BYTES) is not None
+    assert vpn.cache.get(b"y" * (limits.ROUTE_CACHE_TOPIC_BYTES + 1)) is None
+
+
+@pytest.mark.parametrize("topic", [b"", b"+", b"a/#", b"\xff", b"\0", b"/" * limits.TOPIC_LEVELS])
+def test_bad_topics(world: World, topic: bytes) -> None:
+    """They raise TopicError, are not cached and deliver nothing."""
+    with pytest.raises(TopicError):
+        world.vpn().publish(Message(topic, b"x"))
+    assert len(world.vpn().cache) == 0
+
+
+def test_a_message_that_matches_nobody_is_counted(world: World) -> None:
+    """By the batch path and by the other, each message once."""
+    client = world.connect("c")
+    client.publish("a")
+    client.publish("a", retain=True)
+    client.raw(b"\x30\x04\x00\x01a\x00" * 5)
+    assert totals(world.vpn()).discards == {NO_SUBSCRIPTION_MATCH: 7}
+
+
+def test_occupation_is_counted_by_username(world: World) -> None:
+    """A username without connections is forgotten."""
+    vpn = world.vpn()
+    vpn.occupy("u")
+    vpn.occupy("u")
+    vpn.release("u")
+    assert vpn.connections_of == {"u": 1}
+    vpn.release("u")
+    vpn.release("u")
+    assert vpn.connections_of == {}
+
+
+def test_subscriptions_are_traced(kit: ModuleType) -> None:
+    """While tracing is on, coming and going of subscriptions is recorded, renewing is not."""
+    world: World = kit.World(sample=0.5)
+    client = world.connect("c")
+    client.subscribe("a")
+    client.subscribe("a")
+    client.unsubscribe("a")
+    recorder = world.router.plane.recorder
+    recorder.cut()
+    (block,) = recorder.take()
+    assert [context.event for context in block.contexts] == [SUBSCRIBE, UNSUBSCRIBE]
+    assert block.count == 2

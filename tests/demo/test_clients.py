@@ -1,0 +1,37 @@
+"""All clients together, on routers of their own."""
+
+from pathlib import Path
+
+import pytest
+
+from vpnrouter.demo import expect, scene
+from vpnrouter.demo.clients import Counted, connected_clients
+from vpnrouter.demo.flights import Flights
+from vpnrouter.demo.progress import PUBLISHED, Lines
+from vpnrouter.demo.routers import running_routers
+from vpnrouter.errors import OperationError
+
+
+def test_everything_arrives(flights: Flights, folder: Path) -> None:
+    """Every publisher's flights leave, and every subscriber's tally is what it must be."""
+    with (
+        running_routers(folder) as routers,
+        connected_clients(folder, len(flights), routers.addresses) as clients,
+    ):
+        counted: Counted = clients.run(flights, Lines({PUBLISHED: 1}))
+    assert counted.published == {
+        one.name: int(expect.published(flights, one).sum()) for one in scene.PUBLISHERS
+    }
+    for one in scene.SUBSCRIBERS:
+        due = expect.tally(flights, expect.received(flights, one))
+        assert counted.tallies[one.name] == due, one.name
+
+
+def test_nobody_answers(folder: Path) -> None:
+    """Clients that cannot connect are an error that names their log."""
+    nowhere = dict.fromkeys(scene.PLACES, ("127.0.0.1", 1))
+    with (
+        pytest.raises(OperationError, match=r"subscribers edge ended early: .*Connection refused"),
+        connected_clients(folder, 10, nowhere),
+    ):
+        pass

@@ -1,0 +1,296 @@
+"""TLS and WebSocket listeners: the same clients over other transports."""
+
+import os
+import signal
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+import trustme
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Ping,
+    Pong,
+    RejectConnection,
+    Request,
+    TextMessage,
+)
+
+from vpnrouter.errors import OperationError
+from vpnrouter.server.run import Node, serve
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.session_packets import Connect, Disconnect
+
+OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
+WS = 'listeners: [{protocol: ws, bind: "127.0.0.1:0", msg_vpn: blue}]\n' + OPEN
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> trustme.CA:
+    """An authority, with a certificate for localhost in server.pem."""
+    made = trustme.CA()
+    issued = made.issue_cert("localhost")
+    issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    return made
+
+
+def mqtts(tmp_path: Path, certificate: str = "server.pem", key: str = "server.pem") -> str:
+    """A configuration with one TLS listener."""
+    tls = f"tls: {{certificate: {tmp_path}/{certificate}, key: {tmp_path}/{key}}}"
+    return f'listeners: [{{protocol: mqtts, bind: "127.0.0.1:0", msg_vpn: blue, {tls}}}]\n' + OPEN
+
+
+async def secure(port: int, authority: trustme.CA) -> Any:
+    """A TLS stream to a listener, shaken hands."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    plain = await trio.open_tcp_stream("127.0.0.1", port)
+    stream = trio.SSLStream(plain, context, server_hostname="localhost", https_compatible=True)
+    await stream.do_handshake()
+    return stream
+
+
+async def test_mqtt_over_tls(
+    running: Any, client_type: Any, port: Any, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """Two clients hear each other through TLS, long messages too."""
+    async with running(mqtts(tmp_path)) as node:
+        clients = [client_type(await secure(port(node, "mqtts"), authority)) for _ in range(2)]
+        for number, client in enumerate(clients):
+            assert (await client.connect(f"c{number}")).reason_code == 0
+        await clients[0].subscribe("#")
+        payload = bytes(range(256)) * 4_000
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(clients[1].publish, "a", payload)
+            assert await clients[0].payload() == payload
+        for client in clients:
+            await trio.aclose_forcefully(client.stream)
+
+
+async def test_a_stranger_at_a_tls_listener(
+    running: Any, client_type: Any, port: Any, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """Who cannot shake hands is closed and counted; the next one is served."""
+    async with running(mqtts(tmp_path)) as node:
+        stranger = await trio.open_tcp_stream("127.0.0.1", port(node, "mqtts"))
+        await stranger.send_all(b"GET / HTTP/1.1\r\n\r\n")
+        with trio.fail_after(10):
+            while await stranger.receive_some():
+                pass
+        await stranger.aclose()
+        assert node.router.protocol_errors == 1
+        client = client_type(await secure(port(node, "mqtts"), authority))
+        assert (await client.connect()).reason_code == 0
+        await trio.aclose_forcefully(client.stream)
+
+
+async def test_a_tls_client_that_never_reads_stalls_nobody(
+    running: Any, client_type: Any, port: Any, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """A slow TLS consumer costs its own messages alone, and its memory has a bound."""
+    async with running(mqtts(tmp_path)) as node:
+        slow, quick, publisher = [
+            client_type(await secure(port(node, "mqtts"), authority)) for _ in range(3)
+        ]
+        for name, client in (("slow", slow), ("quick", quick), ("p", publisher)):
+            await client.connect(name)
+        await slow.subscribe("#")
+        await quick.subscribe("#")
+        with trio.fail_after(60):
+            for _ in range(200):
+                await publisher.publish("a", bytes(100_000))
+                assert len(await quick.payload()) == 100_000
+        outbox = node.router.vpns["blue"].clients["slow"].outbox
+        assert outbox.discarded > 0
+        assert outbox.size <= outbox.limit
+        for client in (slow, quick, publisher):
+            await trio.aclose_forcefully(client.stream)
+
+
+@pytest.mark.parametrize("bad", ["missing", "not PEM", "another key"])
+async def test_a_certificate_that_cannot_be_used(
+    configured: Any, authority: trustme.CA, tmp_path: Path, bad: str
+) -> None:
+    """A file that is missing, no PEM, or does not fit is one OperationError that names it."""
+    (tmp_path / "text.pem").write_text("hello")
+    other = authority.issue_cert("localhost").private_key_pem
+    other.write_to_path(str(tmp_path / "other.pem"))
+    names = {"missing": "none.pem", "not PEM": "text.pem", "another key": "other.pem"}
+    key = names[bad]
+    with pytest.raises(OperationError, match=rf"cannot use certificate .* with key .*{key}: "):
+        await serve(configured(mqtts(tmp_path, key=key)), lambda node: None)
+
+
+@pytest.mark.parametrize("way", ["mqtts", "ws"])
+async def test_a_stop_tells_stream_clients(
+    configured: Any,
+    interpreter: None,
+    client_type: Any,
+    port: Any,
+    authority: trustme.CA,
+    tmp_path: Path,
+    way: str,
+) -> None:
+    """Clients over TLS and WebSocket hear DISCONNECT 0x8B as well before the router is gone."""
+    up: list[Node] = []
+    ready = trio.Event()
+
+    def started(node: Node) -> None:
+        up.append(node)
+        ready.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve, configured(mqtts(tmp_path) if way == "mqtts" else WS), started)
+        await ready.wait()
+        number = port(up[0], way)
+        stream = await (secure(number, authority) if way == "mqtts" else Socket.open(number))
+        client = client_type(stream)
+        await client.connect()
+        with trio.fail_after(5):
+            os.kill(os.getpid(), signal.SIGTERM)
+            packet = await client.packet()
+        assert isinstance(packet, Disconnect)
+        assert packet.reason_code == 0x8B
+        await trio.aclose_forcefully(stream)
+
+
+class Socket:
+    """A WebSocket client with the methods of a stream; `events` keeps what was no binary frame."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self.ws = WSConnection(ConnectionType.CLIENT)
+        self.events: list[Any] = []
+
+    @classmethod
+    async def open(cls, port: int, subprotocols: tuple[str, ...] = ("mqtt",)) -> "Socket":
+        """Connect and ask for the upgrade."""
+        made = cls(await trio.open_tcp_stream("127.0.0.1", port))
+        await made.say(Request(host="localhost", target="/mqtt", subprotocols=list(subprotocols)))
+        while not made.events:
+            await made.receive_some()
+        return made
+
+    async def say(self, event: Any) -> None:
+        """Send one event."""
+        await self.stream.send_all(self.ws.send(event))
+
+    async def send_all(self, data: bytes) -> None:
+        """Send a binary frame."""
+        await self.say(BytesMessage(data=data))
+
+    async def receive_some(self) -> bytes:
+        """The bytes of the next binary frames, b"" at the end or when something else came."""
+        data = await self.stream.receive_some()
+        self.ws.receive_data(bytes(data) or None)
+        found = b""
+        for event in self.ws.events():
+            if isinstance(event, BytesMessage):
+                found += bytes(event.data)
+            else:
+                self.events.append(event)
+        return found
+
+    async def until(self, kind: type[Any]) -> Any:
+        """The first event of a kind, waited for."""
+        with trio.fail_after(10):
+            while not (found := [event for event in self.events if isinstance(event, kind)]):
+                await self.receive_some()
+        return found[0]
+
+    async def aclose(self) -> None:
+        """Close at once."""
+        await trio.aclose_forcefully(self.stream)
+
+
+async def test_mqtt_over_websocket(running: Any, client_type: Any, port: Any) -> None:
+    """The `mqtt` subprotocol is taken, and packets may be cut into frames anywhere (MQTT-6.0.0-3)."""
+    async with running(WS) as node:
+        sock = await Socket.open(port(node, "ws"), ("other", "mqtt"))
+        (accepted,) = sock.events
+        assert isinstance(accepted, AcceptConnection)
+        assert accepted.subprotocol == "mqtt"
+        for byte in encode(Connect("c"), 5):
+            await sock.send_all(bytes((byte,)))
+        client = client_type(sock)
+        assert (await client.packet()).reason_code == 0
+        await client.subscribe("#")
+        both = encode(Publish(b"a", b"1"), 5) + encode(Publish(b"a", b"2"), 5)
+        await sock.send_all(both)
+        assert [await client.payload(), await client.payload()] == [b"1", b"2"]
+        await sock.aclose()
+
+
+@pytest.mark.parametrize("subprotocols", [(), ("chat",), ("mqttv3.1",)])
+async def test_other_subprotocols(
+    running: Any, port: Any, subprotocols: tuple[str, ...]
+) -> None:
+    """Without `mqtt` among the subprotocols the upgrade is refused."""
+    async with running(WS) as node:
+        sock = await Socket.open(port(node, "ws"), subprotocols)
+        assert isinstance(sock.events[0], RejectConnection)
+        assert sock.events[0].status_code == 400
+        await sock.aclose()
+
+
+async def test_no_websocket_at_all(running: Any, port: Any) -> None:
+    """A plain HTTP request gets an HTTP answer and the end."""
+    async with running(WS) as node:
+        stream = await trio.open_tcp_stream("127.0.0.1", port(node, "ws"))
+        await stream.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        data = b""
+        with trio.fail_after(10):
+            while chunk := await stream.receive_some():
+                data += chunk
+        assert data.startswith(b"HTTP/1.1 4")
+        await stream.aclose()
+
+
+async def test_a_text_frame(running: Any, client_type: Any, port: Any) -> None:
+    """A text frame closes the connection with 1003 (MQTT-6.0.0-1)."""
+    async with running(WS) as node:
+        sock = await Socket.open(port(node, "ws"))
+        await client_type(sock).connect()
+        await sock.say(TextMessage(data="hello"))
+        close = await sock.until(CloseConnection)
+        assert close.code == 1003
+        await sock.aclose()
+        with trio.fail_after(5):
+            while node.router.vpns["blue"].clients:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def test_a_ping(running: Any, client_type: Any, port: Any) -> None:
+    """A WebSocket ping is answered with what it carried, beside the MQTT packets."""
+    async with running(WS) as node:
+        sock = await Socket.open(port(node, "ws"))
+        await client_type(sock).connect()
+        await sock.say(Ping(payload=b"are you there"))
+        pong = await sock.until(Pong)
+        assert bytes(pong.payload) == b"are you there"
+        await sock.aclose()
+
+
+async def test_a_broken_frame(running: Any, client_type: Any, port: Any) -> None:
+    """Bytes that are no WebSocket frame end that connection alone."""
+    async with running(WS) as node:
+        bad, good = [await Socket.open(port(node, "ws")) for _ in range(2)]
+        await client_type(bad).connect("bad")
+        client = client_type(good)
+        await client.connect("good")
+        await bad.stream.send_all(b"\xff" * 32)
+        with trio.fail_after(5):
+            while "bad" in node.router.vpns["blue"].clients:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+        await client.subscribe("#")
+        await client.publish("a", b"x")
+        assert await client.payload() == b"x"
+        await bad.aclose()
+        await good.aclose()
