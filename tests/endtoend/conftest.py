@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import paho.mqtt.client as mqtt
 import pytest
+from paho.mqtt.enums import CallbackAPIVersion
 
 import vpnrouter
 
@@ -74,8 +75,7 @@ class RouterProcess:
 
     @staticmethod
     def _collect(stream: IO[str], into: list[str]) -> None:
-        for line in stream:
-            into.append(line)
+        into.extend(stream)
         stream.close()
 
     @property
@@ -161,7 +161,7 @@ class PahoClient:
         tls = options.pop("tls", None)
         login = options.pop("login", None)
         self.client = mqtt.Client(
-            mqtt.CallbackAPIVersion.VERSION2,
+            CallbackAPIVersion.VERSION2,
             client_id=name,
             reconnect_on_failure=False,
             protocol=mqtt.MQTTv5 if level == 5 else mqtt.MQTTv311,
@@ -172,7 +172,7 @@ class PahoClient:
         if login is not None:
             self.client.username_pw_set(*login)
         self.client.on_message = lambda _c, _u, message: self.arrived.put(
-            (message.topic, message.payload)
+            (message.topic, bytes(message.payload))
         )
         self.client.on_connect = lambda _c, _u, _f, reason, _p: self.answer.put(reason.value)
         self.client.on_disconnect = lambda _c, _u, _f, reason, _p: self.disconnected.put(

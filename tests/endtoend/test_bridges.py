@@ -201,7 +201,9 @@ listeners:
   - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: c}
   - {protocol: link, bind: "127.0.0.1:PORT"}
 msg_vpns:
-  a: {authentication: &open {basic: {enabled: false}}, client_profiles: &bridging {default: {allow_bridge_connections_enabled: true}}}
+  a:
+    authentication: &open {basic: {enabled: false}}
+    client_profiles: &bridging {default: {allow_bridge_connections_enabled: true}}
   b:
     authentication: *open
     client_profiles: *bridging

@@ -83,10 +83,11 @@ def test_short_run(tmp_path: Path, mark: str) -> None:
 def test_sabotage(tmp_path: Path, mark: str) -> None:
     """With a bridge that misses one remote subscription the command fails and says where."""
     with start(SABOTAGED, tmp_path / "out", "--rows", "2000") as demo:
-        out, _ = demo.communicate()
+        out, err = demo.communicate()
     assert demo.returncode == 1
+    assert "yellow-all lacks messages" in err
     assert "NOT SO  core/yellow flights/#" in out
-    assert "for example flights/HA/JFK/HNL" in out
+    assert "missing, 0 too many, for example flights/HA/JFK/HNL" in out
     assert processes(mark) == []
 
 

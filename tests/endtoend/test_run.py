@@ -90,10 +90,8 @@ def every_way(tmp_path: Path) -> str:
     return "listeners:\n" + "\n".join(rows) + "\n" + BLUE
 
 
-def test_paho_over_every_way(
-    start: Any, paho: Any, authority: trustme.CA, tmp_path: Path
-) -> None:
-    """paho 3.1.1 and 5 over TCP, TLS and WebSocket are clients of one VPN and hear each other."""
+def test_paho_over_every_way(start: Any, paho: Any, authority: trustme.CA, tmp_path: Path) -> None:
+    """Clients of paho, 3.1.1 and 5, over TCP, TLS and WebSocket are clients of one VPN and hear each other."""
     router = start(every_way(tmp_path))
     context = ssl.create_default_context()
     authority.configure_trust(context)
@@ -130,7 +128,7 @@ def test_mosquitto_s_clients(start: Any, mosquitto: Any, version: str) -> None:
     # A terminal, so that the program writes line by line.
     ours, theirs = pty.openpty()
     with (
-        open(ours, encoding="utf-8", closefd=True) as terminal,
+        os.fdopen(ours, encoding="utf-8") as terminal,
         subprocess.Popen(
             [subscriber_program, *where, "-t", "a/+", "-v", "-C", "2", "-W", "15", "-d"],
             stdout=theirs,
@@ -144,7 +142,7 @@ def test_mosquitto_s_clients(start: Any, mosquitto: Any, version: str) -> None:
             subprocess.run(
                 [publisher_program, *where, "-t", topic, "-m", f"hello {topic}"], check=True
             )
-        heard = []
+        heard: list[str] = []
         while len(heard) < 2:
             line = terminal.readline().strip()
             if line.startswith(("a/", "b/")):

@@ -54,7 +54,7 @@ Running = Callable[..., Any]
 
 @pytest.fixture
 def running(configured: Callable[..., RouterConfig], interpreter: None) -> Running:
-    """`async with running(text) as node`: a router that serves until the block ends."""
+    """Serves a router of a configuration, given as text, until an `async with` block ends."""
 
     @asynccontextmanager
     async def run(text: str, name: str = "here") -> AsyncIterator[Node]:
@@ -147,7 +147,7 @@ def client_type() -> type[Client]:
 
 @pytest.fixture
 async def client_of() -> AsyncIterator[Callable[..., Any]]:
-    """`await client_of(node)`: a client on the node's plain listener, not logged in."""
+    """Opens clients on the plain listener of a node, not logged in."""
     streams: list[trio.SocketStream] = []
 
     async def open_client(node: Node, level: int = 5) -> Client:

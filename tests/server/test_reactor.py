@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.access import AclProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.server import reactor as reactor_module
@@ -222,9 +222,7 @@ def test_a_reset_while_writing(stage: Stage) -> None:
     dying.packets()
     other = stage.client("o", "#")
     publisher = stage.client("p")
-    dying.sock.setsockopt(
-        socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00"
-    )
+    dying.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
     dying.sock.close()
     publisher.send(Publish(b"a", bytes(50_000)))
     settle(stage, lambda: "d" not in stage.vpn.clients)

@@ -12,6 +12,7 @@ from vpnrouter.wire.mqtt.encode import encode_publish
 
 if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.trace.recorder import Context
 
 
 @final
@@ -84,6 +85,15 @@ class Message:
         kept.source_name = self.source_name
         kept.expires_ns = self.expires_ns
         return kept
+
+    def came_as(self, context: Context) -> bool:
+        """Did this message come the way that `context` says?"""
+        return (
+            context.hops == self.hops
+            and context.origin_router == self.origin_router
+            and context.origin_vpn == self.origin_vpn
+            and context.path == ">".join(self.path)
+        )
 
     def frame4(self) -> bytes:
         """The MQTT 3.1.1 PUBLISH, QoS 0, retain cleared; encoded once for all who take it."""

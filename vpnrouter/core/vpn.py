@@ -12,6 +12,7 @@ from vpnrouter import limits
 from vpnrouter.core.discards import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
+    TRANSMIT_CONGESTION,
     Discards,
 )
 from vpnrouter.core.groups import ShareGroup
@@ -162,13 +163,16 @@ class MessageVpn:
             self.discards.add(NO_SUBSCRIPTION_MATCH)
             self.trace_discard(message, NO_SUBSCRIPTION_MATCH)
             return route
-        for outbox in route.plain4:
-            outbox.offer(message.frame4(), 1)
-        for outbox in route.plain5:
-            outbox.offer(message.frame5(), 1)
+        traced = message.traced
+        for subscriber in route.receivers4:
+            taken = subscriber.outbox.offer(message.frame4(), 1)
+            if traced:
+                self.trace_outcome(subscriber, message, taken)
+        for subscriber in route.receivers5:
+            taken = subscriber.outbox.offer(message.frame5(), 1)
+            if traced:
+                self.trace_outcome(subscriber, message, taken)
         self.deliver_special(route, message, False)
-        if message.traced:
-            self.trace_delivery(route, message)
         return route
 
     def deliver_special(self, route: Route, message: Message, links_have_it: bool) -> None:
@@ -194,20 +198,14 @@ class MessageVpn:
             return
         member.subscriber.deliver(message, [member])
 
-    def trace_delivery(self, route: Route, message: Message) -> None:
-        """Record one deliver event for each local client that gets the traced `message`."""
-        for subscriber in route.receivers4:
-            self.trace_deliver(subscriber, message)
-        for subscriber in route.receivers5:
-            self.trace_deliver(subscriber, message)
-        for target in route.special:
-            self.trace_deliver(target.subscriber, message)
-
-    def trace_deliver(self, subscriber: Subscriber, message: Message) -> None:
-        """Record that `subscriber` gets the traced `message`."""
+    def trace_outcome(self, subscriber: Subscriber, message: Message, taken: int) -> None:
+        """Record that the traced `message` was queued for `subscriber` (`taken` 1) or had no room (0)."""
+        if not taken:
+            self._trace_discard(message, subscriber.client_name, TRANSMIT_CONGESTION)
+            return
         context = subscriber.delivered
-        if context is None:
-            context = Context(DELIVER, self.name, DIRECT, client=subscriber.client_name)
+        if context is None or not message.came_as(context):
+            context = self._context(DELIVER, message, subscriber.client_name, "")
             subscriber.delivered = context
         self.plane.recorder.record(
             context,
@@ -223,16 +221,12 @@ class MessageVpn:
 
     def trace_discard(self, message: Message, reason: str) -> None:
         """Record that the traced `message` was discarded for `reason`; nothing for an untraced one."""
-        if not message.traced:
-            return
-        source = message.source
-        context = Context(
-            DISCARD,
-            self.name,
-            DIRECT,
-            client="" if source is None else source.client_name,
-            reason=reason,
-        )
+        if message.traced:
+            source = message.source
+            self._trace_discard(message, "" if source is None else source.client_name, reason)
+
+    def _trace_discard(self, message: Message, client: str, reason: str) -> None:
+        context = self._context(DISCARD, message, client, reason)
         self.plane.recorder.record(
             context,
             self.plane.wall_ns,
@@ -243,6 +237,19 @@ class MessageVpn:
             len(message.payload),
             self.plane.wall_ns - message.ingress_ns,
             message.origin_ts_ns,
+        )
+
+    def _context(self, event: int, message: Message, client: str, reason: str) -> Context:
+        return Context(
+            event,
+            self.name,
+            DIRECT,
+            client=client,
+            hops=message.hops,
+            path=">".join(message.path),
+            reason=reason,
+            origin_router=message.origin_router,
+            origin_vpn=message.origin_vpn,
         )
 
     # -- clients ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ WINDOW: Final = 2_000
 AHEAD: Final = 3
 """Windows on their way at a time: some 2 MB for one client, half of what an outbox takes."""
 
-STALL_S: Final = 5.0
+STALL_S: Final = 10.0
 """Seconds without any message after which a subscriber that lacks some is no longer waited for: they
 are lost, which the summary tells."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import sys
@@ -204,8 +205,7 @@ class BridgeRunner(Owner):
             return None
         record.handle(Input.RESOLVED, time.monotonic_ns())
         try:
-            with trio.fail_after(CONNECT_S):
-                return await _connect(found)
+            return await _connect(found)
         except (OSError, trio.TooSlowError) as error:
             record.handle(
                 Input.FAILED, time.monotonic_ns(), f"cannot connect to {address}: {_why(error)}"
@@ -231,13 +231,15 @@ class BridgeRunner(Owner):
 
 
 async def _connect(found: Sequence[tuple[int, int, int, str, object]]) -> socket.socket:
-    """A connected socket to the first of the addresses that answers."""
-    last: OSError | None = None
+    """A connected socket to the first of the addresses that answers; they share CONNECT_S."""
+    last: OSError | trio.TooSlowError | None = None
     for family, kind, protocol, _, address in found:
         sock = trio.socket.socket(family, kind, protocol)
         try:
-            await sock.connect(address)
-        except OSError as error:
+            # One address that swallows everything must not keep the next from being tried.
+            with trio.fail_after(CONNECT_S / len(found)):
+                await sock.connect(address)
+        except (OSError, trio.TooSlowError) as error:
             sock.close()
             last = error
             continue
@@ -269,6 +271,9 @@ def _why(error: OSError | UnicodeError | trio.TooSlowError) -> str:
         return f"no answer within {CONNECT_S:.0f} s"
     if isinstance(error, UnicodeError):
         return "not a host name"
+    if error.errno is not None and error.errno > 0:
+        # The words of the library name the address once more.
+        return os.strerror(error.errno)
     return error.strerror or str(error)
 
 

@@ -192,13 +192,13 @@ class MqttSession(Subscriber):
             # MQTT 5, 3.1.2.11.4: the client must not get it; the delivery counts as done.
             self.vpn.discards.add(MSG_TOO_BIG)
             return
-        outbox = self.outbox
-        lost = outbox.discarded
-        outbox.offer(frame, 1)
-        if outbox.discarded != lost and self._new_alias:
+        taken = self.outbox.offer(frame, 1)
+        if not taken and self._new_alias:
             # The frame that was to establish the alias never left: nobody knows it.
             del self._aliases[message.topic]
         self._new_alias = False
+        if message.traced:
+            self.vpn.trace_outcome(self, message, taken)
 
     def _frame5(
         self, message: Message, retain: bool, identifiers: list[int], alias_maximum: int

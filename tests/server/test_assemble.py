@@ -1,0 +1,104 @@
+"""Every attribute of the configuration that this version serves arrives in the core."""
+
+from typing import Any
+
+import pytest
+
+from vpnrouter.errors import Refused
+from vpnrouter.server.assemble import build_router
+from vpnrouter.topics.grammar import MQTT, parse_filter
+
+TEXT = """
+trace: {directory: ./traces, sample: 0.25}
+msg_vpns:
+  blue:
+    enabled: false
+    max_connection_count: 11
+    max_subscription_count: 12
+    max_msg_size: 13
+    max_topic_bytes: 140
+    max_topic_levels: 15
+    max_retained_msg_count: 16
+    client_profiles:
+      small:
+        allow_bridge_connections_enabled: true
+        allow_shared_subscriptions_enabled: false
+        max_connection_count_per_client_username: 21
+        max_subscription_count: 22
+        max_outbox_bytes: 70000
+        max_keepalive_timeout: 23
+    acl_profiles:
+      tight:
+        client_connect: {default_action: disallow, exceptions: ["192.0.2.0/24", "2001:db8::/32"]}
+        publish_topic: {default_action: disallow, exceptions: ["out/*/>"]}
+        subscribe_topic: {default_action: allow, topic_syntax: mqtt, exceptions: ["secret/#"]}
+        subscribe_share_name: {default_action: disallow, exceptions: ["team"]}
+    client_usernames:
+      app: {password: secret, client_profile: small, acl_profile: tight}
+      gone: {password: secret, enabled: false}
+  green:
+    authentication: {basic: {enabled: false}}
+"""
+
+
+def test_everything_arrives(configured: Any) -> None:
+    """Limits, profiles, ACLs, usernames and sampling are those that were written."""
+    router = build_router(configured(TEXT, "edge"), seed=7, secret=b"s")
+    assert router.name == "edge"
+    assert list(router.vpns) == ["blue", "green"]
+    assert router.plane.tracing
+    assert router.plane.sampler.rate == 0.25
+    blue, green = router.vpns["blue"], router.vpns["green"]
+    assert (blue.enabled, green.enabled) == (False, True)
+    assert blue.vpn_id == "edge/blue"
+    bounds = blue.limits
+    assert (bounds.max_connection_count, bounds.max_subscription_count) == (11, 12)
+    assert (bounds.max_msg_size, bounds.max_topic_bytes, bounds.max_topic_levels) == (13, 140, 15)
+    assert bounds.max_retained_msg_count == 16
+    assert blue.retained.most == 16
+    profile = blue.profiles["small"]
+    assert profile.allow_bridge_connections_enabled is True
+    assert profile.allow_shared_subscriptions_enabled is False
+    assert profile.max_connection_count_per_client_username == 21
+    assert (profile.max_subscription_count, profile.max_outbox_bytes) == (22, 70_000)
+    assert profile.max_keepalive_timeout == 23
+    assert blue.profiles["default"].allow_bridge_connections_enabled is False
+
+
+def test_access_rules_arrive(configured: Any) -> None:
+    """Connect, publish, subscribe and share rules decide as they were written."""
+    acl = build_router(configured(TEXT), 7, b"s").vpns["blue"].acl_profiles["tight"]
+    assert acl.allows_connect("192.0.2.9")
+    assert acl.allows_connect("2001:db8::1")
+    assert not acl.allows_connect("198.51.100.1")
+    publish = acl.publish.bind("app", "c")
+    assert publish.allows_topic("out/a/b")
+    assert not publish.allows_topic("in/a/b")
+    subscribe = acl.subscribe.bind("app", "c")
+    assert subscribe.allows_filter(parse_filter("open/#", MQTT))
+    assert not subscribe.allows_filter(parse_filter("secret/x", MQTT))
+    assert not acl.share_name.default_allow
+    assert acl.share_name.bind("app", "c").allows_topic("team")
+
+
+def test_client_usernames_arrive(configured: Any) -> None:
+    """Names, passwords, profiles, and who is shut down."""
+    router = build_router(configured(TEXT), 7, b"s")
+    credentials = router.vpns["blue"].credentials
+    app = credentials.identify("app")
+    assert (app.password, app.client_profile, app.acl_profile) == ("secret", "small", "tight")
+    assert credentials.needs_password(app)
+    assert not credentials.usernames["gone"].enabled
+    with pytest.raises(Refused):
+        credentials.identify("nobody")
+    anonymous = router.vpns["green"].credentials
+    assert not anonymous.needs_password(anonymous.identify(None))
+
+
+def test_without_traces(configured: Any) -> None:
+    """Without a trace block, or with one switched off, nothing is sampled."""
+    vpns = "msg_vpns: {blue: {}}\n"
+    for text in (vpns, "trace: {directory: ./t, sample: 1.0, enabled: false}\n" + vpns):
+        router = build_router(configured(text), 7, b"s")
+        assert not router.plane.tracing
+        assert router.plane.sampler.rate == 0.0

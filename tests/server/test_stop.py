@@ -1,0 +1,73 @@
+"""What bridges hear when a router stops."""
+
+from typing import Any
+
+import trio
+
+from vpnrouter.bridges.states import Inbound
+from vpnrouter.server.stop import say_goodbye
+
+EDGE = """
+listeners: [{protocol: link, bind: "127.0.0.1:0"}]
+msg_vpns:
+  blue:
+    authentication: {basic: {enabled: false}}
+    client_profiles: {default: {allow_bridge_connections_enabled: true}}
+"""
+
+CORE = """
+msg_vpns:
+  yellow:
+    bridges:
+      from-blue:
+        remote_authentication: {basic: {client_username: core}}
+        remote_msg_vpns: [{name: blue, location: "127.0.0.1:LINK"}]
+        remote_subscriptions: [">"]
+"""
+
+
+class NoSockets:
+    """A host whose sockets stay, so that what was said can be read."""
+
+    def close_all(self) -> None:
+        """Keep them."""
+
+
+async def up(node: Any) -> Any:
+    """Wait until the node's bridge is in sync; its record."""
+    record = node.bridges[0].record
+    with trio.fail_after(20):
+        while record.inbound_state is not Inbound.READY_IN_SYNC:  # noqa: ASYNC110 - tells nobody
+            await trio.sleep(0.01)
+    return record
+
+
+async def test_the_dialling_side_hears_why(running: Any, port: Any) -> None:
+    """A remote that stops closes its links with its reason, kept in the bridge's record."""
+    async with running(EDGE, "edge") as edge:
+        async with running(CORE.replace("LINK", str(port(edge, "link"))), "core") as core:
+            record = await up(core)
+            host: Any = NoSockets()
+            say_goodbye(edge.router, host, [])
+            assert edge.router.links == {}
+            with trio.fail_after(20):
+                while record.failures == 0:  # noqa: ASYNC110 - tells nobody
+                    await trio.sleep(0.01)
+            assert record.inbound_failure_reason == "503 Service Unavailable"
+
+
+async def test_the_accepting_side_hears_why(running: Any, port: Any) -> None:
+    """A router that stops closes the links of its own bridges as well; nothing of them stays."""
+    async with running(EDGE, "edge") as edge:
+        async with running(CORE.replace("LINK", str(port(edge, "link"))), "core") as core:
+            await up(core)
+            (accepted,) = edge.router.links.values()
+            host: Any = NoSockets()
+            say_goodbye(core.router, host, [runner.link for runner in core.bridges])
+            heard: list[str] = []
+            accepted.on_end, told = heard.append, accepted.on_end
+            with trio.fail_after(20):
+                while not heard:  # noqa: ASYNC110 - tells nobody
+                    await trio.sleep(0.01)
+            told(heard[0])
+            assert heard == ["503 Service Unavailable"]
