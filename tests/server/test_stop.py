@@ -1,7 +1,9 @@
 """What bridges hear when a router stops."""
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import trio
 
 from vpnrouter.bridges.states import Inbound
@@ -44,30 +46,32 @@ async def up(node: Any) -> Any:
 
 async def test_the_dialling_side_hears_why(running: Any, port: Any) -> None:
     """A remote that stops closes its links with its reason, kept in the bridge's record."""
-    async with running(EDGE, "edge") as edge:
-        async with running(CORE.replace("LINK", str(port(edge, "link"))), "core") as core:
-            record = await up(core)
-            host: Any = NoSockets()
-            say_goodbye(edge.router, host, [])
-            assert edge.router.links == {}
-            with trio.fail_after(20):
-                while record.failures == 0:  # noqa: ASYNC110 - tells nobody
-                    await trio.sleep(0.01)
-            assert record.inbound_failure_reason == "503 Service Unavailable"
+    async with (
+        running(EDGE, "edge") as edge,
+        running(CORE.replace("LINK", str(port(edge, "link"))), "core") as core,
+    ):
+        record = await up(core)
+        host: Any = NoSockets()
+        say_goodbye(edge.router, host, [])
+        assert edge.router.links == {}
+        with trio.fail_after(20):
+            while record.failures == 0:  # noqa: ASYNC110 - tells nobody
+                await trio.sleep(0.01)
+        assert record.inbound_failure_reason == "503 Service Unavailable"
 
 
-async def test_the_accepting_side_hears_why(running: Any, port: Any) -> None:
-    """A router that stops closes the links of its own bridges as well; nothing of them stays."""
-    async with running(EDGE, "edge") as edge:
+async def test_the_accepting_side_hears_why(running: Any, port: Any, tmp_path: Path) -> None:
+    """A router that stops closes the links of its own bridges as well, and says why."""
+    traced = EDGE + f"trace: {{directory: {tmp_path}/traces, sample: 1.0}}\n"
+    async with running(traced, "edge") as edge:
         async with running(CORE.replace("LINK", str(port(edge, "link"))), "core") as core:
             await up(core)
-            (accepted,) = edge.router.links.values()
-            host: Any = NoSockets()
-            say_goodbye(core.router, host, [runner.link for runner in core.bridges])
-            heard: list[str] = []
-            accepted.on_end, told = heard.append, accepted.on_end
-            with trio.fail_after(20):
-                while not heard:  # noqa: ASYNC110 - tells nobody
-                    await trio.sleep(0.01)
-            told(heard[0])
-            assert heard == ["503 Service Unavailable"]
+        with trio.fail_after(20):
+            while edge.router.links:  # noqa: ASYNC110 - tells nobody
+                await trio.sleep(0.01)
+        assert edge.router.vpns["blue"].clients == {}
+    (path,) = (tmp_path / "traces").rglob("part-*.parquet")
+    events = pq.ParquetFile(path).read().to_pylist()
+    assert [row["reason"] for row in events if row["event"] == "link_down"] == [
+        "503 Service Unavailable"
+    ]
