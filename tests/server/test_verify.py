@@ -8,8 +8,10 @@ import trio
 import trio.testing
 
 from vpnrouter.config.passwords import hash_password
+from vpnrouter.core.plane import Plane
 from vpnrouter.server import verify
 from vpnrouter.server.verify import THREADS, Verifier
+from vpnrouter.trace.recorder import Recorder
 
 
 class Login:
@@ -35,20 +37,13 @@ class Waiting:
         self.verifications = logins
 
 
-class Plane:
-    """A plane with nothing to flush."""
-
-    def __init__(self) -> None:
-        self.ready: list[Any] = []
-
-
 @pytest.mark.parametrize(("given", "good"), [(b"right", True), (b"wrong", False), (b"", False)])
 @pytest.mark.parametrize("hashed", [True, False])
 async def test_answers(hashed: bool, given: bytes, good: bool) -> None:
     """Hashed or plain, each login gets its answer once and leaves the list."""
     stored = hash_password("right", bytes(16)) if hashed else "right"
     login = Login(stored, given)
-    router: Any = Waiting(Plane(), [login])
+    router: Any = Waiting(Plane("here", 1, Recorder(), 0.0), [login])
     async with trio.open_nursery() as nursery:
         verifier = Verifier(router, nursery)
         verifier.start_waiting()
@@ -73,7 +68,7 @@ async def test_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "verify_password", slow)
     stored = hash_password("right", bytes(16))
     logins = [Login(stored, b"right") for _ in range(THREADS + 3)]
-    router: Any = Waiting(Plane(), list(logins))
+    router: Any = Waiting(Plane("here", 1, Recorder(), 0.0), list(logins))
     async with trio.open_nursery() as nursery:
         Verifier(router, nursery).start_waiting()
         with trio.fail_after(20):

@@ -8,7 +8,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.loops import vpn_id
-from vpnrouter.core.login import Admission, admit, check_room
+from vpnrouter.core.login import Admission, admit, check_allowed
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.totals import absorb
@@ -134,7 +134,7 @@ class AcceptedLink(Link):
             return
         admission.vpn.credentials.remember(admission.username, admission.password)
         try:
-            check_room(admission, self._holder(admission.vpn, hello))
+            check_allowed(admission, self.peer, self._holder(admission.vpn, hello))
         except Refused as refusal:
             self._refuse(refusal.reason_code, refusal.reason)
             return

@@ -64,13 +64,11 @@ class Credentials:
     def identify(self, name: str | None) -> ClientUsername:
         """The client username that applies to a login.
 
-        Raises Refused with the field's reason when it is shut down or not known here. With basic
+        Raises Refused with the field's reason when it is not known here. With basic
         authentication off, a name that is configured still selects its profiles.
         """
         known = self.usernames.get(name or "")
         if known is not None:
-            if not known.enabled:
-                raise Refused("403 Client Username Is Shutdown", 0x87)
             if self.basic_enabled and known.password is None:
                 raise Refused(BAD_PASSWORD, 0x86)
             return known
@@ -79,9 +77,9 @@ class Credentials:
         default = self.usernames.get(DEFAULT)
         if default is None:
             return ClientUsername(name or ANONYMOUS)
-        if not default.enabled:
-            raise Refused("403 Client Username Is Shutdown", 0x87)
-        return ClientUsername(name or ANONYMOUS, None, default.client_profile, default.acl_profile)
+        return ClientUsername(
+            name or ANONYMOUS, None, default.client_profile, default.acl_profile, default.enabled
+        )
 
     def needs_password(self, username: ClientUsername) -> bool:
         """Must a password be verified for this login?"""

@@ -66,28 +66,33 @@ def admit(
     peer: str,
     holder: Connection | None = None,
 ) -> Admission:
-    """Check a login against the VPN's rules, all but the password itself.
+    """Find out who wants in; where no password is to be verified, also whether he may.
 
     `peer` is the client's address as text, `holder` the connection whose client the login takes over,
-    if any. Raises Refused with the field's reason.
+    if any. Raises Refused with the field's reason. Where a password is to be verified, the rules are
+    asked after it (`check_allowed`), so that nobody learns by their answers which usernames exist.
     """
     known = vpn.credentials.identify(username)
     acl = vpn.acl_profiles[known.acl_profile]
-    if not acl.allows_connect(peer):
-        raise Refused("403 Forbidden", 0x87)
     profile = vpn.profiles[known.client_profile]
     given = password or b""
     needs = vpn.credentials.needs_password(known) and not vpn.credentials.remembered(known, given)
     admission = Admission(vpn, known, profile, acl, needs, given)
-    check_room(admission, holder)
+    if not needs:
+        check_allowed(admission, peer, holder)
     return admission
 
 
-def check_room(admission: Admission, holder: Connection | None) -> None:
-    """Raise Refused "503 Too Many Clients" when the VPN or the client username has no place left.
+def check_allowed(admission: Admission, peer: str, holder: Connection | None) -> None:
+    """Raise Refused when a client whose name is beyond doubt may still not come in.
 
-    `holder` gives its place up. Asked again when a password was verified: others came meanwhile.
+    Its username is shut down, the ACL profile forbids the address, or the VPN or the username has no
+    place left; `holder` gives its place up.
     """
+    if not admission.username.enabled:
+        raise Refused("403 Client Username Is Shutdown", 0x87)
+    if not admission.acl.allows_connect(peer):
+        raise Refused("403 Forbidden", 0x87)
     vpn = admission.vpn
     name = admission.username.name
     before = None if holder is None else holder.admission

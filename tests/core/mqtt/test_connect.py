@@ -165,6 +165,8 @@ def test_keep_alive_is_bounded_by_the_profile(world: World, asked: int, given: i
         ({"vpn": "basic"}, 0x86, 4),
         ({"vpn": "basic", "username": "nobody", "password": b"pw"}, 0x86, 4),
         ({"vpn": "basic", "username": "shut", "password": b"pw"}, 0x87, 5),
+        ({"vpn": "basic", "username": "shut", "password": b"no"}, 0x86, 4),
+        ({"vpn": "basic", "username": "u", "password": b"no"}, 0x86, 4),
         ({"vpn": "basic", "username": "nopassword", "password": b"pw"}, 0x86, 4),
         ({"vpn": "full"}, 0x97, 3),
         ({"vpn": "closed"}, 0x87, 5),
@@ -172,7 +174,10 @@ def test_keep_alive_is_bounded_by_the_profile(world: World, asked: int, given: i
 )
 @pytest.mark.parametrize("level", [4, 5])
 def test_refusals(world: World, connect: dict[str, Any], code: int, v3: int, level: int) -> None:
-    """Each refusal has its reason code in MQTT 5 and its return code in 3.1.1, and is counted."""
+    """Each refusal has its reason code in MQTT 5 and its return code in 3.1.1, and is counted.
+
+    That a username is shut down learns only who knows its password.
+    """
     world.add_vpn("down").enabled = False
     names = (
         ClientUsername("shut", "pw", enabled=False),
@@ -184,6 +189,7 @@ def test_refusals(world: World, connect: dict[str, Any], code: int, v3: int, lev
     world.add_vpn("closed", acl=AclProfile("default", connect_default_allow=False))
     world.connect("first", vpn="full")
     client = world.hello("c", level=level, **connect)
+    world.verify()
     data = client.drain()
     assert data[:1] == b"\x20"
     assert data[3] == (code if level == 5 else v3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter import limits
-from vpnrouter.core.login import Admission, admit, check_room, choose_vpn
+from vpnrouter.core.login import Admission, admit, check_allowed, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
 from vpnrouter.core.publisher import Publisher
@@ -72,7 +72,7 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
         return
     admission.vpn.credentials.remember(admission.username, admission.password)
     try:
-        check_room(admission, _holder(admission.vpn, packet.client_id))
+        check_allowed(admission, connection.peer, _holder(admission.vpn, packet.client_id))
         establish(connection, admission, packet)
     except Refused as refusal:
         connection.router.logins_refused += 1
