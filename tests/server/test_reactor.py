@@ -145,6 +145,13 @@ def test_a_round_with_nothing_to_do(stage: Stage) -> None:
     assert len(stage.reactor) == 0
 
 
+def test_a_round_may_wait(stage: Stage) -> None:
+    """Told to wait, it comes back with what arrives meanwhile, and else empty-handed in time."""
+    begin = time.monotonic()
+    assert not stage.reactor.round(0.02)
+    assert 0.015 < time.monotonic() - begin < 10.0
+
+
 def test_many_messages_are_one_round(stage: Stage) -> None:
     """What arrived together is fed together and leaves in the same round."""
     subscriber = stage.client("s", "#")

@@ -65,6 +65,8 @@ async def test_mqtt_over_tls(
         clients = [client_type(await secure(port(node, "mqtts"), authority)) for _ in range(2)]
         for number, client in enumerate(clients):
             assert (await client.connect(f"c{number}")).reason_code == 0
+        # While there are such clients the plain sockets' poll must not wait.
+        assert node.router.plane.streams == 2
         await clients[0].subscribe("#")
         payload = bytes(range(256)) * 4_000
         async with trio.open_nursery() as nursery:
@@ -72,6 +74,9 @@ async def test_mqtt_over_tls(
             assert await clients[0].payload() == payload
         for client in clients:
             await trio.aclose_forcefully(client.stream)
+        with trio.fail_after(20):
+            while node.router.plane.streams:  # noqa: ASYNC110 - a counter tells nobody
+                await trio.sleep(0.01)
 
 
 async def test_a_stranger_at_a_tls_listener(

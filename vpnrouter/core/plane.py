@@ -18,7 +18,8 @@ class Plane:
     """Shared state of the data plane; one per router, written by one task only.
 
     `now_ns` is monotonic and drives timers; `wall_ns` is UTC since the epoch and goes into traces.
-    The edge sets both once per round: nothing in the core reads a clock. `seed` is 64 random bits.
+    `streams` counts connections that are served by tasks of their own. The edge sets the times once per
+    round: nothing in the core reads a clock. `seed` is 64 random bits.
     """
 
     __slots__ = (
@@ -28,6 +29,7 @@ class Plane:
         "recorder",
         "router_name",
         "sampler",
+        "streams",
         "timers",
         "tracing",
         "wall_ns",
@@ -41,5 +43,6 @@ class Plane:
         self.tracing = sample > 0.0
         self.timers = Timers()
         self.ready: list[Outbox] = []
+        self.streams = 0
         self.now_ns = 0
         self.wall_ns = 0

@@ -81,6 +81,7 @@ class BridgeRunner(Owner):
         self.link: DialedLink | None = None
         self._was_up = False
         self._refused = False
+        self._told = ""
 
     # -- events from the link --------------------------------------------------------------------
 
@@ -144,9 +145,15 @@ class BridgeRunner(Owner):
         record = self.record
         sock = await self._dial(remote)
         if sock is None:
+            # Told once and not at every attempt: a remote may be away for days.
+            if record.inbound_failure_reason != self._told:
+                self._told = record.inbound_failure_reason
+                record.remote_address = remote.location
+                narrate(record, f"not connected: {self._told}")
             self._backoff.down(time.monotonic_ns())
             self._remotes.failed()
             return
+        self._told = ""
         record.handle(Input.CONNECTED, time.monotonic_ns())
         self._ended = trio.Event()
         self._host.set_clocks()

@@ -165,9 +165,12 @@ class Reactor:
         self.plane.now_ns = time.monotonic_ns()
         self.plane.wall_ns = time.time_ns()
 
-    def round(self) -> bool:
-        """One poll, one receive per ready socket, one flush; False when nothing was ready."""
-        events = self.epoll.poll(0, ROUND_EVENTS)
+    def round(self, wait_s: float = 0.0) -> bool:
+        """One poll, one receive per ready socket, one flush; False when nothing was ready.
+
+        The poll waits up to `wait_s` seconds, which holds up every other task: see LINGER_S.
+        """
+        events = self.epoll.poll(wait_s, ROUND_EVENTS)
         if not events:
             return False
         self.set_clocks()

@@ -69,6 +69,7 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
     channel = StreamChannel()
     connection.outbox.channel = channel
     why = "closed"
+    plane.streams += 1
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_write, stream, connection, channel, nursery.cancel_scope)
@@ -80,6 +81,7 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
             else:
                 nursery.cancel_scope.cancel()
     finally:
+        plane.streams -= 1
         connection.lost(why)
         flush_ready(plane)
         with trio.move_on_after(GOODBYE_S, shield=True):

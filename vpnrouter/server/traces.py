@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from vpnrouter.config.trace import Trace
     from vpnrouter.core.router import Router
 
-HAND_OVER_S: Final = 1.0
-"""Seconds between handing what was recorded to the writer's thread."""
+HAND_OVERS: Final = 4
+"""Times in the life of a file that what was recorded is handed to the writer's thread.
+
+Each costs some milliseconds of the interpreter lock however little there is, so not every second.
+"""
 
 DISK_S: Final = 5.0
 """Seconds that the disk has for the last file when the router stops."""
@@ -37,7 +40,7 @@ async def keep_traces(written: Trace, router: Router) -> None:
     thread.start()
     try:
         while True:
-            await trio.sleep(HAND_OVER_S)
+            await trio.sleep(written.rotation.max_seconds / HAND_OVERS)
             thread.tick()
     finally:
         # In this thread: only the router's own may touch the block being filled.
