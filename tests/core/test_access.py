@@ -1,4 +1,4 @@
-"""vpnrouter.core.access: ACL profiles (reference of the field: an exception inverts the default action)."""
+"""vpnrouter.core.access: ACL profiles: an exception inverts the default action."""
 
 from __future__ import annotations
 

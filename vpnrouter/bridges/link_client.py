@@ -2,7 +2,7 @@
 
 To the remote message VPN a bridge is a client like any other: it has a name, subscriptions and an
 outbox. What is special: its frames are the link's, it carries the visited path, and it never gets back
-what it brought (design promise NOLOCAL).
+what it brought (promise NOLOCAL).
 """
 
 from __future__ import annotations

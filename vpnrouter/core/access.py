@@ -1,4 +1,4 @@
-"""ACL profiles: who may connect from where, publish what and subscribe to what (reference §9).
+"""ACL profiles: who may connect from where, publish what and subscribe to what.
 
 An exception inverts the default action. Connect exceptions are CIDR blocks in a Patricia trie per
 address family; publish and subscribe exceptions are topic filters in which `$client-username` and

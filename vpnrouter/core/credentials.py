@@ -1,4 +1,4 @@
-"""Client usernames and who they are: basic authentication of one message VPN (reference §9, §11.1).
+"""Client usernames and who they are: basic authentication of one message VPN.
 
 A password may be stored as a scrypt hash, and checking one takes tens of milliseconds on purpose. The
 core therefore only says *what* must be verified; the edge does it in a worker thread and reports back.

@@ -1,4 +1,4 @@
-"""The named reasons for which a message is discarded; the names are the field's (reference of `show bridge`)."""
+"""The named reasons for which a message is discarded; the names are those the field shows."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Encoded frames are appended during a round and leave in one write at its end. Beyond the bound, Direct
 frames are discarded and counted, so that a slow consumer costs memory to nobody and stalls nobody
-(design promise DIRECT). Control frames are always taken: they are few, and a protocol would break.
+(promise DIRECT). Control frames are always taken: they are few, and a protocol would break.
 """
 
 from __future__ import annotations

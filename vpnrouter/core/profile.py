@@ -1,4 +1,4 @@
-"""Client profiles: what the clients of a client username may do, and how much (reference §8)."""
+"""Client profiles: what the clients of a client username may do, and how much."""
 
 from __future__ import annotations
 

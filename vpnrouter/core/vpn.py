@@ -1,7 +1,7 @@
 """A message VPN: its own topic space, clients, subscriptions and retained messages.
 
 Nothing here refers to another message VPN, and no method takes one: the only way across is a bridge,
-which is a client here and a client there (design promise ISOLATE).
+which is a client here and a client there (promise ISOLATE).
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class MessageVpn:
         """Deliver to those who need a frame of their own, to groups, and to links.
 
         `links_have_it` says that links which take plain frames got the message already. A link never
-        gets back what came over it (design promise NOLOCAL).
+        gets back what came over it (promise NOLOCAL).
         """
         for target in route.special:
             target.subscriber.deliver(message, target.subscriptions)

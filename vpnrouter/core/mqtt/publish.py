@@ -21,7 +21,7 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     """Check and deliver the one PUBLISH in `data[pos:pos + length]`.
 
     Raises ProtocolError for what MQTT forbids; a Direct message that is merely not allowed or too
-    big is discarded and counted, for nobody acknowledges it (reference §9).
+    big is discarded and counted, for nobody acknowledges it.
     """
     publisher = connection.publisher
     if publisher is None:
