@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.core.totals import totals
+from vpnrouter.wire.mqtt.encode import encode, encode_publish
 from vpnrouter.wire.mqtt.packets import Pingreq, Pingresp, Publish
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def test_order_survives_partial_writes(
         assert len(data) <= max(at_most, 18)
         sent += data[:count]
         if data[count:]:
-            outbox.put_back(data[count:])
+            outbox.put_back(data, count)
     rest = b"".join(drained(outbox, at_most))
     assert sent + rest == b"".join(frames)
     assert outbox.size == 0
@@ -141,3 +142,45 @@ def test_the_default_bound(world: World) -> None:
     assert client.connection.outbox.discarded == 0
     publisher.publish("a", b"12345678")
     assert client.connection.outbox.discarded == 1
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 200)), max_size=12),
+    st.lists(st.tuples(st.integers(1, 600), st.integers(0, 600)), max_size=8),
+)
+def test_what_goes_down_with_the_outbox_is_counted(
+    parts: list[tuple[bool, int]], writes: list[tuple[int, int]]
+) -> None:
+    """Closing tells how many messages had not left whole, wherever writes were cut; answers do not count."""
+    outbox = Outbox([], 1_000_000)
+    ends: list[int] = []
+    total = 0
+    for is_message, size in parts:
+        frame = encode_publish(b"topic", bytes(size), 4) if is_message else b"\xd0\x00"
+        total += len(frame)
+        if is_message:
+            outbox.offer(frame, 1)
+            ends.append(total)
+        else:
+            outbox.control(frame)
+    sent = 0
+    for at_most, count in writes:
+        if not outbox.chunks:
+            break
+        data = outbox.take(at_most)
+        sent += len(data[:count])
+        if data[count:]:
+            outbox.put_back(data, count)
+    assert outbox.close() == sum(end > sent for end in ends)
+    assert outbox.close() == 0
+
+
+def test_a_lost_client_s_messages_are_counted(world: World) -> None:
+    """What waited for it counts as discarded, client-not-connected, and no longer as sent."""
+    client = world.connect("c")
+    client.subscribe("#")
+    world.connect("p").raw(encode(Publish(b"a/b/c", b"x"), 5) * 7)
+    client.lose()
+    counted = totals(world.vpn("blue"))
+    assert counted.discards == {"client-not-connected": 7}
+    assert counted.tx_msg_count == 0

@@ -172,7 +172,7 @@ class Link(Connection):
     def lost(self, reason: str) -> None:
         """See Connection.lost."""
         self.end(reason)
-        self.outbox.close()
+        self.drop_waiting()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

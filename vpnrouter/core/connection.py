@@ -108,6 +108,13 @@ class Connection(Timed):
         """The edge's answer to a login with `admission.needs_password`."""
         raise AssertionError(good)
 
+    def drop_waiting(self) -> None:
+        """Close the outbox; messages that still waited in it are discarded and counted."""
+        lost = self.outbox.close()
+        admission = self.admission
+        if lost and admission is not None:
+            admission.vpn.count_lost(lost)
+
     def lost(self, reason: str) -> None:
         """The transport is gone, for `reason` (text for logs). Called exactly once."""
         raise AssertionError(reason)

@@ -11,6 +11,8 @@ from typing import final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.frames import MESSAGE, frame_end, messages_from
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Channel:
@@ -34,6 +36,10 @@ class Outbox:
     """
 
     __slots__ = (
+        "_cut",
+        "_skip",
+        "_taken_cut",
+        "_taken_skip",
         "bytes_",
         "channel",
         "chunks",
@@ -56,6 +62,12 @@ class Outbox:
         self.messages = 0
         self.bytes_ = 0
         self.discarded = 0
+        # Bytes of the first chunk up to where a frame begins, and whether they end a message that
+        # was cut in two by a write; the same of what was taken last.
+        self._skip = 0
+        self._cut = False
+        self._taken_skip = 0
+        self._taken_cut = False
         self.channel: Channel | None = None
 
     def offer(self, data: bytes, count: int) -> int:
@@ -97,6 +109,10 @@ class Outbox:
     def take(self, at_most: int) -> bytes:
         """Remove and return the oldest frames, whole chunks, about `at_most` bytes (one chunk may be more)."""
         chunks = self.chunks
+        self._taken_skip = self._skip
+        self._taken_cut = self._cut
+        self._skip = 0
+        self._cut = False
         if len(chunks) == 1:
             data = chunks[0]
             chunks.clear()
@@ -116,13 +132,31 @@ class Outbox:
         self.size -= len(data)
         return data
 
-    def put_back(self, rest: bytes) -> None:
-        """Return to the front what a write did not take."""
+    def put_back(self, data: bytes, sent: int) -> None:
+        """Return to the front what a write did not take: all of `data`, as `take` gave it, from `sent` on."""
+        rest = data[sent:]
         self.chunks.insert(0, rest)
         self.size += len(rest)
+        # Remembered for close(): where in the rest the next frame begins, and what was cut in two.
+        at = self._taken_skip
+        cut = at > sent and self._taken_cut
+        while at < sent:
+            end = frame_end(data, at)
+            cut = end > sent and data[at] & 0xF0 == MESSAGE
+            at = end
+        self._skip = at - sent
+        self._cut = cut
 
-    def close(self) -> None:
-        """Drop everything; nothing is accepted any more."""
-        self.closed = True
+    def close(self) -> int:
+        """Drop everything, accept nothing any more; returns how many messages were dropped."""
+        lost = 0
+        if not self.closed:
+            self.closed = True
+            lost += 1 if self._cut else 0
+            at = self._skip
+            for chunk in self.chunks:
+                lost += messages_from(chunk, at)
+                at = 0
         self.chunks.clear()
         self.size = 0
+        return lost

@@ -258,6 +258,11 @@ class MessageVpn:
         """Count one more connection of `client_username`."""
         self.connections_of[client_username] = self.connections_of.get(client_username, 0) + 1
 
+    def count_lost(self, messages: int) -> None:
+        """Messages that had been counted as sent went down with a connection that has ended."""
+        self.tx_messages -= messages
+        self.discards.add(CLIENT_NOT_CONNECTED, messages)
+
     def release(self, client_username: str) -> None:
         """Count one connection of `client_username` less."""
         left = self.connections_of.get(client_username, 0) - 1

@@ -73,7 +73,7 @@ class SocketChannel(Channel):
                 self.reactor.lose(self, str(error))
                 return
             if sent < len(data):
-                outbox.put_back(data[sent:])
+                outbox.put_back(data, sent)
                 if self.connection.closing:
                     self.reactor.leave(self)
                 if not self.writing:

@@ -274,7 +274,7 @@ class MqttConnection(Connection):
     def lost(self, reason_text: str) -> None:
         """See Connection.lost."""
         self._end(publish_will=True)
-        self.outbox.close()
+        self.drop_waiting()
 
     def _end(self, publish_will: bool) -> None:
         if self.state == ENDED:

@@ -1,0 +1,41 @@
+"""Walk over encoded frames, MQTT's or a link's: both begin with a type byte and a variable length.
+
+Only for what is rare: how many messages went down with a connection.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+MESSAGE: Final = 0x30
+"""High half of the type byte of MQTT's PUBLISH and of the link's DIRECT and DIRECT_X."""
+
+
+def frame_end(data: bytes, at: i64) -> i64:
+    """Where the frame at `at` ends; the end of `data` when it goes beyond."""
+    end: i64 = len(data)
+    length: i64 = 0
+    shift: i64 = 0
+    pos: i64 = at + 1
+    while pos < end and shift < 28:
+        byte: i64 = data[pos]
+        pos += 1
+        length |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+    following = pos + length
+    return min(end, following)
+
+
+def messages_from(data: bytes, at: i64) -> int:
+    """How many message frames begin at or after `at`, where a frame begins (or `data` ends)."""
+    count = 0
+    end: i64 = len(data)
+    while at < end:
+        if data[at] & 0xF0 == MESSAGE:
+            count += 1
+        at = frame_end(data, at)
+    return count
