@@ -60,7 +60,7 @@ endif
 
 test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long $(PY) -m pytest $(PURE_TESTS)
-	VPNROUTER_EXPECT_BUILD=compiled HYPOTHESIS_PROFILE=long $(FROM_WHEEL) $(PY) -m pytest tests
+	VPNROUTER_EXPECT_BUILD=compiled HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(FROM_WHEEL) $(PY) -m pytest tests
 
 # `make -k lint` shows what all four have to say.
 lint: lint-rules lint-format lint-types lint-layers

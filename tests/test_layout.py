@@ -21,10 +21,10 @@ NO_TEST_OF_ITS_OWN: Final[dict[str, str]] = {
     "vpnrouter/limits.py": "tests/test_limits_page.py, and a test beside each user of a bound",
     "vpnrouter/build_info.py": "tests/test_build.py",
     "vpnrouter/cli/run.py": "tests/endtoend/test_run.py: it is a process",
+    "vpnrouter/server/bridge_sources.py": "tests/server/test_management.py",
     "vpnrouter/server/host.py": "a protocol: tests/server/test_reactor.py and test_tasks.py",
     "vpnrouter/server/loop.py": "tests/server/test_run.py: nothing works without it",
     "vpnrouter/server/signals.py": "tests/server/test_stop.py and tests/endtoend/test_run.py",
-    "vpnrouter/server/tls.py": "tests/server/test_streams.py",
     "vpnrouter/server/websocket.py": "tests/server/test_streams.py",
     "vpnrouter/wire/link/decode_handshake.py": "tests/wire/link/test_decode.py and the golden frames",
     "vpnrouter/wire/link/decode_subscriptions.py": "tests/wire/link/test_decode.py, golden frames",
@@ -34,12 +34,16 @@ NO_TEST_OF_ITS_OWN: Final[dict[str, str]] = {
 }
 """Modules without a test file of the same name, and where their tests are instead."""
 
-HEAVY: Final = ("numpy", "pandas", "plotly", "pyarrow", "pydantic", "pyspark", "rich", "trio")
+HEAVY: Final = (
+    *("lark", "numpy", "pandas", "plotly", "pyarrow", "pydantic", "pyspark", "rich", "trio"),
+    "zstandard",
+)
 
 LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
     "vpnrouter": (*HEAVY, "typer"),
     "vpnrouter.build_info": (*HEAVY, "typer"),
     "vpnrouter.cli.app": HEAVY,
+    "vpnrouter.selectors": (*HEAVY, "typer"),
     "vpnrouter.topics": (*HEAVY, "typer"),
     "vpnrouter.wire": (*HEAVY, "typer"),
 }

@@ -2,9 +2,11 @@
 
     VpnrouterError
     ├── TopicError            a topic or topic filter breaks the grammar
+    ├── SelectorError         a message selector breaks the grammar; carries the position
     ├── ProtocolError         the peer broke the wire protocol; carries the reason code to answer with
     ├── ConfigError           a configuration is refused; carries every problem found
     ├── Refused               a request is well formed but not allowed; carries the field's reason string
+    ├── RequestError          a management request cannot be answered; carries the field's code and HTTP status
     └── OperationError        something outside (file, address, process) made an operation impossible
 
 Anything else that escapes is a bug. Classes carry fields for machines; `str()` is for people.
@@ -31,6 +33,17 @@ class TopicError(VpnrouterError):
     def __init__(self, message: str, clause: str = "") -> None:
         super().__init__(message)
         self.clause = clause
+
+
+class SelectorError(VpnrouterError):
+    """A message selector that breaks a rule of docs/selectors.md.
+
+    `position` is where, in characters of the selector from 1; the text begins with it.
+    """
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(f"position {position}: {message}")
+        self.position = position
 
 
 class ProtocolError(VpnrouterError):
@@ -65,6 +78,19 @@ class Refused(VpnrouterError):
         super().__init__(reason)
         self.reason = reason
         self.reason_code = reason_code
+
+
+class RequestError(VpnrouterError):
+    """A request to the management API that cannot be answered.
+
+    `code` and `status` are the field's number and name for it, `http_status` the response code.
+    """
+
+    def __init__(self, code: int, status: str, http_status: int, description: str) -> None:
+        super().__init__(description)
+        self.code = code
+        self.status = status
+        self.http_status = http_status
 
 
 class OperationError(VpnrouterError):

@@ -29,6 +29,11 @@ OUTBOX_BYTES: Final = 4_194_304
 HOPS: Final = 8
 """Bridges a message may cross by default (`max_ttl`). Beyond: discarded "ttl-exceeded"."""
 
+SEEN_IDS: Final = 131_072
+"""Ids of messages in each of a VPN's two generations of memory against duplicates in a mesh: a second of
+heavy traffic, some 12 MB a generation when full. Beyond: the older generation is forgotten, and a copy
+that comes that much later counts as new."""
+
 LINK_FRAME_BYTES: Final = 17_039_360
 """Largest link frame, type and length bytes included: a 16 MiB payload and 256 KiB for topic,
 properties and extension. Each side announces its own. Beyond: a sender discards the message and
@@ -49,6 +54,11 @@ holds Direct messages up for long. Beyond: closed with 0x82 (LINK-23)."""
 LINK_EXTENSION_BYTES: Final = 131_072
 """Bytes of the extension of a link message: 255 visited VPNs with names of 255 bytes, and room to
 spare. Beyond: closed with 0x81 (LINK-30)."""
+
+LINK_WINDOW_LOG: Final = 20
+"""Window of a link's compressed stream, as a power of two: with what zstd keeps beside it a receiver
+spends at most 1.6 MiB for a link, a sender of ours 1.3 MiB, once something to compress was sent.
+Beyond: closed with 0x81 (LINK-44)."""
 
 LINK_PATH_ENTRIES: Final = 255
 """Visited VPNs in a link message, the largest `max_ttl`. Beyond: closed with 0x81 (LINK-31)."""
@@ -92,6 +102,18 @@ ones and names the file that has all."""
 REPORT_DAMAGED_FILES: Final = 16
 """Damaged files that a report sets aside after Spark stumbled over them, each time starting afresh. Beyond:
 the report ends with an error that names the last one."""
+
+LINK_REMOTE_RECORDS: Final = 20_000
+"""Bridges of other routers whose counters are kept when they are gone. Beyond: those of the oldest that is
+not logged in make room."""
+
+LINK_PLACES: Final = 4_096
+"""Other routers whose addresses are remembered, for locations that name a router. Beyond: the oldest is
+forgotten; it is learned again with the next link."""
+
+LINK_RENAMED_TOPICS: Final = 4_096
+"""Topics per link whose new names are remembered, where a mapping renames what leaves. Beyond: the memory
+starts anew."""
 
 CONNECT_BYTES: Final = 1_048_576
 """Largest packet taken before a client has logged in (a CONNECT with a will). Beyond: refused,
@@ -156,6 +178,17 @@ LOCATION_LENGTH: Final = 259
 """Characters of a remote message VPN's location, as in the field: a host name and a port. Beyond:
 ConfigError."""
 
+COMMON_NAME_LENGTH: Final = 64
+"""Characters of a trusted common name, as in the field and in X.509. Beyond: ConfigError."""
+
+TLS_FAILURE_LINES: Final = 5
+"""Lines a second that tell of failed TLS handshakes, so that a port scan cannot flood the log. Beyond:
+counted, and the count told with the next line."""
+
+TLS_REMEMBERED_PEERS: Final = 20_480
+"""Client certificates remembered for resumed TLS 1.2 sessions: as many as OpenSSL keeps sessions. Beyond:
+the oldest is forgotten."""
+
 PATH_LENGTH: Final = 4_096
 """Characters of a path in a configuration, Linux's PATH_MAX. Beyond: ConfigError."""
 
@@ -212,3 +245,55 @@ one when a wildcard subscription comes or goes."""
 
 LINK_HEARTBEAT_MS: Final = 5_000
 """Heartbeat interval a bridge asks for: a peer that went silent is noticed after three of them."""
+
+RATE_SAMPLES: Final = 64
+"""Samples of a bridge's counts that its rates are made from: one a second for a minute. Beyond: the
+oldest is forgotten, and samples that come faster are left out."""
+
+MANAGEMENT_CONNECTIONS: Final = 256
+"""HTTP connections of one management listener at a time, if it does not set less. Beyond: closed at
+once."""
+
+MANAGEMENT_PAGE_ROWS: Final = 100
+"""Objects in one answer of the management API, the field's cap for bridges, so that an answer holds
+messages up for a millisecond or two. Beyond: 400; the rest comes with the cursor."""
+
+MANAGEMENT_CONDITIONS: Final = 16
+"""Conditions in the `where` of one request. Beyond: 400."""
+
+MANAGEMENT_SELECTED: Final = 256
+"""Attribute names in the `select` of one request, the field's bound. Beyond: 400."""
+
+MANAGEMENT_LOGIN_FAILURES: Final = 10
+"""Wrong passwords from one address within a minute. Beyond: 429 for that address until the minute is
+over."""
+
+MANAGEMENT_LOGIN_ADDRESSES: Final = 4_096
+"""Addresses whose wrong passwords are remembered. Beyond: the one whose minute began first is
+forgotten."""
+
+MANAGEMENT_LOGINS_WAITING: Final = 16
+"""Management logins whose password hash is being verified or waits for it. Beyond: 503."""
+
+SELECTOR_BYTES: Final = 8_192
+"""UTF-8 bytes of a message selector: room for a list of some 500 names; its parsing takes at most some
+0.5 s. Beyond: SelectorError."""
+
+SELECTOR_DEPTH: Final = 32
+"""Brackets, NOT and signs around one another in a message selector: evaluation recurses so far, and people
+use five. Beyond: SelectorError."""
+
+SELECTOR_NUMBER_LENGTH: Final = 64
+"""Characters of a number in a message selector, or of a property that is read as one: any double has its
+digits in there. Beyond: SelectorError; a property is text."""
+
+TOPIC_MAPPING_RULES: Final = 128
+"""Rules of one topic mapping: a topic that is new costs a look at each. Beyond: TopicError."""
+
+TOPIC_MAPPING_CACHE_ENTRIES: Final = 16_384
+"""Topics per mapping whose new topic is remembered; some 300 bytes each, and 2 KiB at most. Beyond:
+the memory starts anew."""
+
+MESH_CHECK_STEPS: Final = 2_000_000
+"""Comparisons of topic sets while `check` looks for loops, double delivery and exceeded hop limits, some
+five seconds; each message VPN has its share. Beyond: the search there ends, and a note says where."""

@@ -1,13 +1,19 @@
 """Routers without sockets, joined by wires that the tests pump by hand, under a clock they set."""
 
+import importlib.util
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.acceptor import AcceptedLink
-from vpnrouter.bridges.dialer import BridgeTerms, DialedLink, LinkEvent, Owner
+from vpnrouter.bridges.book import LinkBook
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts
+from vpnrouter.bridges.door import LinkDoor, dial
+from vpnrouter.bridges.inbound import InboundHalf
+from vpnrouter.bridges.link import Link as LinkEnd
+from vpnrouter.bridges.terms import BridgeTerms, LinkEvent, Owner
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import ClientUsername, Credentials
@@ -36,10 +42,13 @@ class Events(Owner):
 
     def __init__(self) -> None:
         self.told: list[tuple[LinkEvent, str]] = []
+        self.shy = False
 
-    def link_event(self, event: LinkEvent, reason: str) -> None:
+    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
         """See Owner.link_event."""
         self.told.append((event, reason))
+        if event == LinkEvent.WELCOMED and not self.shy:
+            half.want(half.terms.filters, half.terms.selectors)
 
     @property
     def names(self) -> list[str]:
@@ -87,9 +96,11 @@ class Wire:
 
 
 class Link:
-    """A dialled link, the link that accepted it, and the wire between them."""
+    """Both ends of a link, the half that began it, and the wire between them."""
 
-    def __init__(self, dialed: DialedLink, accepted: AcceptedLink, events: Events) -> None:
+    def __init__(self, half: InboundHalf, accepted: LinkEnd, events: Events) -> None:
+        dialed = half.link
+        self.half = half
         self.dialed = dialed
         self.accepted = accepted
         self.events = events
@@ -162,6 +173,7 @@ class World:
     def __init__(self) -> None:
         self.now_ns = SECOND_NS
         self.routers: dict[str, Router] = {}
+        self.books: dict[str, LinkBook] = {}
         self.links: list[Link] = []
         self.clients: list[Client] = []
         self.rounds = 0
@@ -172,8 +184,35 @@ class World:
         if router is None:
             router = Router(name, 1 + len(self.routers), Recorder(), sample)
             self.routers[name] = router
+            self.books[name] = LinkBook(router)
             router.tick(self.now_ns, self.now_ns)
         return router
+
+    def bridge(
+        self,
+        into: MessageVpn,
+        over: LinkEnd,
+        out_of: str,
+        filters: Sequence[str] = (">",),
+        bridge: str = "back",
+        **terms: Any,
+    ) -> tuple[InboundHalf, Events]:
+        """A bridge into `into` that uses a connection which is there already."""
+        events = Events()
+        chosen = {"remote_router": "", "client_username": "", "password": ""} | terms
+        asked = BridgeTerms(bridge, out_of, filters=[(0, text) for text in filters], **chosen)
+        half = InboundHalf(over, asked, events, self.record(into, bridge))
+        self.settle()
+        return half, events
+
+    def book(self, router: str) -> LinkBook:
+        """What the router of that name knows of its links."""
+        self.router(router)
+        return self.books[router]
+
+    def record(self, vpn: MessageVpn, bridge: str) -> Bridge:
+        """A fresh operational record."""
+        return Bridge(BridgeFacts(vpn.plane.router_name, vpn.name, bridge), self.now_ns)
 
     def vpn(
         self,
@@ -217,9 +256,11 @@ class World:
         chosen: dict[str, Any] = {"remote_router": "", "client_username": "", "password": ""}
         chosen.update(terms or {})
         events = Events()
-        dialed = DialedLink(
+        tls = chosen.pop("tls", False)
+        half = dial(
+            self.books[into.plane.router_name],
             into,
-            "198.51.100.1",
+            "198.51.100.1:55555",
             BridgeTerms(
                 bridge,
                 out_of,
@@ -230,9 +271,11 @@ class World:
                 **chosen,
             ),
             events,
+            self.record(into, bridge),
+            tls=tls,
         )
-        accepted = AcceptedLink(self.routers[remote], peer, tls=listener_tls)
-        link = Link(dialed, accepted, events)
+        accepted = LinkDoor(self.books[remote], tls=listener_tls).connection(peer)
+        link = Link(half, accepted, events)
         link.wire.piece = piece
         self.links.append(link)
         if settle:
@@ -304,3 +347,26 @@ def world() -> World:
 def make_world() -> type[World]:
     """Makes worlds, for tests that need many."""
     return World
+
+
+@pytest.fixture(scope="session")
+def link_pair() -> Any:
+    """The module link_pair.py."""
+    # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
+    place = Path(__file__).parent / "link_pair.py"
+    spec = importlib.util.spec_from_file_location("link_pair", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def pair(world: World, link_pair: Any) -> Any:
+    """Makes a connection that carries a bridge in each direction (Pair of link_pair.py)."""
+
+    def make(**chosen: Any) -> Any:
+        return link_pair.Pair(world, **chosen)
+
+    return make

@@ -50,3 +50,25 @@ def test_the_balance_tells_a_message_that_went_missing(fates: list[str]) -> None
     counters.data_rx(1, 10, 0)
     counters.offered_tx_msg_count += 1
     assert counters.rx_imbalance(waiting) == counters.tx_imbalance(waiting) == 1
+
+
+def test_sums() -> None:
+    """Adding takes every count of both, and the later time of a last message."""
+    one, other = Counters(), Counters()
+    for counters, factor in ((one, 1), (other, 10)):
+        counters.data_rx(factor, 2 * factor, 3 * factor)
+        counters.data_tx(4 * factor, 5 * factor, 6 * factor)
+        counters.control_rx(7 * factor, login=True)
+        counters.control_tx(8 * factor, login=True)
+        counters.discard_rx("msg-too-big", 9 * factor)
+        counters.discard_tx("loop-detected", factor)
+        counters.delivered_rx_msg_count += factor
+        counters.offered_tx_msg_count += factor
+    one.add(other)
+    assert (one.data_rx_msg_count, one.data_rx_byte_count, one.last_data_rx_ns) == (11, 22, 30)
+    assert (one.data_tx_msg_count, one.data_tx_byte_count, one.last_data_tx_ns) == (44, 55, 60)
+    assert (one.control_rx_msg_count, one.control_rx_byte_count) == (2, 77)
+    assert (one.control_tx_msg_count, one.control_tx_byte_count) == (2, 88)
+    assert (one.login_rx_msg_count, one.login_tx_msg_count) == (2, 2)
+    assert (one.discarded_rx_msg_count, one.discarded_tx_msg_count) == (99, 11)
+    assert (one.delivered_rx_msg_count, one.offered_tx_msg_count) == (11, 11)

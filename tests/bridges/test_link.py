@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.acceptor import LinkDoor
+from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.wire.link import close_codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
@@ -63,6 +63,20 @@ def test_a_busy_link_is_not_asked(world: Any) -> None:
         world.wait(0.5)
     from_dialer = spoken(b"".join(link.wire.carried[0]))
     assert not [f for f in from_dialer if isinstance(f, frames.Heartbeat) and not f.answer]
+
+
+def test_whoever_only_listens_gives_signs_of_life(world: Any) -> None:
+    """A side that hears all the time and has nothing to say is heard within two intervals all the same."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", terms={"heartbeat_ms": 1_000})
+    world.wait(0.1)
+    # What the other side asks waits behind messages, which are read one by one here.
+    link.wire.cut = True
+    for _ in range(4):
+        link.dialed.feed(encode.direct(encode.direct_body(b"a", b"", b"x")))
+        world.wait(0.5)
+    assert [f for f in said(link.dialed) if isinstance(f, frames.Heartbeat) and not f.answer]
 
 
 @pytest.mark.parametrize("phase_s", [0.0, 0.1, 0.5, 0.9])
@@ -127,7 +141,7 @@ STRANGERS = {
 def test_strangers_get_no_answer(world: Any, data: bytes) -> None:
     """What is not a link is closed without a word and counted (LINK-11)."""
     world.vpn("blue", "edge")
-    accepted = LinkDoor(world.router("edge"), tls=False).connection("192.0.2.7")
+    accepted = LinkDoor(world.book("edge"), tls=False).connection("192.0.2.7")
     accepted.feed(data)
     assert accepted.closing
     assert accepted.outbox.size == 0

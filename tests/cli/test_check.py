@@ -55,6 +55,24 @@ def test_routers_of_one_name(tmp_path: Path) -> None:
     assert f"{other}:3:9: router.name: another router has the name edge at {EDGE}:3:9" in err
 
 
+def test_notes_do_not_refuse(tmp_path: Path) -> None:
+    """A remote that no file describes is a note: counted, printed, accepted."""
+    core = tmp_path / "core.yaml"
+    shutil.copy(CORE, core)
+    code, out, err = check(str(core))
+    assert code == 0
+    assert out.startswith(f"{core}: ok: router core, ")
+    assert out.rstrip().endswith(", 1 note")
+    assert ": note: msg_vpns.yellow.bridges.from-blue.remote_msg_vpns[0]: unknown: " in err
+    code, out, _ = check("--json", str(core))
+    assert code == 0
+    (row,) = json.loads(out)
+    assert row["accepted"] is True
+    (note,) = [one for one in row["problems"] if one["severity"] == "note"]
+    assert set(note) == {"severity", "line", "column", "message"}
+    assert note["line"] == 29
+
+
 def test_missing_file(tmp_path: Path) -> None:
     """A file that is not there is a refused configuration like any other."""
     code, out, err = check(str(tmp_path / "no.yaml"))

@@ -1,5 +1,13 @@
+import pytest
+from pydantic import ValidationError
+
 from vpnrouter.config.address import Address
-from vpnrouter.config.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
+from vpnrouter.config.bridge import (
+    Bridge,
+    RemoteConnection,
+    RemoteMsgVpn,
+    RemoteSubscription,
+)
 from vpnrouter.limits import HOPS
 
 
@@ -11,6 +19,7 @@ def test_defaults() -> None:
     assert bridge.remote_authentication.scheme == "basic"
     connection = bridge.remote_connection
     assert (connection.retry_count, connection.retry_delay) == (0, 3)
+    assert (connection.failback_delay, connection.heartbeat_interval) == (30, 5000)
     assert bridge.remote_deliver_to_one_priority == "p1"
 
 
@@ -21,6 +30,8 @@ def test_remote_defaults() -> None:
     assert (remote.connect_order, remote.egress_flow_window_size) == (4, 255)
     assert not remote.tls_enabled
     assert not remote.compressed_data_enabled
+    assert remote.authentication_scheme is None
+    assert remote.client_cert is None
 
 
 def test_remote_address() -> None:
@@ -46,3 +57,26 @@ def test_short_and_long_subscriptions() -> None:
         RemoteSubscription(topic="a"),
         RemoteSubscription(topic="b", deliver_always_enabled=True),
     )
+
+
+@pytest.mark.parametrize("interval", [0, 100, 600_000])
+def test_heartbeat_intervals(interval: int) -> None:
+    """No heartbeat, and what routers agree to."""
+    written = RemoteConnection.model_validate({"heartbeat_interval": interval})
+    assert written.heartbeat_interval == interval
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"heartbeat_interval": 99},
+        {"heartbeat_interval": 600_001},
+        {"heartbeat_interval": -1},
+        {"failback_delay": 86_401},
+        {"failback_delay": -1},
+    ],
+)
+def test_beyond_bounds(written: dict[str, int]) -> None:
+    """One beyond a bound is refused."""
+    with pytest.raises(ValidationError):
+        RemoteConnection.model_validate(written)

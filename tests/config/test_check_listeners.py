@@ -1,6 +1,9 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from vpnrouter.config.load import Reading
 
 Warnings = Callable[[str], list[str]]
 
@@ -57,3 +60,47 @@ def test_management_in_the_open_with_users(warnings_of: Warnings) -> None:
         'listeners: [{protocol: http, bind: "0.0.0.0:8080"}]\n'
         "management: {users: {ann: {password: pw, role: admin}}}"
     )
+
+
+TLS = "tls: {{certificate: {0}, key: {0}{1}}}"
+WANTS = "msg_vpns: {blue: {authentication: {client_cert: {enabled: true}}}, red: }\n"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "more", "vpn", "told"),
+    [
+        ("mqtts", "", "", True),
+        ("mqtts", ", client_ca: {0}", "", False),
+        ("mqtts", ", client_ca: {0}", ", msg_vpn: blue", False),
+        ("mqtts", ", client_ca: {0}", ", msg_vpn: red", True),
+        ("mqtts", ", client_ca: {0}", ", enabled: false", True),
+        ("links", ", client_ca: {0}", "", False),
+    ],
+)
+def test_client_certificates_that_nobody_asks_for(
+    warnings_of: Warnings, tmp_path: Path, protocol: str, more: str, vpn: str, told: bool
+) -> None:
+    """A message VPN that takes client certificates wants a listener that asks for them."""
+    file = tmp_path / "some.pem"
+    file.write_text("x")
+    tls = TLS.format(file, more.format(file))
+    text = f'{WANTS}listeners: [{{protocol: {protocol}, bind: "h:1"{vpn}, {tls}}}]'
+    found = [one for one in warnings_of(text) if "asks for client certificates" in one]
+    line = (
+        "2:36 msg_vpns.blue.authentication.client_cert: no listener of this message VPN asks for"
+        " client certificates (tls: {client_ca: …})"
+    )
+    assert found == [line] * told
+
+
+def test_revocation_lists(read_text: Callable[..., Reading], tmp_path: Path) -> None:
+    """A list is read where it is named, and is of no use without authorities."""
+    file = tmp_path / "some.pem"
+    file.write_text("x")
+    tls = TLS.format(file, f", client_crl: {tmp_path}/none.pem")
+    reading = read_text(f'listeners: [{{protocol: links, bind: "h:1", {tls}}}]')
+    told = [one.message for one in reading.problems if one.severity == "error"]
+    assert told == [
+        f"listeners[0].tls.client_crl: cannot read {tmp_path}/none.pem: No such file or directory",
+        "listeners[0].tls.client_crl: needs client_ca beside it",
+    ]

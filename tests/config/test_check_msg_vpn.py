@@ -1,6 +1,9 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from vpnrouter.config.load import Reading
 
 
 @pytest.mark.parametrize(
@@ -43,3 +46,12 @@ def test_fine(warnings_of: Callable[[str], list[str]], vpn: str) -> None:
     """Built-in profiles, single addresses, substitutions and exceptions are taken as they are."""
     told = [one for one in warnings_of(f"msg_vpns: {{blue: {vpn}}}") if "this version" not in one]
     assert told == ["1:1 listeners: none, so nobody can connect to this router"]
+
+
+def test_revocation_lists_of_bridges(read_text: Callable[..., Reading], tmp_path: Path) -> None:
+    """The list of a message VPN's bridges is read where it is named."""
+    written = f"{{tls_server_cert: {{crl: {tmp_path}/none.pem}}}}"
+    reading = read_text(f"msg_vpns: {{blue: {{bridging: {written}}}}}")
+    told = [one.message for one in reading.problems if one.severity == "error"]
+    place = "msg_vpns.blue.bridging.tls_server_cert.crl"
+    assert told == [f"{place}: cannot read {tmp_path}/none.pem: No such file or directory"]

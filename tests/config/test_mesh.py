@@ -1,3 +1,4 @@
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,30 +109,37 @@ def test_examples_fit(mesh: Mesh) -> None:
 )  # fmt: skip
 def test_misfit(mesh: Mesh, changes: list[tuple[str, str, str]], expected: str) -> None:
     """Each way in which two halves do not fit is told at the half that dials."""
-    (only,) = mesh(*changes)
+    (only,) = [line for line in mesh(*changes) if ": note: " not in line]
     assert expected in only
     assert "change-me" not in only
     assert "changed" not in only
 
 
-def test_disabled_message_vpn_is_a_warning(mesh: Mesh) -> None:
-    """A disabled remote message VPN may be enabled later, so it is only told."""
+def test_disabled_message_vpn(mesh: Mesh) -> None:
+    """A bridge into a disabled remote message VPN does not stand."""
     (only,) = mesh(("edge", "    max_msg_spool_usage: 200  ", "    enabled: false  "))
-    assert "warning: " in only
+    assert "warning: " not in only
     assert "message VPN blue of router edge is disabled" in only
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        ("core", "router: edge", "router: elsewhere"),
         ("core", "from-blue:", "from-blue:\n        enabled: false"),
         ("core", "queue_binding: to-core", "queue_binding: to-core, enabled: false"),
     ],
 )
 def test_left_alone(mesh: Mesh, change: tuple[str, str, str]) -> None:
-    """Routers that no file describes, and what is disabled, are left alone."""
+    """What is disabled is left alone."""
     assert mesh(change, ("core", "name: blue", "name: gone")) == []
+
+
+def test_unknown_router(mesh: Mesh) -> None:
+    """A router that no file describes is noted, and nothing more."""
+    elsewhere = ("core", "router: edge", "router: elsewhere")
+    (only,) = mesh(elsewhere, ("core", "name: blue", "name: gone"))
+    assert ": note: msg_vpns.yellow.bridges.from-blue.remote_msg_vpns[0]: unknown: " in only
+    assert "no given file describes router elsewhere" in only
 
 
 def test_hashed_password_is_not_tried(mesh: Mesh) -> None:
@@ -152,3 +160,44 @@ def test_router_bridges_to_itself(tmp_path: Path) -> None:
     (tmp_path / "core.yaml").write_text(text, encoding="utf-8")
     (only,) = check_mesh([load(tmp_path / "core.yaml")])
     assert "router core has no message VPN blue" in only.message
+
+
+def test_search_is_bounded() -> None:
+    """A search beyond the bound is cut, and a note says so and where."""
+    kit = runpy.run_path(str(Path(__file__).with_name("mesh_kit.py")))
+    names = [f"r{number}/v" for number in range(8)]
+    loaded = kit["mesh"](
+        {
+            name: kit["vpn"](
+                {
+                    f"from-{other[:2]}": kit["bridge"](other, filters=[f"{index}/>", "*/a/>", ">"])
+                    for index, other in enumerate(names)
+                    if other != name
+                }
+            )
+            for name in names
+        }
+    )
+    (cut,) = [str(each) for each in check_mesh(loaded, steps=500) if "cut" in each.message]
+    assert cut.startswith("r0.yaml:")
+    assert "note: router: the search was cut after 500 comparisons: loops through r0/v and " in cut
+    assert not any("cut" in each.message for each in check_mesh(loaded))
+
+
+def test_large_mesh_is_checked_within_the_bound() -> None:
+    """200 routers with ten bridges each, all attracting everything, are searched to the end."""
+    kit = runpy.run_path(str(Path(__file__).with_name("mesh_kit.py")))
+    loaded = kit["mesh"](
+        {
+            f"r{number}/v": kit["vpn"](
+                {
+                    f"b{step}": kit["bridge"](f"r{(number + step * step) % 200}/v", filters=[">"])
+                    for step in range(1, 11)
+                }
+            )
+            for number in range(200)
+        }
+    )
+    found = [str(each) for each in check_mesh(loaded)]
+    assert not any("cut" in line for line in found)
+    assert sum("redundant traffic" in line for line in found) == 200

@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from vpnrouter import limits
-from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.msg_vpn import ClientCertAuthentication, MsgVpn, TlsServerCert
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,29 @@ def test_defaults() -> None:
     assert certificate.validate_name_enabled
     assert certificate.validate_date_enabled
     assert certificate.max_chain_depth == 3
+    assert (certificate.ca, certificate.crl, certificate.trusted_common_names) == (None, None, ())
+
+
+@pytest.mark.parametrize("length", [0, 1, limits.COMMON_NAME_LENGTH, limits.COMMON_NAME_LENGTH + 1])
+def test_trusted_common_names(length: int) -> None:
+    """A trusted common name has 1 to COMMON_NAME_LENGTH characters."""
+    written = {"trusted_common_names": ["x" * length]}
+    if 1 <= length <= limits.COMMON_NAME_LENGTH:
+        assert TlsServerCert.model_validate(written).trusted_common_names == ("x" * length,)
+        return
+    with pytest.raises(ValidationError):
+        TlsServerCert.model_validate(written)
+
+
+@pytest.mark.parametrize("source", ["common-name", "certificate-thumbprint", "common-name-last"])
+def test_username_sources(source: str) -> None:
+    """What of a certificate names the client username is one of three."""
+    written = {"username_source": source}
+    if source == "common-name-last":
+        with pytest.raises(ValidationError):
+            ClientCertAuthentication.model_validate(written)
+        return
+    assert ClientCertAuthentication.model_validate(written).username_source == source
 
 
 @pytest.mark.parametrize(

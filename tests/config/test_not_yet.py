@@ -49,20 +49,8 @@ def test_messages_say_what_happens() -> None:
             "2:41 msg_vpns.blue.client_profiles.p.allow_guaranteed_msg_send_enabled: the message",
         ),
         (
-            'listeners: [{protocol: http, bind: "127.0.0.1:1"}]',
-            "2:14 listeners[0].protocol: the management API is not part of this version",
-        ),
-        (
             BRIDGE.format(location="h", more=", queue_binding: q"),
             "queue_binding: the message spool",
-        ),
-        (
-            BRIDGE.format(location="h", more=", tls_enabled: true"),
-            "tls_enabled: TLS of bridges is not",
-        ),
-        (
-            BRIDGE.format(location="v:core", more=""),
-            "location: finding a router by its name is not",
         ),
         (
             "trace: {directory: t, retention: {max_days: 1}}",
@@ -81,9 +69,12 @@ def test_warns(warnings_of: Callable[[str], list[str]], text: str, warning: str)
         "msg_vpns: {blue: {queues: }}",
         "msg_vpns: {blue: {queues: {}}}",
         "msg_vpns: {blue: }",
-        BRIDGE.format(location="h:1", more=", tls_enabled: false"),
+        BRIDGE.format(location="h:1", more=", tls_enabled: true, compressed_data_enabled: true"),
+        BRIDGE.format(location="v:core", more=""),
         BRIDGE.format(location="h:1", more=", queue_binding: ~"),
         "trace: {directory: t}",
+        'listeners: [{protocol: http, bind: "127.0.0.1:1"}]',
+        "management: {users: {ann: {password: pw, role: admin}}}",
     ],
 )
 def test_does_not_warn(warnings_of: Callable[[str], list[str]], text: str) -> None:

@@ -45,9 +45,10 @@ def test_every_key_is_there_and_explained(model: type[Model]) -> None:
     """Each field of each model has its string, and its key stands in the file."""
     docs = field_docs(model)
     text = reference()
-    for name in model.model_fields:
+    for name, field in model.model_fields.items():
         assert docs[name].endswith((".", ". Beyond: refused.")), name
-        assert f" {name}:" in text or f"\n{name}:" in text
+        key = field.alias or name
+        assert f" {key}:" in text or f"\n{key}:" in text
 
 
 def test_values_are_the_defaults() -> None:

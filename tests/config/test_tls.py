@@ -7,7 +7,8 @@ from vpnrouter.config.tls import ListenerTls
 def test_defaults() -> None:
     """TLS 1.2 is the oldest version taken, and no client certificate is asked for."""
     tls = ListenerTls(certificate="a", key="b")
-    assert (tls.min_version, tls.client_ca, tls.key_password) == ("1.2", None, None)
+    assert (tls.min_version, tls.client_ca, tls.client_crl) == ("1.2", None, None)
+    assert tls.key_password is None
 
 
 def test_version_is_text() -> None:

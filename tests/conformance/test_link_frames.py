@@ -21,8 +21,15 @@ CLAUSES = re.findall(
     (ROOT / "docs/link-protocol.md").read_text(encoding="utf-8"),
     re.MULTILINE,
 )
-ROLES = {"acceptor": order.ACCEPTOR, "dialer": order.DIALER}
-PHASES = {"handshake": order.HANDSHAKE, "up": order.UP}
+DOING = {
+    ("acceptor", "handshake"): order.STRANGE,
+    ("dialer", "handshake"): order.ASKING,
+    ("acceptor", "up"): order.UP | order.SERVING,
+    ("dialer", "up"): order.UP | order.ATTRACTING,
+    ("both", "up"): order.UP | order.ATTRACTING | order.SERVING | order.PACKED,
+    ("dialer", "reusable"): order.UP | order.ATTRACTING | order.REUSABLE,
+    ("acceptor", "asking"): order.UP | order.SERVING | order.ASKING,
+}
 BYTES = ("topic", "payload", "properties")
 ENCODERS: dict[str, Any] = {
     "Hello": encode.hello,
@@ -30,6 +37,7 @@ ENCODERS: dict[str, Any] = {
     "Refuse": encode.refuse,
     "Close": encode.close,
     "Heartbeat": encode.heartbeat,
+    "Detach": encode.detach,
     "Subscribe": encode.subscribe,
     "Unsubscribe": encode.unsubscribe,
     "Subscribed": encode.subscribed,
@@ -97,7 +105,7 @@ def test_golden(case: dict[str, Any]) -> None:
     if case.get("at") == "order":
         code = None
         try:
-            order.check_order(ROLES[case["role"]], PHASES[case["phase"]], data[0])
+            order.check_order(DOING[(case["role"], case["phase"])], data[0])
         except ProtocolError as error:
             code = error.reason_code
         assert code == case["error"]

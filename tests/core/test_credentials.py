@@ -1,9 +1,22 @@
 """vpnrouter.core.credentials: client usernames and remembered passwords."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.credentials import ANONYMOUS, ClientUsername, Credentials
+from vpnrouter.config.passwords import hash_password, is_hash, parse_hash, verify_password
+from vpnrouter.core.certificate import PeerCertificate
+from vpnrouter.core.credentials import (
+    ALTERNATE_NAME,
+    ANONYMOUS,
+    COMMON_NAME,
+    THUMBPRINT,
+    ClientCertRules,
+    ClientUsername,
+    Credentials,
+)
 from vpnrouter.errors import Refused
 
 
@@ -67,3 +80,96 @@ def test_the_memory_is_bounded() -> None:
     credentials.remember(names[-1], b"pw")
     assert not credentials.remembered(names[0], b"pw")
     assert credentials.remembered(names[-1], b"pw")
+
+
+def certificate(**changed: Any) -> PeerCertificate:
+    """A certificate that is valid from 100 to 200 ns."""
+    whole = PeerCertificate("cn", ("dns.example", "urn:x"), "ab12", 100, 200, 1, "CN=cn")
+    return replace(whole, **changed)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [(COMMON_NAME, "cn"), (THUMBPRINT, "ab12"), (ALTERNATE_NAME, "dns.example")],
+)
+def test_what_names_the_owner_of_a_certificate(source: str, name: str) -> None:
+    """Common name, thumbprint or first alternate name selects the client username."""
+    user = ClientUsername(name)
+    credentials = Credentials(True, [user], client_cert=ClientCertRules(source))
+    assert credentials.identify_certificate(certificate(), 150) is user
+
+
+@pytest.mark.parametrize("source", [COMMON_NAME, ALTERNATE_NAME])
+def test_a_certificate_without_the_name(source: str) -> None:
+    """A certificate that lacks what names the owner lets nobody in, not even `default`."""
+    credentials = Credentials(
+        False, [ClientUsername("default")], client_cert=ClientCertRules(source)
+    )
+    with pytest.raises(Refused, match="403 Forbidden: the certificate names no client username"):
+        credentials.identify_certificate(certificate(common_name="", san=()), 150)
+
+
+def test_certificates_name_listed_usernames_only() -> None:
+    """Not every certificate of the authority is welcome: the name has to be listed."""
+    credentials = Credentials(False, [ClientUsername("default")], client_cert=ClientCertRules())
+    with pytest.raises(Refused) as caught:
+        credentials.identify_certificate(certificate(), 150)
+    assert caught.value.reason_code == 0x87
+
+
+@pytest.mark.parametrize(
+    ("rules", "changed", "wall_ns", "reason"),
+    [
+        (ClientCertRules(), {}, 99, "403 Certificate Not Yet Valid"),
+        (ClientCertRules(), {}, 201, "403 Certificate Expired"),
+        (ClientCertRules(max_chain_depth=0), {}, 150, "403 Certificate Chain Too Long"),
+        (ClientCertRules(max_chain_depth=3), {"chain_depth": 4}, 150, "403 Certificate Chain Too"),
+    ],
+)
+def test_certificates_that_are_refused(
+    rules: ClientCertRules, changed: dict[str, Any], wall_ns: int, reason: str
+) -> None:
+    """Too early, too late, too long a chain: each has the field's reason."""
+    credentials = Credentials(True, [ClientUsername("cn")], client_cert=rules)
+    with pytest.raises(Refused, match=reason):
+        credentials.identify_certificate(certificate(**changed), wall_ns)
+
+
+@pytest.mark.parametrize("wall_ns", [100, 200, 99, 201])
+def test_dates_that_do_not_matter(wall_ns: int) -> None:
+    """The bounds are inside, and without date validation any time is."""
+    rules = ClientCertRules(validate_date_enabled=wall_ns in (100, 200), max_chain_depth=1)
+    credentials = Credentials(True, [ClientUsername("cn")], client_cert=rules)
+    assert credentials.identify_certificate(certificate(), wall_ns).name == "cn"
+
+
+def test_without_client_certificates() -> None:
+    """Where they are off, none identifies anybody."""
+    with pytest.raises(Refused, match="403 Client Certificate Authentication is Shutdown"):
+        Credentials(True, [ClientUsername("cn")]).identify_certificate(certificate(), 150)
+
+
+def test_decoys_cost_what_known_names_cost() -> None:
+    """A decoy's stored password has the kind and the cost of a configured one, and none verifies."""
+    hashed = hash_password("right", bytes(16), ln=4)
+    credentials = Credentials(True, [ClientUsername("u", hashed)], b"secret")
+    stored = credentials.decoy("nobody").password
+    assert stored is not None
+    assert parse_hash(stored)[:4] == parse_hash(hashed)[:4]
+    assert not verify_password(stored, b"right")
+    plain = Credentials(True, [ClientUsername("u", "plain")], b"secret")
+    stored = plain.decoy("nobody").password
+    assert stored is not None
+    assert not is_hash(stored)
+    assert stored != plain.decoy("somebody").password
+    assert stored != Credentials(True, (), b"other").decoy("nobody").password
+
+
+def test_decoys_are_mixed_like_known_names() -> None:
+    """Where some passwords are hashed and some not, unknown names look like both, each always the same."""
+    hashed = hash_password("right", bytes(16), ln=4)
+    users = [ClientUsername("u", hashed), ClientUsername("v", "plain"), ClientUsername("w")]
+    credentials = Credentials(True, users, b"secret")
+    kinds = [is_hash(credentials.decoy(f"n{number}").password or "") for number in range(64)]
+    assert set(kinds) == {True, False}
+    assert kinds == [is_hash(credentials.decoy(f"n{n}").password or "") for n in range(64)]

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, TRANSMIT_CONGESTION
+from vpnrouter.core.discards import (
+    CLIENT_NOT_CONNECTED,
+    NO_SUBSCRIPTION_MATCH,
+    TRANSMIT_CONGESTION,
+)
+from vpnrouter.core.message import Message
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.totals import totals
+from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish
-from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.properties import Properties, encode_block
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from tests.core.world import Client, World
 
 LASTING = Properties(session_expiry_interval=1_000)
@@ -113,3 +121,37 @@ def test_a_member_counts_once(world: World) -> None:
     first.subscribe("$share/g/a/#")
     burst(world, 10)
     assert [len(client.payloads()) for client in (first, second)] == [5, 5]
+
+
+def test_a_selector_passes_its_member_over(world: World) -> None:
+    """The others take its turns; where all refuse nobody matched, where only one who is away would, it counts."""
+    first, second, away = members(world, 3)
+    for name, text in (("m0", "n < '5'"), ("m2", "n = '9'")):
+        subscription = world.vpn().clients[name].subscriptions["$share/g/a/#"]
+        subscription.selector = parse_selector(text.replace("<", "<>"))
+    away.lose()
+    five = encode_block(Properties(user_properties=[("n", "5")]))
+    nine = encode_block(Properties(user_properties=[("n", "9")]))
+    for _ in range(4):
+        world.vpn().publish(Message(b"a/b", b"five", five))
+    assert (first.payloads(), second.payloads()) == ([], [b"five"] * 4)
+    second.unsubscribe("$share/g/a/#")
+    assert world.vpn().publish(Message(b"a/b", b"five", five)) == NO_SUBSCRIPTION_MATCH
+    assert world.vpn().publish(Message(b"a/b", b"nine", nine)) == ""
+    assert first.payloads() == [b"nine"]
+    first.lose()
+    assert world.vpn().publish(Message(b"a/b", b"nine", nine)) == CLIENT_NOT_CONNECTED
+
+
+def test_a_link_is_passed_over_where_the_message_has_been(kit: ModuleType, world: World) -> None:
+    """Neither back over the link it came by, nor by another to a VPN that it has visited."""
+    one, other = kit.FakeLink(world.vpn(), "one/blue"), kit.FakeLink(world.vpn(), "other/blue")
+    for link in (one, other):
+        link.subscribe("#share/g/a/>")
+    for _ in range(3):
+        message = Message(b"a/b", b"x", source=one)
+        assert world.vpn().publish(message) == ""
+    assert (one.taken(), other.taken()) == ([], [b"x"] * 3)
+    message = Message(b"a/b", b"x", source=one)
+    message.path = ["other/blue", "one/blue"]
+    assert world.vpn().publish(message) == NO_SUBSCRIPTION_MATCH

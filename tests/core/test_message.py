@@ -34,3 +34,10 @@ def test_what_is_retained() -> None:
     assert kept.expires_ns == 5
     assert not kept.traced
     assert kept.source is None
+
+
+def test_properties_are_taken_apart_once() -> None:
+    """Selectors see user properties and the topic; the second look gets the same object."""
+    message = Message(b"a/b", b"x", encode_block(Properties(user_properties=[("k", "v")])))
+    assert message.properties() == {"JMSDestination": "a/b", "k": "v"}
+    assert message.properties() is message.properties()

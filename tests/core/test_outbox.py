@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,12 @@ from vpnrouter import limits
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.totals import totals
+from vpnrouter.wire.link import frames
+from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
+from vpnrouter.wire.link.decode import link_frame_at
 from vpnrouter.wire.mqtt.encode import encode, encode_publish
 from vpnrouter.wire.mqtt.packets import Pingreq, Pingresp, Publish
+from vpnrouter.wire.varint import read_varint
 
 if TYPE_CHECKING:
     from tests.core.world import World
@@ -171,8 +176,158 @@ def test_what_goes_down_with_the_outbox_is_counted(
         sent += len(data[:count])
         if data[count:]:
             outbox.put_back(data, count)
+    assert outbox.waiting() == sum(end > sent for end in ends)
     assert outbox.close() == sum(end > sent for end in ends)
+    assert outbox.close() == outbox.waiting() == 0
+
+
+class Peer:
+    """Reads what a packing outbox sends, byte by byte if it must."""
+
+    def __init__(self) -> None:
+        self.unpacker = LinkUnpacker(limits.LINK_FRAME_BYTES)
+        self.buffer = b""
+        self.got = b""
+        self.packed = 0
+
+    def feed(self, data: bytes) -> None:
+        """Read whole frames."""
+        self.buffer += data
+        while self.buffer:
+            size = len(self.buffer)
+            length = link_frame_at(self.buffer, 0, size, limits.LINK_FRAME_BYTES)
+            if length == 0:
+                break
+            if self.buffer[0] == frames.COMPRESSED:
+                _, head = read_varint(self.buffer, 1, length)
+                self.got += self.unpacker.unpack(self.buffer[head:length])
+                self.packed += 1
+            else:
+                self.got += self.buffer[:length]
+            self.buffer = self.buffer[length:]
+
+
+CONTROL = b"\xd0\x00"
+HANDSHAKE = bytes((frames.WELCOME, 3)) + b"abc"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["message", "noise", "control", "handshake", "write", "write"]),
+            st.integers(0, 400),
+            st.integers(1, 900),
+        ),
+        max_size=40,
+    ),
+    st.integers(0, 10),
+)
+def test_a_packing_outbox_sends_the_same(
+    steps: list[tuple[str, int, int]], packs_from: int
+) -> None:
+    """Wherever writes are cut and whenever packing begins, the peer reads every frame once and in order,
+    and what had not arrived is what waited.
+    """
+    draw = random.Random(1)
+    outbox = Outbox([], 1_000_000)
+    peer = Peer()
+    frames_in: list[bytes] = []
+    for number, (what, size, at_most) in enumerate(steps):
+        if number == packs_from:
+            outbox.packer = LinkPacker(limits.LINK_FRAME_BYTES)
+        if what == "write":
+            if outbox.size:
+                data = outbox.take(at_most)
+                peer.feed(data[:size])
+                if data[size:]:
+                    outbox.put_back(data, size)
+        elif what in {"message", "noise"}:
+            payload = bytes(size) if what == "message" else draw.randbytes(size)
+            frames_in.append(encode_publish(b"topic", payload, 5))
+            outbox.offer(frames_in[-1], 1)
+        else:
+            frames_in.append(CONTROL if what == "control" else HANDSHAKE)
+            outbox.control(frames_in[-1])
+        assert outbox.size == sum(len(chunk) for chunk in outbox.chunks)
+    whole = b"".join(frames_in)
+    assert whole.startswith(peer.got)
+    rest = sum(frame[0] == 0x30 for frame in frames_in)
+    at = 0
+    for frame in frames_in:
+        at += len(frame)
+        if at <= len(peer.got):
+            rest -= frame[0] == 0x30
+    assert outbox.waiting() == rest
+    while outbox.size:
+        peer.feed(outbox.take(300))
+    assert (peer.got, peer.buffer) == (whole, b"")
+    assert outbox.waiting() == outbox.close() == 0
+
+
+def test_what_a_write_left_is_not_packed_again() -> None:
+    """The rest of a packed write leaves first, alone and unchanged; its messages count as lost until then."""
+    outbox = Outbox([], 100_000)
+    outbox.packer = LinkPacker(limits.LINK_FRAME_BYTES)
+    run = encode_publish(b"topic", bytes(100), 5) * 3
+    outbox.offer(run, 3)
+    packed = outbox.take(100_000)
+    assert packed[0] == frames.COMPRESSED
+    assert len(packed) < len(run)
+    outbox.put_back(packed, 10)
+    outbox.offer(run, 3)
+    outbox.control(CONTROL)
+    assert outbox.waiting() == 6
+    assert outbox.take(100_000) == packed[10:]
+    outbox.put_back(packed[10:], 5)
+    assert outbox.take(100_000) == packed[15:]
+    assert outbox.waiting() == 3
+    second = outbox.take(100_000)
+    assert second[0] == frames.COMPRESSED
+    outbox.put_back(second, len(second) - 1)
+    assert outbox.close() == 3
     assert outbox.close() == 0
+
+
+def test_packed_bytes_are_not_taken_for_frames() -> None:
+    """Wherever a packed write was cut, all its messages wait, whatever its bytes look like from there."""
+    outbox = Outbox([], 100_000)
+    outbox.packer = LinkPacker(limits.LINK_FRAME_BYTES)
+    outbox.offer(encode_publish(b"topic", bytes(range(200)), 5) * 2, 2)
+    packed = outbox.take(100_000)
+    assert b"012" in packed
+    for sent in range(1, len(packed)):
+        outbox.put_back(packed[sent - 1 :], 1)
+        assert outbox.waiting() == 2
+        assert outbox.take(100_000) == packed[sent:]
+
+
+def test_a_frame_cut_before_packing_began_is_sent_on_as_it_was() -> None:
+    """The peer is in the middle of a plain frame: its rest, and what was cut with it, stay plain."""
+    outbox = Outbox([], 100_000)
+    frame = encode_publish(b"topic", bytes(100), 5)
+    outbox.offer(frame * 2, 2)
+    outbox.put_back(outbox.take(100_000), 50)
+    outbox.packer = LinkPacker(limits.LINK_FRAME_BYTES)
+    outbox.offer(frame * 2, 2)
+    assert outbox.waiting() == 4
+    assert outbox.take(100_000) == (frame * 2)[50:]
+    assert outbox.take(100_000)[0] == frames.COMPRESSED
+
+
+def test_of_many_packed_frames_those_that_left_whole_are_not_lost() -> None:
+    """A write of several frames counts each on its own."""
+    outbox = Outbox([], 1_000_000)
+    outbox.packer = LinkPacker(16_384)
+    frame = encode_publish(b"topic", bytes(7_000), 5)
+    for _ in range(6):
+        outbox.offer(frame, 1)
+    packed = outbox.take(1_000_000)
+    assert outbox.packer.counts == [2, 2, 2]
+    outbox.put_back(packed, outbox.packer.ends[0])
+    assert outbox.waiting() == 4
+    outbox.take(0)
+    outbox.put_back(packed[outbox.packer.ends[0] :], len(packed) - outbox.packer.ends[0] - 1)
+    assert outbox.close() == 2
 
 
 def test_a_lost_client_s_messages_are_counted(world: World) -> None:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from tests.core.world import World
 
 
@@ -62,3 +65,44 @@ def test_options_make_a_receiver_special(world: World, options: dict[str, bool])
     assert len(world.vpn().route(b"a").special) == 1
     client.subscribe("a")
     assert world.vpn().route(b"a").plain
+
+
+def test_one_link_takes_batches_two_do_not(kit: ModuleType, world: World) -> None:
+    """Two ways out, links or groups with links, want ids; a selective link alone wants single messages."""
+    vpn = world.vpn()
+    one, other = kit.FakeLink(vpn, "one/blue"), kit.FakeLink(vpn, "other/blue")
+
+    def flags() -> tuple[bool, bool]:
+        route = vpn.route(b"t")
+        assert route.one_link in (one, None)
+        return route.many_links, route.one_link is None
+
+    one.subscribe("t")
+    assert flags() == (False, False)
+    other.subscribe("t")
+    assert flags() == (True, True)
+    vpn.drop(other)
+    other.subscribe("#share/g/t")
+    assert flags() == (True, True)
+    vpn.drop(other)
+    world.connect("c").subscribe("$share/h/t")
+    assert flags() == (False, False)
+    one.subscribe("t", selector=parse_selector("a = 'b'"))
+    assert flags() == (False, True)
+    one.subscribe(">")
+    assert flags() == (False, False)
+
+
+def test_only_selectors_make_a_target_selective(world: World) -> None:
+    """A plain subscription beside one with a selector lets everything through, in batches."""
+    client = world.connect("c")
+    client.subscribe("t")
+    client.subscribe("+")
+    session = world.vpn().clients["c"]
+    session.subscriptions["t"].selector = parse_selector("a = 'b'")
+    world.vpn().forget_routes(session)
+    assert world.vpn().route(b"t").plain
+    session.subscriptions["+"].selector = parse_selector("a = 'c'")
+    world.vpn().forget_routes(session)
+    (target,) = world.vpn().route(b"t").special
+    assert target.selective

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
+from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.topics.cache import RouteCache
+from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -28,6 +31,10 @@ from vpnrouter.wire.mqtt.packets import (
     Unsubscribe,
 )
 from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from vpnrouter.core.message import Message
+    from vpnrouter.selectors import Selector
 
 SECOND = 1_000_000_000
 START_NS = 1_000 * SECOND
@@ -165,12 +172,13 @@ class World:
         acl: AclProfile | None = None,
         bounds: VpnLimits | None = None,
         cache: int = 0,
+        client_cert: ClientCertRules | None = None,
     ) -> MessageVpn:
         """Host one more message VPN, in place of one of the same name."""
         vpn = MessageVpn(
             name,
             self.router.plane,
-            Credentials(basic, usernames),
+            Credentials(basic, usernames, client_cert=client_cert),
             {"default": profile or ClientProfile("default")},
             {"default": acl or AclProfile("default")},
             bounds,
@@ -234,3 +242,46 @@ class World:
         """Let time pass."""
         self.now_ns += int(seconds * SECOND)
         self.router.tick(self.now_ns, WALL_NS + self.now_ns - START_NS)
+
+
+class FakeLink(Subscriber):
+    """A link's client as the core sees it, to `peer`. `singles` are messages encoded for it, in order."""
+
+    def __init__(self, vpn: MessageVpn, peer: str, room: int = 1 << 30) -> None:
+        super().__init__(f"#bridge/{peer}", Outbox(vpn.plane.ready, room), FRAME_MQTT5)
+        self.vpn = vpn
+        self.is_link = True
+        self.vpn_id = peer
+        self.singles: list[Message] = []
+
+    def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
+        """See Subscriber.deliver."""
+        assert subscriptions
+        assert message.source is not self
+        self.offered += 1
+        if self.outbox.offer(message.frame5(), 1):
+            self.singles.append(message)
+
+    def subscribe(
+        self,
+        text: str,
+        dto_priority: int = 1,
+        deliver_always: bool = False,
+        selector: Selector | None = None,
+    ) -> Subscription:
+        """Attract what an SMF filter matches; one with `!` is an exception."""
+        subscription = Subscription(
+            parse_filter(text, SMF, exceptions=True),
+            self,
+            deliver_always=deliver_always,
+            dto_priority=dto_priority,
+            selector=selector,
+        )
+        self.vpn.subscribe(subscription)
+        return subscription
+
+    def taken(self) -> list[bytes]:
+        """Payloads of the messages encoded for it since the last call."""
+        payloads = [message.payload for message in self.singles]
+        self.singles.clear()
+        return payloads

@@ -28,7 +28,7 @@ def topics_one_by_one(flights: Flights) -> list[str]:
     return [f"flights/{row['carrier']}/{row['origin']}/{row['dest']}" for row in rows]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [name for name, one in ALL.items() if not one.hears_alerts])
 def test_received(name: str, flights: Flights) -> None:
     """A subscriber's tally is what one gets by looking at one flight after the other."""
     subscriber = ALL[name]
@@ -44,12 +44,32 @@ def test_received(name: str, flights: Flights) -> None:
             brute[subscriber.place][topic] += 1
         if subscriber.place == scene.YELLOW and any(takes(topic) for takes in crosses):
             brute[scene.BLUE][topic] += 1
-    masks = expect.received(flights, subscriber)
-    assert expect.tally(flights, masks) == brute
-    sums = expect.cumulative(masks, len(flights))
+    assert expect.tally(flights, subscriber) == brute
+    sums = expect.cumulative(expect.received(flights, subscriber), len(flights))
     assert sums[0] == 0
     assert sums[-1] == sum(counts.total() for counts in brute.values()) > 0
     assert (sums[1:] >= sums[:-1]).all()
+
+
+@pytest.mark.parametrize("name", [one.name for one in scene.SUBSCRIBERS if one.hears_alerts])
+def test_alerts(name: str, flights: Flights) -> None:
+    """Each flight that crosses and is late by an hour is due once in blue and in yellow as an alert."""
+    crosses = [as_regex(text) for text in scene.REMOTE_SUBSCRIPTIONS]
+    brute: Counter[str] = Counter()
+    delays = flights.table["dep_delay"].to_pylist()
+    for topic, delay in zip(topics_one_by_one(flights), delays, strict=True):
+        if delay is not None and delay >= 60 and any(takes(topic) for takes in crosses):
+            brute[topic.replace("flights/", "alerts/")] += 1
+    assert expect.tally(flights, ALL[name]) == {scene.YELLOW: brute}
+    assert 0 < brute.total() == expect.crossings(flights)[scene.YELLOW, scene.BLUE]
+
+
+def test_published_count(flights: Flights) -> None:
+    """In yellow alerts are published besides flights, elsewhere flights only."""
+    for place in scene.PLACES:
+        besides = int(expect.alerted(flights).sum()) if place == scene.YELLOW else 0
+        sent = int(expect.published_at(flights, place).sum())
+        assert expect.published_count(flights, place) == sent + besides
 
 
 @pytest.mark.parametrize("pattern", scene.REMOTE_SUBSCRIPTIONS)

@@ -12,7 +12,7 @@ def test_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a report, a short run passes and leaves configurations and traces of both routers."""
     assert play(700, tmp_path / "out", with_report=False)
     out, err = capsys.readouterr()
-    assert out.splitlines()[-1] == "all 13 checks passed"
+    assert out.splitlines()[-1] == "all 16 checks passed"
     assert "demo: 700 flights leave New York" in err
     for name in ("edge", "core"):
         assert (tmp_path / "out" / "routers" / f"{name}.yaml").is_file()

@@ -8,6 +8,7 @@ import yaml
 
 from vpnrouter.config.load import load
 from vpnrouter.demo import scene
+from vpnrouter.demo.connections import accepted
 from vpnrouter.demo.routers import (
     Routers,
     core_config,
@@ -37,7 +38,10 @@ def test_configurations_load(tmp_path: Path) -> None:
         if name == "core":
             bridge = loaded.msg_vpns["yellow"].bridges[scene.BRIDGE]
             topics = [one.topic for one in bridge.remote_subscriptions]
-            assert topics == list(scene.REMOTE_SUBSCRIPTIONS)
+            assert topics == [*scene.REMOTE_SUBSCRIPTIONS, scene.ALERTS]
+        else:
+            (remote,) = loaded.msg_vpns["blue"].bridges[scene.BRIDGE_BACK].remote_msg_vpns
+            assert remote.location == "v:core"
 
 
 def test_ready_line() -> None:
@@ -51,11 +55,13 @@ def test_ready_line() -> None:
 
 
 def test_running(routers: Routers) -> None:
-    """Each message VPN has an address of its own that answers."""
+    """Each message VPN has an address of its own that answers; one connection has both bridges."""
     assert list(routers.addresses) == list(scene.PLACES)
     assert len(set(routers.addresses.values())) == len(scene.PLACES)
     for address in routers.addresses.values():
         socket.create_connection(address, timeout=5).close()
+    assert len(routers.link_ports) == 2
+    assert accepted(routers.link_ports) in {1, None}
 
 
 def test_refused_configuration(folder: Path) -> None:

@@ -5,8 +5,8 @@ from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
 
 def test_filters_are_valid() -> None:
-    """The bridge's filters are of the `*` `>` dialect, the clients' of MQTT's."""
-    for text in scene.REMOTE_SUBSCRIPTIONS:
+    """The bridges' filters are of the `*` `>` dialect, the clients' of MQTT's."""
+    for text in (*scene.REMOTE_SUBSCRIPTIONS, scene.ALERTS):
         parse_filter(text, SMF)
     for one in scene.SUBSCRIBERS:
         parse_filter(one.filter, MQTT)
@@ -27,6 +27,13 @@ def test_every_place_is_watched() -> None:
     assert {one.place for one in scene.SUBSCRIBERS} == set(scene.PLACES)
     for everybody in (scene.PUBLISHERS, scene.SUBSCRIBERS):
         assert len({one.name for one in everybody}) == len(everybody)
+
+
+def test_one_answers() -> None:
+    """One subscriber answers what comes from blue, in yellow; alerts are heard on both sides."""
+    assert [one.place for one in scene.SUBSCRIBERS if one.answers] == [scene.YELLOW]
+    heard = [one.place for one in scene.SUBSCRIBERS if one.hears_alerts]
+    assert heard == [scene.BLUE, scene.YELLOW]
 
 
 def test_names_of_places() -> None:

@@ -1,7 +1,7 @@
 """The verdicts, on outcomes that are right and wrong in one thing each."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +20,11 @@ def outcome(flights: Flights, tmp_path: Path) -> Outcome:
     """A run in which everything is as it must be."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
-    due = {
-        one.name: expect.tally(flights, expect.received(flights, one)) for one in scene.SUBSCRIBERS
-    }
+    due = {one.name: expect.tally(flights, one) for one in scene.SUBSCRIBERS}
     published = {one.name: int(expect.published(flights, one).sum()) for one in scene.PUBLISHERS}
-    places = {place: int(expect.published_at(flights, place).sum()) for place in scene.PLACES}
-    bridged = int(expect.bridged(flights).sum())
-    nodes = [
+    places = {place: expect.published_count(flights, place) for place in scene.PLACES}
+    crossings = expect.crossings(flights)
+    nodes: list[Mapping[str, Any]] = [
         {
             "router": scene.router_of(place),
             "vpn": scene.vpn_of(place),
@@ -35,25 +33,29 @@ def outcome(flights: Flights, tmp_path: Path) -> Outcome:
         }
         for place, count in places.items()
     ]
-    edge = {
-        "from_router": "edge",
-        "from_vpn": "blue",
-        "to_router": "core",
-        "to_vpn": "yellow",
-        "messages": bridged,
-        "sent": bridged,
-        "received": bridged,
-    }
+    edges: list[Mapping[str, Any]] = [
+        {
+            "from_router": scene.router_of(start),
+            "from_vpn": scene.vpn_of(start),
+            "to_router": scene.router_of(goal),
+            "to_vpn": scene.vpn_of(goal),
+            "messages": count,
+            "sent": count,
+            "received": count,
+        }
+        for (start, goal), count in crossings.items()
+    ]
     return Outcome(
         published=dict(published),
         published_due=published,
         tallies=deepcopy(due),
         tallies_due=due,
         places_due=places,
-        bridged_due=bridged,
+        crossings_due=crossings,
+        connections=1,
         exit_codes={"edge": 0, "core": 0},
         trace_files={"edge": 1, "core": 2},
-        report=Report(page, nodes, [edge]),
+        report=Report(page, nodes, edges),
     )
 
 
@@ -65,7 +67,7 @@ def failed(outcome: Outcome) -> list[Check]:
 def test_all_is_well(outcome: Outcome) -> None:
     """A right outcome passes every check."""
     assert failed(outcome) == []
-    assert len(checks(outcome)) == 20
+    assert len(checks(outcome)) == 25
 
 
 def lose(outcome: Outcome) -> None:
@@ -89,8 +91,25 @@ def twin(outcome: Outcome) -> None:
 
 
 def leak_back(outcome: Outcome) -> None:
-    """A message of yellow came to blue."""
+    """A flight of yellow came to blue."""
     outcome.tallies["blue-all"][scene.YELLOW] = Counter({"flights/UA/JFK/LAX": 1})
+
+
+def echo(outcome: Outcome) -> None:
+    """An alert that went to blue came back to yellow."""
+    counts = outcome.tallies["yellow-alerts"][scene.YELLOW]
+    counts[next(iter(counts))] += 1
+
+
+def unanswered(outcome: Outcome) -> None:
+    """An alert did not reach blue."""
+    counts = outcome.tallies["blue-alerts"][scene.YELLOW]
+    counts[next(iter(counts))] -= 1
+
+
+def second_connection(outcome: Outcome) -> None:
+    """Each bridge has a connection of its own."""
+    object.__setattr__(outcome, "connections", 2)
 
 
 def leak_by_name(outcome: Outcome) -> None:
@@ -119,7 +138,7 @@ def unpublished(outcome: Outcome) -> None:
 
 
 def edge_of(outcome: Outcome) -> dict[str, Any]:
-    """The report's only bridge."""
+    """The report's bridge that brings flights."""
     assert outcome.report is not None
     edge = outcome.report.edges[0]
     assert isinstance(edge, dict)
@@ -131,15 +150,15 @@ def edge_count(outcome: Outcome) -> None:
     edge_of(outcome)["received"] -= 1
 
 
-def edge_reversed(outcome: Outcome) -> None:
-    """The report has the bridge the wrong way round."""
-    edge_of(outcome).update(from_router="core", from_vpn="yellow", to_router="edge", to_vpn="blue")
+def edge_astray(outcome: Outcome) -> None:
+    """The report has an end of the bridge in another message VPN."""
+    edge_of(outcome).update(to_vpn="green")
 
 
 def edge_missing(outcome: Outcome) -> None:
-    """The report knows no bridge."""
+    """The report does not know the bridge that brings answers."""
     assert outcome.report is not None
-    outcome.report.edges.clear()
+    outcome.report.edges.pop()
 
 
 def node_missing(outcome: Outcome) -> None:
@@ -165,27 +184,39 @@ def no_page(outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("spoil", "what"),
     [
-        (lose, "core/yellow flights/#"),
-        (swap, "edge/blue flights/#"),
-        (twin, "core/yellow flights/UA/#"),
-        (leak_back, "messages leaked between VPNs"),
-        (leak_by_name, "messages leaked between VPNs"),
-        (leak_unknown, "messages leaked between VPNs"),
-        (crash, "exit code of router core"),
-        (no_traces, "trace files of router edge"),
-        (unpublished, "flights published"),
-        (edge_count, "report: edge/blue → core/yellow"),
-        (edge_reversed, "report: edge/blue → core/yellow"),
-        (edge_missing, "report: edge/blue → core/yellow"),
-        (node_missing, "report: published in core/green"),
-        (discarded, "report: messages discarded"),
-        (no_page, "report page"),
+        (lose, ["core/yellow flights/#"]),
+        (swap, ["edge/blue flights/#"]),
+        (twin, ["core/yellow flights/UA/#"]),
+        (leak_back, ["messages leaked between VPNs"]),
+        (echo, ["core/yellow alerts/#"]),
+        (unanswered, ["edge/blue alerts/#"]),
+        (second_connection, ["connections between the routers"]),
+        (leak_by_name, ["messages leaked between VPNs"]),
+        (leak_unknown, ["messages leaked between VPNs"]),
+        (crash, ["exit code of router core"]),
+        (no_traces, ["trace files of router edge"]),
+        (unpublished, ["flights published"]),
+        (edge_count, ["report: edge/blue → core/yellow"]),
+        (edge_astray, ["report: edge/blue → core/yellow", "report: other bridges"]),
+        (edge_missing, ["report: core/yellow → edge/blue"]),
+        (node_missing, ["report: published in core/green"]),
+        (discarded, ["report: messages discarded"]),
+        (no_page, ["report page"]),
     ],
 )
-def test_one_thing_wrong(outcome: Outcome, spoil: Callable[[Outcome], None], what: str) -> None:
+def test_one_thing_wrong(
+    outcome: Outcome, spoil: Callable[[Outcome], None], what: list[str]
+) -> None:
     """Whatever is not as it must be fails its check, and only that."""
     spoil(outcome)
-    assert [check.what for check in failed(outcome)] == [what]
+    assert [check.what for check in failed(outcome)] == what
+
+
+def test_connections_unknown(outcome: Outcome) -> None:
+    """Where connections cannot be counted nothing is said of them."""
+    found = checks(replace(outcome, connections=None))
+    assert "connections between the routers" not in [check.what for check in found]
+    assert all(check.passed for check in found)
 
 
 def test_no_report(outcome: Outcome) -> None:
@@ -209,7 +240,7 @@ def test_table(outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     assert "report: out/[x]/report.html" in out
-    assert out.splitlines()[-1] == "1 of 20 checks failed"
+    assert out.splitlines()[-1] == "1 of 25 checks failed"
     (line,) = [line for line in out.splitlines() if "NOT SO" in line]
     assert "core/yellow flights/#" in line
     assert "1 missing, 0 too many" in line

@@ -17,6 +17,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 import vpnrouter
+from vpnrouter.management.client import ManagementClient
 
 PATIENCE_S = 20.0
 """How long a test waits for what it expects; only a failing one waits that long."""
@@ -28,6 +29,12 @@ def command() -> list[str]:
     if script.exists():
         return [str(script)]
     return [sys.executable, "-c", "from vpnrouter.cli.app import main; main()"]
+
+
+@pytest.fixture(scope="session")
+def vpnrouter_command() -> list[str]:
+    """How to call `vpnrouter` from this interpreter."""
+    return command()
 
 
 def environment() -> dict[str, str]:
@@ -47,6 +54,12 @@ def until(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
+@pytest.fixture
+def patiently() -> Callable[[Callable[[], bool], str], None]:
+    """`patiently(true, what)` waits until something is true."""
+    return until
+
+
 class RouterProcess:
     """One `vpnrouter run`. `ready` holds the ready line's values by key, in order."""
 
@@ -60,6 +73,7 @@ class RouterProcess:
             env=environment(),
             cwd=path.parent,
         )
+        self._management: ManagementClient | None = None
         self.out: list[str] = []
         self.err: list[str] = []
         self._threads = [
@@ -69,9 +83,13 @@ class RouterProcess:
         for thread in self._threads:
             thread.start()
         if wait:
-            until(lambda: bool(self.out) or self.process.poll() is not None, "the ready line")
-            assert self.out, "".join(self.err)
+            self.await_ready()
         self.ready_after_s = time.monotonic() - self.began
+
+    def await_ready(self) -> None:
+        """Wait for the ready line."""
+        until(lambda: bool(self.out) or self.process.poll() is not None, "the ready line")
+        assert self.out, "".join(self.err)
 
     @staticmethod
     def _collect(stream: IO[str], into: list[str]) -> None:
@@ -94,6 +112,27 @@ class RouterProcess:
     def says(self, text: str) -> None:
         """Wait until stderr holds `text`."""
         until(lambda: any(text in line for line in list(self.err)), f"{text!r} in {self.err}")
+
+    def told(self, *texts: str) -> list[str]:
+        """Lines of stderr that hold all `texts`."""
+        return [line for line in list(self.err) if all(text in line for text in texts)]
+
+    def bridges(self) -> list[dict[str, Any]]:
+        """The bridges of all VPNs as the management API shows them; needs an http listener."""
+        if self._management is None:
+            self._management = ManagementClient(f"http://127.0.0.1:{self.port('http')}")
+        return self._management.bridges()
+
+    def bridge(self, name: str, **attributes: Any) -> dict[str, Any]:
+        """The bridge of this name, once its attributes are these."""
+        found: list[dict[str, Any]] = []
+
+        def is_so() -> bool:
+            found[:] = [row for row in self.bridges() if row["bridgeName"] == name]
+            return all(found[0][key] == value for key, value in attributes.items())
+
+        until(is_so, f"{name} with {attributes} in {found}")
+        return found[0]
 
     def bridges_up(self, count: int = 1) -> None:
         """Wait until stderr told `count` times that a bridge is up."""
@@ -125,8 +164,17 @@ class RouterProcess:
         self._join()
 
     def _join(self) -> None:
+        if self._management is not None:
+            self._management.close()
+            self._management = None
         for thread in self._threads:
             thread.join(PATIENCE_S)
+
+
+@pytest.fixture(scope="session")
+def router_process() -> type[RouterProcess]:
+    """For routers that several tests share; who starts one kills it."""
+    return RouterProcess
 
 
 Start = Callable[..., RouterProcess]
@@ -183,6 +231,19 @@ class PahoClient:
         self.client.loop_start()
         self.code = self.answer.get(timeout=PATIENCE_S)
 
+    def numbers(self) -> list[int]:
+        """The payloads that arrived so far, in order, which are numbers."""
+        return [int(payload) for _, payload in list(self.arrived.queue)]
+
+    def until_number(self, number: int) -> None:
+        """Wait until this number, or a later one, has arrived."""
+
+        def here() -> bool:
+            arrived = list(self.arrived.queue)
+            return bool(arrived) and int(arrived[-1][1]) >= number
+
+        until(here, f"{number} arrived")
+
     def subscribe(self, topic: str) -> None:
         """Subscribe and wait for the answer."""
         self._subscribed.clear()
@@ -201,6 +262,9 @@ class PahoClient:
         """Disconnect and end the thread."""
         self.client.disconnect()
         self.client.loop_stop()
+        # A client that nothing holds in a cycle closes its sockets when it goes, and not some time later.
+        self.client.on_message = self.client.on_connect = None
+        self.client.on_disconnect = self.client.on_subscribe = None
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def test_a_clean_stop(start: Any, paho: Any, number: int) -> None:
     assert "Traceback" not in "".join(router.err)
 
 
-def test_sighup_changes_nothing(start: Any, paho: Any) -> None:
+def test_sighup_is_answered(start: Any, paho: Any) -> None:
     """SIGHUP is answered with a line on stderr; clients stay."""
     router = start(PLAIN)
     client = paho(router.port("mqtt"), "c")

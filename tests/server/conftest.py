@@ -1,6 +1,7 @@
 """A whole router inside the test's own trio run, and MQTT clients over real streams."""
 
 import gc
+import importlib.util
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,13 @@ import trio
 
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.core.connection import Connection
+from vpnrouter.core.router import Router
+from vpnrouter.server.acceptor import Acceptor
+from vpnrouter.server.listeners import bind, serve_streams
 from vpnrouter.server.run import Node, serve
+from vpnrouter.server.tls import ServerTls
+from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.framing import frame_at
@@ -164,3 +171,78 @@ async def client_of() -> AsyncIterator[Callable[..., Any]]:
 def port() -> Callable[[Node, str], int]:
     """The port of a node's listener of a protocol."""
     return port_of
+
+
+class Heard(Connection):
+    """A connection that answers with what it hears; `reason` is why it was lost."""
+
+    def __init__(self, plane: Any, peer: str) -> None:
+        super().__init__(plane, peer, 1 << 20)
+        self.heard = b""
+        self.reason = ""
+
+    def consume(self, data: bytes) -> int:
+        """Send the bytes back."""
+        self.heard += data
+        self.outbox.control(data)
+        return len(data)
+
+    def lost(self, reason: str) -> None:
+        """Keep the reason."""
+        self.reason = reason
+
+
+class Door(Acceptor):
+    """A listener of its own, with all connections that it made."""
+
+    kind = "test"
+
+    def __init__(self) -> None:
+        self.router = Router("here", 7, Recorder())
+        self.made: list[Heard] = []
+        self.port = 0
+
+    def accepted(self, peer: str) -> Heard:
+        """See Acceptor.accepted."""
+        self.made.append(Heard(self.router.plane, peer))
+        return self.made[-1]
+
+
+@pytest.fixture
+def door() -> Running:
+    """Accepts connections on a port of 127.0.0.1, over TLS if given, while an `async with` block lasts."""
+
+    @asynccontextmanager
+    async def run(tls: ServerTls | None, most: int = 100) -> AsyncIterator[Door]:
+        made = Door()
+        sock = bind("127.0.0.1", 0)
+        made.port = sock.getsockname()[1]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_streams, made.router, sock, made, tls, False, most, nursery)
+            yield made
+            nursery.cancel_scope.cancel()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def bridge_sea() -> Any:
+    """The module bridge_sea.py."""
+    place = Path(__file__).parent / "bridge_sea.py"
+    spec = importlib.util.spec_from_file_location("bridge_sea", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["bridge_sea"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def voyage(bridge_sea: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Runs `async tell(sea)` by a seed, under a clock that jumps; `most_s` is the longest way."""
+
+    def run(tell: Callable[[Any], Any], seed: int = 1, most_s: float = 0.05) -> None:
+        bridge_sea.sail(monkeypatch, tell, seed, most_s)
+
+    return run

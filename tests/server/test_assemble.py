@@ -102,3 +102,25 @@ def test_without_traces(configured: Any) -> None:
         router = build_router(configured(text), 7, b"s")
         assert not router.plane.tracing
         assert router.plane.sampler.rate == 0.0
+
+
+def test_client_certificate_rules_arrive(configured: Any) -> None:
+    """Where certificates log clients in, their rules are those that were written; else there are none."""
+    text = """
+msg_vpns:
+  blue:
+    authentication:
+      client_cert:
+        enabled: true
+        username_source: subject-alternate-name
+        max_chain_depth: 1
+        validate_date_enabled: false
+  green:
+    authentication: {client_cert: {max_chain_depth: 1}}
+"""
+    vpns = build_router(configured(text), 7, b"s").vpns
+    rules = vpns["blue"].credentials.client_cert
+    assert rules is not None
+    assert rules.username_source == "subject-alternate-name"
+    assert (rules.max_chain_depth, rules.validate_date_enabled) == (1, False)
+    assert vpns["green"].credentials.client_cert is None

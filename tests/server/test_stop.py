@@ -52,8 +52,8 @@ async def test_the_dialling_side_hears_why(running: Any, port: Any) -> None:
     ):
         record = await up(core)
         host: Any = NoSockets()
-        say_goodbye(edge.router, host, [])
-        assert edge.router.links == {}
+        say_goodbye(edge.router, host, list(edge.book.serving.values()))
+        assert edge.book.serving == {}
         with trio.fail_after(20):
             while record.failures == 0:  # noqa: ASYNC110 - tells nobody
                 await trio.sleep(0.01)
@@ -67,7 +67,7 @@ async def test_the_accepting_side_hears_why(running: Any, port: Any, tmp_path: P
         async with running(CORE.replace("LINK", str(port(edge, "link"))), "core") as core:
             await up(core)
         with trio.fail_after(20):
-            while edge.router.links:  # noqa: ASYNC110 - tells nobody
+            while edge.book.serving:  # noqa: ASYNC110 - tells nobody
                 await trio.sleep(0.01)
         assert edge.router.vpns["blue"].clients == {}
     (path,) = (tmp_path / "traces").rglob("part-*.parquet")

@@ -31,6 +31,8 @@ def test_events_are_counted_by_vpn(
         row("discard", 9, "blue", size_bytes=10),
         row("ingress", 3, "green", size_bytes=1, weight=None),
         row("subscribe", 4, None),
+        row("link_rejected", 30, "misspelt"),
+        row("link_rejected", 40, "blue"),
     ]
     core = [
         row("bridge_receive", 20, "blue", size_bytes=10),

@@ -25,4 +25,4 @@ def test_every_mode_has_the_name_of_its_constant() -> None:
 def test_events_without_message_come_last() -> None:
     """From FIRST_WITHOUT_MESSAGE on stand exactly the link and subscription events."""
     without = EVENT_NAMES[events.FIRST_WITHOUT_MESSAGE :]
-    assert without == ["link_up", "link_down", "subscribe", "unsubscribe"]
+    assert without == ["link_up", "link_down", "subscribe", "unsubscribe", "link_rejected"]

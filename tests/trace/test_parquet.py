@@ -63,6 +63,7 @@ def expected(context: Context, numbers: tuple[Any, ...]) -> Row:
         "link_down",
         "subscribe",
         "unsubscribe",
+        "link_rejected",
     }
     return {
         "ts_ns": ts,

@@ -98,7 +98,8 @@ class Backoff:
         elif now_ns < self._quick_end_ns:
             delay_ns = QUICK_LEAST_NS + int(draw * (QUICK_MOST_NS - QUICK_LEAST_NS))
         else:
-            most_ns = max(self._base_ns, 3 * self._previous_ns)
-            delay_ns = min(self._cap_ns, self._base_ns + int(draw * (most_ns - self._base_ns)))
+            # The bound is capped and not the draw: at the cap, too, bridges must not come back in step.
+            most_ns = min(self._cap_ns, max(self._base_ns, 3 * self._previous_ns))
+            delay_ns = self._base_ns + int(draw * (most_ns - self._base_ns))
             self._previous_ns = delay_ns
         return max(delay_ns, min(at_least_ns, self._cap_ns))

@@ -1,7 +1,9 @@
 """The operational record of one bridge: what it is, how it stands, since when, and why."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.counters import Counters
@@ -15,6 +17,9 @@ from vpnrouter.bridges.states import (
     next_inbound,
     next_outbound,
 )
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.outbound import OutboundHalf
 
 _FAILURES: Final = frozenset(
     {Input.FAILED, Input.LOST, Input.REFUSED, Input.VERSION_MISMATCH, Input.STALL}
@@ -60,7 +65,11 @@ class Transition:
 
 @final
 class Bridge:
-    """One bridge. `handle` and `handle_peer` are the only ways its states change."""
+    """One bridge. `handle` and `handle_peer` are the only ways its states change.
+
+    `sending` are the halves of the peer that count into this record: one, and for a moment a second
+    one whose connection is being replaced.
+    """
 
     __slots__ = (
         "client_name",
@@ -77,6 +86,7 @@ class Bridge:
         "remote",
         "remote_address",
         "remote_router_name",
+        "sending",
         "state_since_ns",
         "up_since_ns",
     )
@@ -96,6 +106,7 @@ class Bridge:
         self.remote_address = ""
         self.remote_router_name = ""
         self.client_name = ""
+        self.sending: list[OutboundHalf] = []
         self.establisher = "local"
         self.encrypted = False
 
@@ -138,3 +149,10 @@ class Bridge:
     def uptime_s(self, now_ns: int) -> int:
         """Whole seconds since the login, 0 while down; the field's `uptime`."""
         return 0 if self.up_since_ns < 0 else (now_ns - self.up_since_ns) // 1_000_000_000
+
+    def peer_is(self, router: str, vpn: str, address: str, *, encrypted: bool) -> None:
+        """Who is at the other end: its router, message VPN and address."""
+        self.remote_router_name = router
+        self.remote = Remote(vpn, address)
+        self.remote_address = address
+        self.encrypted = encrypted

@@ -1,119 +1,224 @@
-"""What both ends of a link have in common: framing, heartbeats, refusals, goodbyes."""
+"""One connection between two routers: framing, heartbeats, goodbyes, and the halves that it carries.
+
+The *inbound* half is the own bridge's: what it attracts comes in. The *outbound* half is the peer's:
+what its bridge attracts goes out. A link begins with the half of whoever dialled and may take the
+other one as well (LINK-39). Both halves share one client in the message VPN.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from mypy_extensions import mypyc_attr
+from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
+from vpnrouter.bridges.compatible import Half
+from vpnrouter.bridges.link_client import LinkClient
+from vpnrouter.bridges.link_clock import LinkClock
+from vpnrouter.bridges.outbound import OutboundHalf
+from vpnrouter.bridges.tally import ControlTally
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import scan
+from vpnrouter.core.publisher import Publisher
+from vpnrouter.core.totals import absorb
 from vpnrouter.errors import ProtocolError
+from vpnrouter.trace.sampler import Sampler
 from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import decode, link_frame_at
-from vpnrouter.wire.link.order import ACCEPTOR, HANDSHAKE, UP, check_order
+from vpnrouter.wire.link.order import (
+    ASKING,
+    PACKED,
+    REUSABLE,
+    STRANGE,
+    UP,
+    accepted,
+    check_order,
+)
 
 if TYPE_CHECKING:
-    from vpnrouter.core.plane import Plane
-    from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.timers import Timer
+    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.inbound import InboundHalf
+    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.wire.link.decode import Frame
 
-HANDSHAKE_TIMER: Final = 0
-HEARTBEAT_TIMER: Final = 1
 
-MILLISECOND_NS: Final = 1_000_000
-
-MISSED: Final = 3
-"""Heartbeat intervals of silence after which the peer counts as dead (LINK-22)."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
+@final
 class Link(Connection):
-    """One end of a link; `role` is ACCEPTOR or DIALER of order.py.
+    """One end of a link. `vpn` is the message VPN here: the dialler's from the start, the acceptor's
+    once the peer has logged in. `doing` is a set of flags of order.py.
 
-    `publisher` is set on the end that receives messages. Control counters are of frames and bytes.
+    `publisher` is set while frames may cross in batches; `sink` is the same publisher for the link's
+    whole life. Control counters are of frames and bytes.
     """
 
     __slots__ = (
-        "_heartbeat_ns",
-        "_timer",
+        "_accepts",
+        "_clock",
+        "_control",
+        "_unpacker",
+        "book",
+        "client",
         "control_rx_bytes",
         "control_rx_msgs",
         "control_tx_bytes",
         "control_tx_msgs",
+        "dialed",
+        "doing",
         "ended",
+        "features",
+        "hello",
+        "inbound",
+        "login_rx_msgs",
+        "login_tx_msgs",
         "max_frame",
-        "phase",
+        "outbound",
+        "peer_router",
+        "peer_vpn",
         "publisher",
-        "role",
+        "send_most",
+        "sink",
+        "tls",
+        "vpn",
     )
 
-    def __init__(self, plane: Plane, peer: str, role: int) -> None:
+    def __init__(self, book: LinkBook, peer: str, vpn: MessageVpn | None, *, tls: bool) -> None:
+        plane = book.router.plane
         super().__init__(plane, peer, limits.OUTBOX_BYTES)
-        self.role = role
-        self.phase = HANDSHAKE
+        self.book = book
+        self.vpn = vpn
+        self.tls = tls
+        self.dialed = vpn is not None
+        self.doing = ASKING if self.dialed else STRANGE
+        self._accepts = accepted(self.doing)
         self.ended = False
         self.max_frame = limits.LINK_HANDSHAKE_BYTES
+        self.send_most = limits.LINK_FRAME_BYTES
+        self.features = 0
+        self.peer_router = ""
+        self.peer_vpn = ""
+        self.client: LinkClient | None = None
         self.publisher: Publisher | None = None
+        self.sink: Publisher | None = None
+        self.inbound: InboundHalf | None = None
+        self.outbound: OutboundHalf | None = None
+        self.hello: frames.Hello | None = None
         self.control_rx_msgs = 0
         self.control_rx_bytes = 0
         self.control_tx_msgs = 0
         self.control_tx_bytes = 0
-        self._heartbeat_ns = 0
-        self._timer: Timer | None = plane.timers.arm(
-            plane.now_ns + limits.CONNECT_TIMEOUT_S * 1000 * MILLISECOND_NS, self, HANDSHAKE_TIMER
+        self.login_rx_msgs = 0
+        self.login_tx_msgs = 0
+        self._control = ControlTally()
+        self._unpacker: LinkUnpacker | None = None
+        self._clock = LinkClock(self)
+
+    # -- what it is doing ------------------------------------------------------------------------
+
+    def now_does(self, flags: int) -> None:
+        """Add flags of order.py."""
+        self.doing |= flags
+        self._accepts = accepted(self.doing)
+
+    def no_more_does(self, flags: int) -> None:
+        """Take flags of order.py away."""
+        self.doing &= ~flags
+        self._accepts = accepted(self.doing)
+
+    def can_attach(self) -> bool:
+        """Whether a bridge of ours may log in over this connection, which serves the peer's."""
+        return (
+            not self.ended
+            and self.inbound is None
+            and self.outbound is not None
+            and not self.doing & ASKING
+            and self.features & frames.REUSE != 0
         )
+
+    def peer_half(self) -> Half:
+        """The peer's bridge, for the test of compatibility. One that names no router means this one."""
+        hello = self.hello
+        vpn = self.vpn
+        if hello is None or vpn is None:
+            return Half("", "", "", "", self.tls)
+        named = hello.remote_router or self.book.router.name
+        return Half(self.peer_router, self.peer_vpn, named, vpn.name, self.tls)
 
     # -- input -----------------------------------------------------------------------------------
 
     def consume(self, data: bytes) -> int:
         """See Connection.consume."""
+        try:
+            return self._consume(data)
+        except ProtocolError as error:
+            self._broken(error.reason_code, str(error))
+            return -1
+
+    def _consume(self, data: bytes) -> int:
         pos = 0
         end = len(data)
-        try:
-            while pos < end and not self.paused:
-                publisher = self.publisher
-                if publisher is not None:
-                    pos = scan(publisher, data, pos, end)
-                    if pos >= end:
-                        break
-                check_order(self.role, self.phase, data[pos])
-                length = link_frame_at(data, pos, end, self.max_frame)
-                if length == 0:
+        while pos < end and not self.paused:
+            publisher = self.publisher
+            if publisher is not None:
+                pos = scan(publisher, data, pos, end)
+                if pos >= end:
                     break
-                frame = decode(data, pos, length)
-                pos += length
-                if isinstance(frame, frames.Direct):
-                    self.on_message(frame, length)
-                else:
-                    self.control_rx_msgs += 1
-                    self.control_rx_bytes += length
-                    self._on_control(frame)
-                if self.ended:
-                    return -1
-        except ProtocolError as error:
-            self.broken(error.reason_code, str(error))
-            return -1
+            kind = data[pos]
+            if kind not in self._accepts:
+                check_order(self.doing, kind)
+            length = link_frame_at(data, pos, end, self.max_frame)
+            if length == 0:
+                break
+            frame = decode(data, pos, length)
+            pos += length
+            if isinstance(frame, frames.Direct):
+                self._on_message(frame, length)
+            elif isinstance(frame, frames.Compressed):
+                self._unpack(frame.body)
+            else:
+                self.control_rx_msgs += 1
+                self.control_rx_bytes += length
+                self._on_control(frame)
+            if self.ended:
+                return -1
         return pos
 
+    def _unpack(self, body: bytes) -> None:
+        """Handle the whole frames inside a COMPRESSED one (LINK-44)."""
+        if self._unpacker is None:
+            self._unpacker = LinkUnpacker(self.max_frame)
+        self._consume(self._unpacker.unpack(body))
+
+    def _on_message(self, frame: frames.Direct, length: int) -> None:
+        inbound = self.inbound
+        if inbound is not None:
+            inbound.on_message(frame, length)
+
     def _on_control(self, frame: Frame) -> None:
+        if self.doing & PACKED and self.outbox.packer is None:
+            # The peer has answered the handshake: nothing of ours that must be plain waits.
+            self.outbox.packer = LinkPacker(self.send_most)
         if isinstance(frame, frames.Heartbeat):
             if not frame.answer:
                 self.say(encode.heartbeat(frames.Heartbeat(frame.token, answer=True)))
         elif isinstance(frame, frames.Close):
             self.end(frame.reason)
-        elif not isinstance(frame, frames.Skipped):
-            self.on_frame(frame)
+        elif isinstance(frame, frames.Hello):
+            self.login_rx_msgs += 1
+            self.hello = frame
+            self.outbound = OutboundHalf(self, frame)
+            self.outbound.log_in()
+        elif isinstance(frame, (frames.Welcome, frames.Refuse, frames.Subscribed)):
+            inbound = self.inbound
+            if inbound is not None:
+                inbound.on_frame(frame)
+        elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe, frames.Detach)):
+            outbound = self.outbound
+            if outbound is not None:
+                outbound.on_frame(frame)
 
-    def on_frame(self, frame: Frame) -> None:
-        """A control frame of this role."""
-        raise AssertionError(frame)
-
-    def on_message(self, frame: frames.Direct, length: int) -> None:
-        """A message that the batch path left standing; `length` is its frame's."""
-        raise AssertionError(length)
+    def password_verified(self, good: bool) -> None:
+        """See Connection.password_verified."""
+        if self.outbound is not None:
+            self.outbound.password_verified(good)
 
     # -- output ----------------------------------------------------------------------------------
 
@@ -123,19 +228,60 @@ class Link(Connection):
         self.control_tx_bytes += len(data)
         self.outbox.control(data)
 
-    def up(self, heartbeat_ms: int) -> None:
-        """The handshake is done."""
-        self.phase = UP
-        self.max_frame = limits.LINK_FRAME_BYTES
-        self._cancel_timer()
-        if heartbeat_ms:
-            self._heartbeat_ns = heartbeat_ms * MILLISECOND_NS
-            self._timer = self.plane.timers.arm(
-                self.plane.now_ns + self._heartbeat_ns, self, HEARTBEAT_TIMER
-            )
+    def say_login(self, data: bytes) -> None:
+        """Queue HELLO, WELCOME or REFUSE."""
+        self.login_tx_msgs += 1
+        self.say(data)
 
-    def broken(self, code: int, text: str) -> None:
+    # -- the way up ------------------------------------------------------------------------------
+
+    def join(self, vpn: MessageVpn, client_name: str, router: str, peer_vpn: str) -> LinkClient:
+        """The link's client in `vpn`, made with the first half; `router`, `peer_vpn` are the peer's."""
+        known = self.client
+        if known is not None:
+            return known
+        while client_name in vpn.clients:
+            # A bridge that moves is logged in twice for a moment.
+            client_name += "'"
+        self.vpn = vpn
+        self.peer_router = router
+        self.peer_vpn = peer_vpn
+        client = LinkClient(vpn, client_name, self.outbox, router, peer_vpn)
+        most = min(vpn.limits.max_msg_size, limits.LINK_FRAME_BYTES)
+        sink = Publisher(vpn, client, None, 1, most)
+        # Who traces was decided where the message first entered a router.
+        sink.sampler = Sampler(0.0, 1)
+        sink.path = [client.vpn_id]
+        self.client = client
+        self.sink = sink
+        vpn.clients[client_name] = client
+        vpn.publishers[client_name] = sink
+        return client
+
+    def up(self, peer_max_frame: int) -> None:
+        """The handshake of the first half is over: a fault is told with CLOSE from here on."""
+        self.send_most = min(peer_max_frame, limits.LINK_FRAME_BYTES)
+        self.max_frame = limits.LINK_FRAME_BYTES
+        self.no_more_does(STRANGE)
+        self.now_does(UP)
+        self._clock.stop()
+
+    def agree(self, features: int, heartbeat_ms: int) -> None:
+        """What the first half agreed on holds for the second one as well."""
+        self.features = features
+        if features & frames.ZSTD:
+            self.now_does(PACKED)
+        if self.dialed and features & frames.REUSE:
+            self.now_does(REUSABLE)
+        if self.client is not None:
+            self.client.bound_frames(self.send_most)
+        self._clock.beat(heartbeat_ms)
+
+    # -- the way down ----------------------------------------------------------------------------
+
+    def _broken(self, code: int, text: str) -> None:
         """The peer broke the protocol: tell it why and close."""
+        self.book.router.protocol_errors += 0 if self.dialed else 1
         self.goodbye(code, text)
 
     def goodbye(self, code: int, text: str) -> None:
@@ -143,13 +289,11 @@ class Link(Connection):
         if self.ended:
             return
         if code != close_codes.NOT_A_LINK:
-            if self.phase == UP:
+            if self.doing & UP:
                 self.say(encode.close(frames.Close(code, text)))
-            elif self.role == ACCEPTOR:
-                self.say(encode.refuse(frames.Refuse(code, text)))
+            elif not self.dialed:
+                self.say_login(encode.refuse(frames.Refuse(code, text)))
         self.end(text)
-
-    # -- end -------------------------------------------------------------------------------------
 
     def end(self, why: str) -> None:
         """Stop: nothing more is read, the socket closes when the outbox is empty."""
@@ -158,44 +302,62 @@ class Link(Connection):
         self.ended = True
         self.closing = True
         self._parts.clear()
-        self._cancel_timer()
+        self._clock.stop()
         self.publisher = None
-        self.on_end(why)
+        inbound, outbound = self.inbound, self.outbound
+        if outbound is not None:
+            outbound.end(why)
+        self._leave()
+        if inbound is not None:
+            inbound.end(why)
         if not self.outbox.dirty:
             self.outbox.dirty = True
             self.plane.ready.append(self.outbox)
 
-    def on_end(self, why: str) -> None:
-        """Undo what the link did to the router; `why` is for people."""
-        raise AssertionError(why)
+    def _leave(self) -> None:
+        """The client is no more in the VPN."""
+        client, sink, vpn = self.client, self.sink, self.vpn
+        self.client = None
+        if client is None or sink is None or vpn is None:
+            return
+        client.connected = False
+        vpn.drop(client)
+        if vpn.clients.get(client.client_name) is client:
+            del vpn.clients[client.client_name]
+        if vpn.publishers.get(client.client_name) is sink:
+            del vpn.publishers[client.client_name]
+        absorb(vpn, sink)
 
     def lost(self, reason: str) -> None:
         """See Connection.lost."""
         self.end(reason)
-        self.drop_waiting()
+        dropped = self.outbox.close()
+        vpn = self.vpn
+        if dropped and vpn is not None:
+            vpn.count_lost(dropped)
+        if self.outbound is not None:
+            self.outbound.settle(dropped)
+        self.tally()
 
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def on_timer(self, kind: int, now_ns: int) -> None:
-        """No handshake in time, or a heartbeat is due."""
-        self._timer = None
-        if self.ended:
-            return
-        if kind == HANDSHAKE_TIMER:
-            self.goodbye(
-                close_codes.HANDSHAKE_TIMEOUT, close_codes.REASONS[close_codes.HANDSHAKE_TIMEOUT]
+    def tally(self) -> None:
+        """Bring the records of both halves up to date."""
+        inbound, outbound = self.inbound, self.outbound
+        if inbound is not None:
+            inbound.bring()
+        if outbound is not None:
+            outbound.bring()
+        record = inbound.record if inbound is not None else None
+        if record is None and outbound is not None:
+            record = outbound.record
+        if record is not None:
+            self._control.bring(
+                (
+                    self.control_rx_msgs,
+                    self.control_rx_bytes,
+                    self.control_tx_msgs,
+                    self.control_tx_bytes,
+                    self.login_rx_msgs,
+                    self.login_tx_msgs,
+                ),
+                record.counters,
             )
-            return
-        if now_ns - self.heard_ns >= MISSED * self._heartbeat_ns:
-            self.goodbye(
-                close_codes.HEARTBEAT_TIMEOUT, close_codes.REASONS[close_codes.HEARTBEAT_TIMEOUT]
-            )
-            return
-        if now_ns - self.heard_ns >= self._heartbeat_ns:
-            self.say(encode.heartbeat(frames.Heartbeat(now_ns & 0xFFFF_FFFF, answer=False)))
-        # A dead peer is to be missed after three intervals, not at the beat after.
-        at_ns = min(now_ns + self._heartbeat_ns, self.heard_ns + MISSED * self._heartbeat_ns)
-        self._timer = self.plane.timers.arm(at_ns, self, HEARTBEAT_TIMER)

@@ -7,12 +7,21 @@ what it brought (promise NOLOCAL).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.loops import may_enter, path_for
-from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, NO_LOCAL_DELIVERY, TTL_EXCEEDED
+from vpnrouter.core.discards import (
+    LOOP_DETECTED,
+    MSG_TOO_BIG,
+    NO_LOCAL_DELIVERY,
+    TOPIC_PARSE_ERROR,
+    TTL_EXCEEDED,
+    Discards,
+)
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
+from vpnrouter.errors import TopicError
+from vpnrouter.topics.algebra import matches
 from vpnrouter.trace.events import BRIDGE_SEND, DIRECT
 from vpnrouter.trace.recorder import Context
 from vpnrouter.wire.link import encode
@@ -23,37 +32,52 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.topics.grammar import Filter
+    from vpnrouter.topics.mapping import TopicMapping
 
-HOPS_MOST = 255
+HOPS_MOST: Final = 255
 """Hops that the link header can say; whoever counts that far has lost control of its loops."""
 
 
 @final
 class LinkClient(Subscriber):
-    """The client of one link in `vpn`; `peer_id` is "router/vpn" at the other end.
+    """The client of one link in `vpn`; the peer is `peer_vpn` of `peer_router`.
 
-    `bridge` is the bridge's name, for traces. `discarded` counts, by reason, what was not sent.
+    `bridge` is the own bridge's name and `peer_bridge` the peer's, "" while there is none, for traces.
+    `discarded` counts, by reason, what was offered and not sent, but for want of room (the outbox
+    counts that).
     """
 
-    __slots__ = ("_sent", "bridge", "max_frame", "peer_router", "peer_vpn", "vpn")
+    __slots__ = (
+        "_asked",
+        "_mapping",
+        "_renamed",
+        "_sent",
+        "bridge",
+        "discarded",
+        "max_frame",
+        "peer_bridge",
+        "peer_router",
+        "peer_vpn",
+        "vpn",
+    )
 
     def __init__(
-        self,
-        vpn: MessageVpn,
-        client_name: str,
-        outbox: Outbox,
-        bridge: str,
-        peer_router: str,
-        peer_vpn: str,
+        self, vpn: MessageVpn, client_name: str, outbox: Outbox, peer_router: str, peer_vpn: str
     ) -> None:
         super().__init__(client_name, outbox, FRAME_MQTT5)
         self.vpn = vpn
         self.is_link = True
-        self.bridge = bridge
+        self.bridge = ""
+        self.peer_bridge = ""
         self.peer_router = peer_router
         self.peer_vpn = peer_vpn
         self.vpn_id = f"{peer_router}/{peer_vpn}"
         self.max_frame = limits.LINK_FRAME_BYTES
+        self.discarded = Discards()
+        self._mapping: TopicMapping | None = None
+        self._asked: dict[str, Filter] = {}
+        self._renamed: dict[bytes, bytes] = {}
         self._sent: Context | None = None
 
     def bound_frames(self, max_frame: int) -> None:
@@ -62,47 +86,122 @@ class LinkClient(Subscriber):
         Below the usual bound each frame has to be looked at, so none crosses in a batch.
         """
         self.max_frame = max_frame
-        self.frame = FRAME_MQTT5 if max_frame >= limits.LINK_FRAME_BYTES else FRAME_OWN
+        self._choose_frame()
+
+    def rename(self, mapping: TopicMapping | None) -> None:
+        """Topics are renamed before they leave; the peer subscribes in the names that it sees."""
+        self._mapping = mapping
+        self._renamed.clear()
+        self._choose_frame()
+
+    def _choose_frame(self) -> None:
+        plain = self.max_frame >= limits.LINK_FRAME_BYTES and self._mapping is None
+        frame = FRAME_MQTT5 if plain else FRAME_OWN
+        if frame != self.frame:
+            self.frame = frame
+            self.vpn.forget_routes(self)
+
+    def asked(self, text: str, filter_: Filter) -> None:
+        """The peer subscribed to `text`, parsed as `filter_`."""
+        if self._mapping is not None:
+            self._asked[text] = filter_
+            self._renamed.clear()
+
+    def asked_no_more(self, text: str) -> None:
+        """The peer dropped `text`."""
+        if self._asked.pop(text, None) is not None:
+            self._renamed.clear()
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         """Send `message` over the link, unless it has been where the link leads."""
-        if message.source is self:
-            self.vpn.discards.add(NO_LOCAL_DELIVERY)
+        topic = message.topic
+        if self._mapping is not None:
+            topic = self._renamed_topic(message.topic)
+            if not topic:
+                return
+        self.offered += 1
+        reason = self._obstacle(message)
+        frame = b""
+        if not reason:
+            if self._mapping is not None:
+                frame = self._encoded(message, topic)
+            else:
+                # The same for every link of this VPN.
+                frame = message.link_frame or self._encoded(message, topic)
+                message.link_frame = frame
+            if len(frame) > self.max_frame:
+                # LINK-37: the link stays up, the message is discarded here.
+                reason = MSG_TOO_BIG
+        if reason:
+            self.discarded.add(reason)
+            self.vpn.discards.add(reason)
+            self.vpn.trace_discard(message, reason)
             return
-        if not may_enter(message.path, self.vpn_id):
-            self.vpn.discards.add(LOOP_DETECTED)
-            return
-        if message.hops >= HOPS_MOST:
-            self.vpn.discards.add(TTL_EXCEEDED)
-            return
-        body = encode.direct_body(message.topic, message.block, message.payload)
-        if message.path or message.traced or message.retain:
-            path = path_for(message.path, self.vpn.vpn_id)
-            traced = message.traced
-            extension = Extension(
-                path if message.path else [],
-                hops=message.hops + 1,
-                trace_high=message.trace_high,
-                trace_low=message.trace_low,
-                message_id=message.message_id,
-                trace_flags=1 if traced else 0,
-                origin_router=(message.origin_router or self.vpn.plane.router_name)
-                if traced
-                else "",
-                origin_vpn=(message.origin_vpn or self.vpn.name) if traced else "",
-                origin_ts_ns=message.origin_ts_ns,
-                retain=message.retain,
-            )
-            frame = encode.direct_x(encode_extension(extension), body)
-        else:
-            frame = encode.direct(body)
-        if len(frame) > self.max_frame:
-            # LINK-37: the link stays up, the message is discarded here.
-            self.vpn.discards.add(MSG_TOO_BIG)
-            return
-        self.outbox.offer(frame, 1)
+        taken = self.outbox.offer(frame, 1)
         if message.traced:
-            self._trace(message)
+            if taken:
+                self._trace(message)
+            else:
+                self.vpn.trace_outcome(self, message, taken)
+
+    def _obstacle(self, message: Message) -> str:
+        if message.source is self:
+            return NO_LOCAL_DELIVERY
+        if not may_enter(message.path, self.vpn_id):
+            return LOOP_DETECTED
+        if message.hops >= HOPS_MOST:
+            return TTL_EXCEEDED
+        return ""
+
+    def _renamed_topic(self, topic: bytes) -> bytes:
+        """The topic as the peer sees it, b"" when nothing of what it asked for takes that in."""
+        known = self._renamed.get(topic)
+        if known is not None:
+            return known
+        renamed = b""
+        mapping = self._mapping
+        if mapping is not None:
+            try:
+                renamed = mapping.apply_bytes(topic)
+            except TopicError:
+                self.offered += 1
+                self.discarded.add(TOPIC_PARSE_ERROR)
+                self.vpn.discards.add(TOPIC_PARSE_ERROR)
+                return b""
+        text = renamed.decode()
+        wanted = False
+        for filter_ in self._asked.values():
+            if matches(filter_, text):
+                if filter_.exception:
+                    wanted = False
+                    break
+                wanted = True
+        if not wanted:
+            renamed = b""
+        if len(self._renamed) >= limits.LINK_RENAMED_TOPICS:
+            self._renamed.clear()
+        self._renamed[topic] = renamed
+        return renamed
+
+    def _encoded(self, message: Message, topic: bytes) -> bytes:
+        body = encode.direct_body(topic, message.block, message.payload)
+        if not (message.path or message.message_id or message.traced or message.retain):
+            return encode.direct(body)
+        path = path_for(message.path, self.vpn.vpn_id)
+        traced = message.traced
+        extension = Extension(
+            path if message.path else [],
+            hops=message.hops + 1,
+            trace_high=message.trace_high,
+            trace_low=message.trace_low,
+            message_id=message.message_id,
+            trace_flags=1 if traced else 0,
+            origin_router=(message.origin_router or self.vpn.plane.router_name) if traced else "",
+            origin_vpn=(message.origin_vpn or self.vpn.name) if traced else "",
+            origin_ts_ns=message.origin_ts_ns,
+            retain=message.retain,
+        )
+        return encode.direct_x(encode_extension(extension), body)
 
     def _trace(self, message: Message) -> None:
         plane = self.vpn.plane
@@ -114,7 +213,7 @@ class LinkClient(Subscriber):
                 self.vpn.name,
                 DIRECT,
                 client=self.client_name,
-                bridge=self.bridge,
+                bridge=self.peer_bridge,
                 peer_router=self.peer_router,
                 peer_vpn=self.peer_vpn,
                 hops=hops,

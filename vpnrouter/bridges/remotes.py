@@ -43,6 +43,10 @@ class Remotes:
         """The remote to dial, or in use; None while none is enabled."""
         return self._order[self._place] if self._order else None
 
+    def all(self) -> tuple[Remote, ...]:
+        """Those that are enabled, best first."""
+        return tuple(self._sorted)
+
     def failed(self) -> Remote | None:
         """An attempt at `current` failed: the remote to try next, the same one or the next."""
         self._attempts += 1

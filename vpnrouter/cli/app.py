@@ -25,8 +25,10 @@ class Command(NamedTuple):
 COMMANDS: Final[Mapping[str, Command]] = {
     "run": Command("vpnrouter.cli.run", "Serve one router in the foreground."),
     "check": Command("vpnrouter.cli.check", "Check configurations without starting anything."),
+    "show": Command("vpnrouter.cli.show", "Show what a running router is and does."),
     "report": Command("vpnrouter.cli.report", "Report what the topology did, from its traces."),
     "demo": Command("vpnrouter.cli.demo", "Run routers, bridge and report on real flights."),
+    "certs": Command("vpnrouter.cli.certs", "Make certificates for a trial of TLS."),
     "hash-password": Command("vpnrouter.cli.hash_password", "Hash a password for a configuration."),
 }
 

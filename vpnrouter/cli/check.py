@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Reading
+    from vpnrouter.config.mesh_finding import Finding
     from vpnrouter.config.problem import Problem
 
 _REFUSED: Final = 2
@@ -27,7 +28,7 @@ def command(
     """Check configurations, each by itself and all together, without starting anything.
 
     Problems go to stderr, a summary of each file to stdout. Exit code 0 when all are accepted,
-    warnings or not, and 2 when one is refused.
+    warnings and notes or not, and 2 when one is refused.
     """
     from vpnrouter.config.load import read
     from vpnrouter.config.mesh import check_mesh
@@ -41,25 +42,27 @@ def command(
         for reading, problems in rows:
             print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
             print(_summary(reading, problems))
-    if any(_errors(problems) for _, problems in rows):
+    if any(_count(problems, "error") for _, problems in rows):
         raise typer.Exit(_REFUSED)
 
 
-def _problems_of(reading: "Reading", together: Sequence["Problem"]) -> list["Problem"]:
+def _problems_of(reading: "Reading", together: Sequence["Finding"]) -> list["Problem | Finding"]:
     """The file's own problems and those of the mesh that stand in it, in the file's order."""
-    mine = [problem for problem in together if problem.position.file == reading.file]
+    mine = [finding for finding in together if finding.position.file == reading.file]
     return sorted({*reading.problems, *mine}, key=lambda one: (one.position, one.message))
 
 
-def _errors(problems: Sequence["Problem"]) -> int:
-    return sum(problem.severity == "error" for problem in problems)
+def _count(problems: Sequence["Problem | Finding"], severity: str) -> int:
+    return sum(problem.severity == severity for problem in problems)
 
 
-def _summary(reading: "Reading", problems: Sequence["Problem"]) -> str:
-    errors = _errors(problems)
-    warnings = len(problems) - errors
-    told = [_counted(errors, "error")] if errors else []
-    told += [_counted(warnings, "warning")] if warnings else []
+def _summary(reading: "Reading", problems: Sequence["Problem | Finding"]) -> str:
+    errors = _count(problems, "error")
+    told = [
+        _counted(number, severity)
+        for severity in ("error", "warning", "note")
+        if (number := _count(problems, severity))
+    ]
     parts = []
     if reading.loaded is not None:
         config = reading.loaded.config
@@ -77,10 +80,10 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _row(reading: "Reading", problems: Sequence["Problem"]) -> dict[str, object]:
+def _row(reading: "Reading", problems: Sequence["Problem | Finding"]) -> dict[str, object]:
     return {
         "file": reading.file,
-        "accepted": _errors(problems) == 0,
+        "accepted": _count(problems, "error") == 0,
         "router": reading.loaded.config.router.name if reading.loaded is not None else None,
         "problems": [
             {

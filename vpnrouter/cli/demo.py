@@ -1,4 +1,4 @@
-"""`vpnrouter demo`: two routers, a bridge, real flights, the report, and a verdict on all of it."""
+"""`vpnrouter demo`: two routers, a bridge both ways, real flights, the report, and a verdict."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,8 @@ def command(
     """Run two routers joined by a bridge, send a year of flights through, report, and check.
 
     MQTT clients publish every flight that left New York in 2013 into VPN blue of router edge; a
-    bridge attracts some of them into VPN yellow of router core. The routers' traces become
+    bridge attracts some of them into VPN yellow of router core, where a client answers each late one
+    with an alert. A bridge of blue brings the alerts back over the same connection. The traces become
     DIR/report/report.html. The closing table compares what arrived with what must arrive, counted
     from the data. Exit code 1: something is not as it must be. DIR may be new, empty, or that of
     an earlier demo, which is overwritten.

@@ -9,7 +9,7 @@ import typer
 def command(
     config: Annotated[Path, typer.Argument(help="The router's YAML file.", show_default=False)],
 ) -> None:
-    """Serve the router that CONFIG describes until SIGTERM or SIGINT.
+    """Serve the router that CONFIG describes until SIGTERM or SIGINT; SIGHUP reads CONFIG again.
 
     Prints one line on stdout when every listener is bound:
     ready router=NAME mqtt=HOST:PORT link=HOST:PORT, with repeated keys for several listeners.
@@ -23,4 +23,4 @@ def command(
         print(warning, file=sys.stderr)
     from vpnrouter.server.run import run
 
-    run(loaded.config)
+    run(loaded.config, str(config))

@@ -4,7 +4,7 @@ from.
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from vpnrouter import limits
 from vpnrouter.config.acl_profile import TopicSyntax
@@ -12,6 +12,18 @@ from vpnrouter.config.address import Address, Location, parse_location, router_o
 from vpnrouter.config.model import Many, Model
 from vpnrouter.config.names import ClientUsernameName, FilePath, MsgVpnName, QueueName, RouterName
 from vpnrouter.config.secret import Secret
+from vpnrouter.config.topic_mapping import TopicMapping
+
+AuthenticationScheme = Literal["basic", "client-certificate"]
+
+
+def _check_heartbeat(interval: int) -> int:
+    if 0 < interval < limits.LINK_HEARTBEAT_MIN_MS:
+        raise ValueError(
+            f"must be 0 or from {limits.LINK_HEARTBEAT_MIN_MS} to {limits.LINK_HEARTBEAT_MAX_MS},"
+            f" not {interval}"
+        )
+    return interval
 
 
 class BasicRemoteAuthentication(Model):
@@ -40,7 +52,7 @@ class ClientCertRemoteAuthentication(Model):
 class RemoteAuthentication(Model):
     """How a bridge logs in to its remote message VPNs."""
 
-    scheme: Literal["basic", "client-certificate"] = "basic"
+    scheme: AuthenticationScheme = "basic"
     """basic: client username and password; client-certificate: needs TLS to every remote message
     VPN."""
 
@@ -54,13 +66,23 @@ class RemoteAuthentication(Model):
 
 
 class RemoteConnection(Model):
-    """How often a remote message VPN is tried."""
+    """How often a remote message VPN is tried, and how its loss is noticed."""
 
     retry_count: Annotated[int, Field(ge=0, le=255)] = 0
     """Tries of one remote message VPN before the next one in connect order; 0 is one try."""
 
     retry_delay: Annotated[int, Field(ge=0, le=255)] = 3
     """Seconds between two tries, before jitter."""
+
+    failback_delay: Annotated[int, Field(ge=0, le=86_400)] = 30
+    """Seconds that a remote message VPN of lower connect order must have been healthy before the
+    bridge goes back to it; 0 never goes back."""
+
+    heartbeat_interval: Annotated[
+        int, Field(ge=0, le=limits.LINK_HEARTBEAT_MAX_MS), AfterValidator(_check_heartbeat)
+    ] = limits.LINK_HEARTBEAT_MS
+    """Milliseconds of silence after which the peer is asked for a sign of life; without one after
+    three of them the connection is lost. 0 asks never, else at least 100."""
 
 
 class RemoteMsgVpn(Model):
@@ -90,6 +112,12 @@ class RemoteMsgVpn(Model):
     password: Secret | None = None
     """Used here instead of remote_authentication's; needs client_username."""
 
+    authentication_scheme: Annotated[AuthenticationScheme | None, Field(examples=["basic"])] = None
+    """Used here instead of remote_authentication's scheme; client-certificate needs tls_enabled."""
+
+    client_cert: ClientCertRemoteAuthentication | None = None
+    """Used here instead of remote_authentication's client certificate."""
+
     tls_enabled: bool = False
     """Whether the connection is encrypted."""
 
@@ -111,11 +139,17 @@ class RemoteSubscription(Model):
     """A topic filter that attracts Direct messages from the remote message VPN."""
 
     topic: Annotated[str, Field(examples=["weather/>"])]
-    """The filter."""
+    """FILTER; !FILTER for topics that the other filters of the bridge do not attract;
+    #share/GROUP/FILTER ($share/ in mqtt syntax) to take turns with the other members of the
+    group."""
 
     deliver_always_enabled: bool = False
     """Whether messages come even when they are sent to one receiver only and another one gets
     them."""
+
+    selector: str | None = None
+    """Condition on headers and properties, SQL-92 as in JMS, for example "severity > 3"; only
+    messages that fulfil it come."""
 
 
 def _written_short(value: object) -> object:
@@ -136,7 +170,7 @@ class Bridge(Model):
     """How it logs in."""
 
     remote_connection: RemoteConnection = Field(default_factory=RemoteConnection)
-    """How often a remote message VPN is tried."""
+    """How often a remote message VPN is tried, and how its loss is noticed."""
 
     remote_deliver_to_one_priority: Literal["p1", "p2", "p3", "p4", "da"] = "p1"
     """Rank for messages that go to one receiver only, p1 first; da takes no part."""
@@ -145,7 +179,12 @@ class Bridge(Model):
     """Where it finds its messages, several for fail-over."""
 
     remote_subscriptions: Many[Annotated[RemoteSubscription, BeforeValidator(_written_short)]] = ()
-    """Topic filters for Direct messages: FILTER or {topic: FILTER, deliver_always_enabled: …}."""
+    """Topic filters for Direct messages: FILTER or {topic: FILTER, deliver_always_enabled: …,
+    selector: …}."""
+
+    topic_mapping: Many[TopicMapping] = ()
+    """Rules by which messages take other topics where they cross; each has from and to, or
+    add_prefix, or strip_prefix."""
 
     topic_syntax: TopicSyntax = "smf"
-    """Dialect of the remote subscriptions: smf has * and >, mqtt has + and #."""
+    """Dialect of the remote subscriptions and topic mappings: smf has * and >, mqtt has + and #."""

@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
-from vpnrouter.config.filters import FilterRules, check_filters
+from vpnrouter.config.bridge import Bridge, ClientCertRemoteAuthentication, RemoteMsgVpn
+from vpnrouter.config.check_attraction import check_attraction
+from vpnrouter.config.filters import FilterRules
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import RouterConfig
 
-_ATTRACTING: Final = ("remote_subscriptions", "remote_msg_vpns")
+_BASIC: Final = "basic"
 
 
 def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
@@ -20,8 +21,10 @@ def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
     sources: dict[tuple[str, str], Path] = {}
     for name, bridge in vpn.bridges.items():
         path = ("msg_vpns", msg_vpn, "bridges", name)
-        rules = FilterRules(bridge.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes)
-        _check_subscriptions(found, path, bridge, rules)
+        rules = FilterRules(
+            bridge.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
+        )
+        check_attraction(found, path, bridge, rules)
         _check_remotes(found, path, bridge)
         _check_authentication(found, path, bridge)
         for index, remote in enumerate(bridge.remote_msg_vpns):
@@ -37,42 +40,6 @@ def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
                     path, f"the bridge at {at} takes from message VPN {source[1]} there as well"
                 )
             sources[source] = path
-
-
-def _check_subscriptions(found: Findings, path: Path, bridge: Bridge, rules: FilterRules) -> None:
-    place = (*path, "remote_subscriptions")
-    parsed = []
-    for always in (False, True):
-        # What one receiver gets is not covered by what all get, nor the other way round.
-        texts = [
-            (_topic_path(found, (*place, index)), subscription.topic)
-            for index, subscription in enumerate(bridge.remote_subscriptions)
-            if subscription.deliver_always_enabled is always
-        ]
-        parsed.append({filter_: at for at, filter_ in check_filters(found, texts, rules)})
-    to_one, to_all = parsed
-    for filter_, at in to_all.items():
-        if filter_ in to_one:
-            other = found.document.value_at(to_one[filter_])
-            found.error(at, f"the filter stands at {other} with the other deliver_always_enabled")
-    attracts = bridge.remote_subscriptions or any(
-        remote.queue_binding for remote in bridge.remote_msg_vpns
-    )
-    if (
-        not attracts
-        and found.is_whole(path)
-        and all(
-            found.is_whole((*path, key)) for key in _ATTRACTING if found.document.has((*path, key))
-        )
-    ):
-        found.key_warning(
-            path, "attracts nothing: it has neither remote_subscriptions nor a queue_binding"
-        )
-
-
-def _topic_path(found: Findings, path: Path) -> Path:
-    """Where the filter stands: in the short form the item is the filter."""
-    return (*path, "topic") if found.document.has((*path, "topic")) else path
 
 
 def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
@@ -96,40 +63,68 @@ def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
 
 def _check_authentication(found: Findings, path: Path, bridge: Bridge) -> None:
     """The field finds these when the bridge starts; here the configuration is refused."""
+    schemes = {_scheme(bridge, remote) for remote in bridge.remote_msg_vpns}
+    if _BASIC in schemes or bridge.remote_authentication.scheme == _BASIC:
+        _check_basic(found, path, bridge)
+    own = bridge.remote_authentication.client_cert
     place = (*path, "remote_authentication")
-    authentication = bridge.remote_authentication
-    if authentication.scheme == "basic":
-        nameless = any(remote.client_username is None for remote in bridge.remote_msg_vpns)
-        parts = [path, place, (*place, "basic")]
-        written = [part for part in parts if found.document.has(part)]
-        if authentication.basic.client_username is None and nameless:
-            if all(found.is_whole(part) for part in written):
-                found.key_error(
-                    written[-1],
-                    "Basic Authentication Scheme used but Basic Client Username not configured",
-                )
-        elif (
-            authentication.basic.client_username is None
-            and authentication.basic.password is not None
-        ):
-            found.error((*place, "basic", "password"), "needs client_username beside it")
-        return
-    certificate = authentication.client_cert
-    if certificate.certificate is None or certificate.key is None:
-        found.error(
-            place,
-            "Authentication Scheme is Client-Certificate but no certificate is configured"
-            " (client_cert: {certificate: …, key: …})",
-        )
-    found.readable((*place, "client_cert", "certificate"), certificate.certificate)
-    found.readable((*place, "client_cert", "key"), certificate.key)
+    told = False
     for index, remote in enumerate(bridge.remote_msg_vpns):
+        at = (*path, "remote_msg_vpns", index)
+        if _scheme(bridge, remote) == _BASIC:
+            if remote.client_cert is not None:
+                found.warning((*at, "client_cert"), "has no effect with scheme basic")
+            continue
+        if remote.client_cert is not None:
+            _check_certificate(found, at, (*at, "client_cert"), remote.client_cert)
+        elif not told:
+            told = True
+            from_bridge = remote.authentication_scheme is None
+            _check_certificate(found, place if from_bridge else at, (*place, "client_cert"), own)
         if not remote.tls_enabled:
             found.error(
-                (*path, "remote_msg_vpns", index),
+                at,
                 "Client-Certificate Authentication Scheme used but not all Remote Message VPNs use"
                 " SSL (tls_enabled: true)",
             )
+
+
+def _scheme(bridge: Bridge, remote: RemoteMsgVpn) -> str:
+    """How the bridge logs in there."""
+    return remote.authentication_scheme or bridge.remote_authentication.scheme
+
+
+def _check_basic(found: Findings, path: Path, bridge: Bridge) -> None:
+    place = (*path, "remote_authentication")
+    basic = bridge.remote_authentication.basic
+    nameless = any(
+        remote.client_username is None and _scheme(bridge, remote) == _BASIC
+        for remote in bridge.remote_msg_vpns
+    )
+    parts = [path, place, (*place, "basic")]
+    written = [part for part in parts if found.document.has(part)]
+    if basic.client_username is None and nameless:
+        if all(found.is_whole(part) for part in written):
+            found.key_error(
+                written[-1],
+                "Basic Authentication Scheme used but Basic Client Username not configured",
+            )
+    elif basic.client_username is None and basic.password is not None:
+        found.error((*place, "basic", "password"), "needs client_username beside it")
+
+
+def _check_certificate(
+    found: Findings, told_at: Path, place: Path, certificate: ClientCertRemoteAuthentication
+) -> None:
+    whole = found.is_whole(place) or not found.document.has(place)
+    if whole and (certificate.certificate is None or certificate.key is None):
+        found.error(
+            told_at,
+            "Authentication Scheme is Client-Certificate but no certificate is configured"
+            " (client_cert: {certificate: …, key: …})",
+        )
+    found.readable((*place, "certificate"), certificate.certificate)
+    found.readable((*place, "key"), certificate.key)
 
 
 def _is_itself(config: RouterConfig, msg_vpn: str, remote: RemoteMsgVpn) -> bool:

@@ -32,6 +32,7 @@ def check_listeners(found: Findings, config: RouterConfig) -> None:
                 found.error((*path, "bind"), f"{address} is already bound by the listener at {at}")
                 break
         bound.append((address, path))
+    _check_client_certificates(found, config)
 
 
 def _check_msg_vpn(found: Findings, path: Path, listener: Listener, config: RouterConfig) -> None:
@@ -65,6 +66,29 @@ def _check_tls(found: Findings, path: Path, listener: Listener) -> None:
     found.readable((*place, "certificate"), listener.tls.certificate)
     found.readable((*place, "key"), listener.tls.key)
     found.readable((*place, "client_ca"), listener.tls.client_ca)
+    found.readable((*place, "client_crl"), listener.tls.client_crl)
+    if listener.tls.client_crl is not None and not found.is_written((*place, "client_ca")):
+        found.error((*place, "client_crl"), "needs client_ca beside it")
+
+
+def _check_client_certificates(found: Findings, config: RouterConfig) -> None:
+    """A message VPN that takes client certificates needs a listener that asks for them."""
+    places = [("listeners",), *(("listeners", index) for index in range(len(config.listeners)))]
+    if not all(found.is_whole(place) for place in places):
+        return
+    asking = [
+        listener
+        for listener in config.listeners
+        if listener.enabled and listener.tls is not None and listener.tls.client_ca is not None
+    ]
+    for name, vpn in config.msg_vpns.items():
+        if vpn.authentication.client_cert.enabled and not any(
+            listener.msg_vpn in (None, name) for listener in asking
+        ):
+            found.key_warning(
+                ("msg_vpns", name, "authentication", "client_cert"),
+                "no listener of this message VPN asks for client certificates (tls: {client_ca: …})",
+            )
 
 
 def _check_management(

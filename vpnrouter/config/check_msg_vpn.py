@@ -15,6 +15,7 @@ BUILT_IN = "default"
 
 def check_msg_vpn(found: Findings, path: Path, vpn: MsgVpn) -> None:
     """Check one message VPN, its bridges left out."""
+    found.readable((*path, "bridging", "tls_server_cert", "crl"), vpn.bridging.tls_server_cert.crl)
     for name, account in vpn.client_usernames.items():
         place = (*path, "client_usernames", name)
         for kind, wanted in (

@@ -7,7 +7,7 @@ from vpnrouter import limits
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.problem import Path
 from vpnrouter.errors import TopicError
-from vpnrouter.topics.algebra import covers
+from vpnrouter.topics.algebra import covers, intersects
 from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
 
 DIALECTS: Final = {"smf": SMF, "mqtt": MQTT}
@@ -47,13 +47,35 @@ def check_filters(
                 )
             )
         except TopicError as error:
-            clause = f" ({error.clause})" if error.clause else ""
-            found.error(path, f"{error}{clause}{_other_dialect(text, rules)}")
+            found.error(path, f"{error}{clause_of(error)}{_other_dialect(text, rules)}")
             continue
         if text.startswith("!") and not rules.exceptions:
-            found.warning(path, "a leading ! is literal here; it marks an exception on queues only")
+            found.warning(
+                path, "a leading ! is literal here; it marks an exception on queues and bridges"
+            )
     _tell_overlaps(found, parsed)
     return parsed
+
+
+def check_exceptions(found: Findings, parsed: Sequence[tuple[Path, Filter]]) -> None:
+    """Tell exceptions that except nothing, and filters of which an exception leaves nothing."""
+    exceptions = [(path, filter_) for path, filter_ in parsed if filter_.exception]
+    others = [(path, filter_) for path, filter_ in parsed if not filter_.exception]
+    found.filter_pairs -= len(exceptions) * len(others)
+    if found.filter_pairs < 0 or not others:
+        return
+    for path, exception in exceptions:
+        if not any(intersects(exception, filter_) for _, filter_ in others):
+            found.warning(path, "excepts nothing: no filter beside it attracts such topics")
+        for place, filter_ in others:
+            if covers(exception, filter_):
+                at = found.document.value_at(path)
+                found.warning(place, f"attracts nothing: {exception.original} at {at} excepts it")
+
+
+def clause_of(error: TopicError) -> str:
+    """The rule of docs/topics.md that is broken, as it stands behind a message."""
+    return f" ({error.clause})" if error.clause else ""
 
 
 def _other_dialect(text: str, rules: FilterRules) -> str:

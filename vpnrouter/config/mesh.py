@@ -1,160 +1,92 @@
-"""Checks over several routers' configurations: do the two halves of each bridge fit?
+"""Checks over several routers' configurations: does the mesh that they make together hold?
 
-A remote that none of the files describes is left alone.
+Do the halves of each bridge fit, does a topic go round or arrive twice, does anything attracted never
+come? A remote that none of the files describes is noted and left alone. docs/mesh-check.md lists all
+findings.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
 
-from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
-from vpnrouter.config.findings import Findings
+from vpnrouter import limits
 from vpnrouter.config.load import Loaded
-from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.problem import Path, Problem
-from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.secret import Secret
+from vpnrouter.config.mesh_doubles import tell_doubles
+from vpnrouter.config.mesh_finding import Finding, MeshFindings
+from vpnrouter.config.mesh_graph import Graph
+from vpnrouter.config.mesh_halves import check_half, check_pairs, tell_wrong_router
+from vpnrouter.config.mesh_hops import tell_too_far
+from vpnrouter.config.mesh_loops import tell_loops
+from vpnrouter.config.mesh_names import check_names
+from vpnrouter.config.mesh_remotes import Place, Routers, remotes
+from vpnrouter.config.mesh_search import Budget
+from vpnrouter.config.mesh_sources import tell_broken_chains, tell_without_source
+from vpnrouter.config.mesh_subscriptions import (
+    check_filters_alone,
+    check_filters_there,
+    check_queue,
+)
 
-_LINK: Final = frozenset({"link", "links"})
+_SEARCHES = 3
+"""Searches from each message VPN: loops, double delivery, hop limits."""
 
 
-class _Place(NamedTuple):
-    """One remote of one bridge: the configuration that holds it, its path, and what it is."""
+def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> list[Finding]:
+    """All findings that only show when the configurations are seen together.
 
-    config: RouterConfig
-    path: Path
-    bridge: Bridge
-    remote: RemoteMsgVpn
-
-
-def check_mesh(mesh: Sequence[Loaded]) -> list[Problem]:
-    """All problems that only show when the configurations are seen together."""
-    problems: list[Problem] = []
-    by_name: dict[str, Loaded] = {}
+    `steps` bounds the searches, in comparisons of topic sets.
+    """
+    found = MeshFindings()
+    check_names(found, mesh)
+    routers = Routers(mesh)
+    graph = Graph(mesh)
+    fitting: list[tuple[Place, Loaded]] = []
+    seen: set[tuple[str, ...]] = set()
     for loaded in mesh:
-        found = Findings(loaded.positions, loaded.positions)
-        name = loaded.config.router.name
-        if name in by_name:
-            other = by_name[name].positions.value_at(("router", "name"))
-            found.error(("router", "name"), f"another router has the name {name} at {other}")
-        by_name.setdefault(name, loaded)
-        problems.extend(found.problems)
-    for loaded in mesh:
-        found = Findings(loaded.positions, loaded.positions)
-        for place in _remotes(loaded.config):
-            peer = _peer(place, by_name, mesh)
-            if peer is not None:
-                _check_halves(found, place, peer)
-        problems.extend(found.problems)
-    return problems
+        for place in remotes(loaded):
+            bridge = (loaded.positions.file, place.msg_vpn, place.bridge_name)
+            if bridge not in seen:
+                seen.add(bridge)
+                check_filters_alone(found, graph, place)
+            peer = _peer(found, place, routers)
+            if peer is not None and check_half(found, place, peer, routers):
+                check_filters_there(found, place, peer)
+                check_queue(found, graph, place, peer)
+                fitting.append((place, peer))
+    check_pairs(found, fitting)
+    graph.connect(fitting)
+    tell_without_source(found, graph, routers)
+    tell_broken_chains(found, graph)
+    _search(found, graph, mesh, steps)
+    return found.found
 
 
-def _remotes(config: RouterConfig) -> list[_Place]:
-    """Every enabled remote of every enabled bridge."""
-    return [
-        _Place(
-            config,
-            ("msg_vpns", vpn_name, "bridges", name, "remote_msg_vpns", index),
-            bridge,
-            remote,
-        )
-        for vpn_name, vpn in config.msg_vpns.items()
-        for name, bridge in vpn.bridges.items()
-        for index, remote in enumerate(bridge.remote_msg_vpns)
-        if bridge.enabled and remote.enabled
-    ]
-
-
-def _peer(place: _Place, by_name: dict[str, Loaded], mesh: Sequence[Loaded]) -> RouterConfig | None:
-    """The router that a remote means: by its name, by `v:ROUTER`, else by where it listens."""
-    remote = place.remote
-    name = remote.router
-    if name is None and remote.address is None:
-        name = remote.location.removeprefix("v:")
-    if name is not None:
-        return by_name[name].config if name in by_name else None
-    found = [loaded.config for loaded in mesh if _listens(loaded.config, remote) is not None]
-    # One loopback address may be meant on several machines: then the files do not tell which.
-    return found[0] if len(found) == 1 else None
-
-
-def _listens(config: RouterConfig, remote: RemoteMsgVpn) -> str | None:
-    """The protocol of the link listener that is bound to exactly the remote's address."""
-    for listener in config.listeners:
-        if listener.enabled and listener.protocol in _LINK and listener.address == remote.address:
-            return listener.protocol
+def _peer(found: MeshFindings, place: Place, routers: Routers) -> Loaded | None:
+    """The router that a remote means; if none is known, that is told."""
+    meant = routers.meant(place)
+    if meant.peer is not None:
+        return meant.peer
+    other = routers.listening_instead(place)
+    if other is not None:
+        tell_wrong_router(found, place, other)
+    else:
+        message = f"unknown: {meant.unknown}; what lies behind this remote is not judged"
+        found.tell("note", place.loaded, place.path, message)
     return None
 
 
-def _check_halves(found: Findings, place: _Place, peer: RouterConfig) -> None:
-    remote, path = place.remote, place.path
-    router = peer.router.name
-    if not any(one.enabled and one.protocol in _LINK for one in peer.listeners):
-        found.error(path, f"router {router} has no link listener")
-    protocol = _listens(peer, remote)
-    if protocol is not None and (protocol == "links") != remote.tls_enabled:
-        speaks = "TLS" if protocol == "links" else "no TLS"
-        found.error((*path, "location"), f"router {router} speaks {speaks} there")
-    vpn = peer.msg_vpns.get(remote.name)
-    if vpn is None:
-        found.error((*path, "name"), f"router {router} has no message VPN {remote.name}")
+def _search(found: MeshFindings, graph: Graph, mesh: Sequence[Loaded], steps: int) -> None:
+    if not graph.crossings:
         return
-    if not vpn.enabled:
-        found.warning((*path, "name"), f"message VPN {remote.name} of router {router} is disabled")
-    _check_login(found, place, vpn, f"message VPN {remote.name} of router {router}")
-    _check_queue(found, place, vpn, f"message VPN {remote.name} of router {router}")
-
-
-def _check_login(found: Findings, place: _Place, vpn: MsgVpn, where: str) -> None:
-    if place.bridge.remote_authentication.scheme != "basic":
-        return
-    path, username, password = _login(place)
-    if username is None:
-        return
-    account = vpn.client_usernames.get(username)
-    if account is None:
-        if vpn.authentication.basic.enabled:
-            found.error(path, f"{where} has no client username {username}")
-            return
-        account = vpn.client_usernames["default"]
-    if not account.enabled:
-        found.error(path, f"client username {username} of {where} is disabled")
-    profile = vpn.client_profiles.get(account.client_profile)
-    if profile is not None and not profile.allow_bridge_connections_enabled:
-        found.error(
-            path,
-            f"client username {username} of {where} may not open bridges: client profile"
-            f" {account.client_profile} lacks allow_bridge_connections_enabled: true",
+    budget = Budget(graph, steps, _SEARCHES * len(graph.vpns))
+    tell_loops(found, graph, budget)
+    for target in range(len(graph.vpns)):
+        tell_doubles(found, graph, target, budget)
+    tell_too_far(found, graph, budget)
+    if budget.cut:
+        more = f" and {len(budget.cut) - 1} more" if len(budget.cut) > 1 else ""
+        found.tell(
+            "note",
+            mesh[0],
+            ("router",),
+            f"the search was cut after {steps:,} comparisons: {budget.cut[0]}{more}; what was found"
+            " stands, there may be more",
         )
-    if not vpn.authentication.basic.enabled:
-        return
-    if account.password is None:
-        found.error(path, f"client username {username} of {where} has no password")
-    elif password is None:
-        found.error(path, f"client username {username} of {where} needs a password")
-    elif not account.password.is_hash and not account.password.verify(password.reveal().encode()):
-        # Hashes are left alone: a mesh of hundreds would take minutes.
-        found.error(path, f"the password is not that of client username {username} of {where}")
-
-
-def _login(place: _Place) -> tuple[Path, str | None, Secret | None]:
-    """What the bridge logs in with, and where that stands."""
-    remote = place.remote
-    if remote.client_username is not None:
-        return (*place.path, "client_username"), remote.client_username, remote.password
-    basic = place.bridge.remote_authentication.basic
-    path = (*place.path[:-2], "remote_authentication", "basic", "client_username")
-    return path, basic.client_username, basic.password
-
-
-def _check_queue(found: Findings, place: _Place, vpn: MsgVpn, where: str) -> None:
-    name = place.remote.queue_binding
-    if name is None:
-        return
-    path = (*place.path, "queue_binding")
-    queue = vpn.queues.get(name)
-    if queue is None:
-        found.error(path, f"{where} has no queue {name}")
-    elif queue.access_type != "exclusive":
-        found.error(path, f"queue {name} of {where} is not exclusive")
-    elif queue.permission in ("no-access", "read-only") and queue.owner != _login(place)[1]:
-        found.error(path, f"queue {name} of {where} does not let the bridge consume")

@@ -9,7 +9,7 @@ from vpnrouter.config.acl_profile import AclProfile, allow_by_default
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.client_profile import ClientProfile
 from vpnrouter.config.client_username import ClientUsername
-from vpnrouter.config.model import Model, Named
+from vpnrouter.config.model import Many, Model, Named
 from vpnrouter.config.names import (
     AclProfileName,
     BridgeName,
@@ -27,24 +27,28 @@ class BasicAuthentication(Model):
     """Client username and password."""
 
     enabled: bool = True
-    """Whether client username and password are asked for. If not, everybody may log in, with any
-    name or none."""
+    """Whether client username and password are asked for. If neither they nor client certificates
+    are, everybody may log in, with any name or none."""
 
 
 class ClientCertAuthentication(Model):
     """Client certificates; the listener's tls.client_ca says whose."""
 
     enabled: bool = False
-    """Whether a client may log in with a certificate."""
+    """Whether a client may log in with a certificate. Beside basic authentication: a login with
+    client username and password uses these, any other one its certificate."""
 
     max_chain_depth: Annotated[int, Field(ge=0, le=8)] = 3
     """Certificates between the client's own and the authority's."""
 
-    username_source: Literal["common-name", "certificate-thumbprint"] = "common-name"
-    """What of the certificate names the client username."""
+    username_source: Literal["common-name", "certificate-thumbprint", "subject-alternate-name"] = (
+        "common-name"
+    )
+    """What of the certificate names the client username: the first common name, the SHA-256 in
+    hexadecimal, or the first DNS name, URI or e-mail address."""
 
     validate_date_enabled: bool = True
-    """Whether the certificate must be valid today."""
+    """Whether the certificate and its chain must be valid today."""
 
 
 class Authentication(Model):
@@ -63,6 +67,9 @@ class TlsServerCert(Model):
     ca: FilePath | None = None
     """PEM file with the authorities to trust; without it the system's."""
 
+    crl: FilePath | None = None
+    """PEM file with a revocation list of each authority that issues router certificates."""
+
     max_chain_depth: Annotated[int, Field(ge=0, le=8)] = 3
     """Certificates between the router's own and the authority's."""
 
@@ -71,6 +78,11 @@ class TlsServerCert(Model):
 
     validate_name_enabled: bool = True
     """Whether the certificate must name the host that was dialled."""
+
+    trusted_common_names: Many[
+        Annotated[str, Field(min_length=1, max_length=limits.COMMON_NAME_LENGTH)]
+    ] = Field(default=(), examples=["edge"])
+    """If any, the common name of the certificate must be one of these."""
 
 
 class Bridging(Model):

@@ -18,14 +18,6 @@ def _says_something(value: object) -> bool:
     return value is not None and value is not False and value not in ({}, [])
 
 
-def _is_management(value: object) -> bool:
-    return value in ("http", "https")
-
-
-def _names_router(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("v:")
-
-
 def _written(value: object) -> bool:
     return value is not None
 
@@ -51,11 +43,6 @@ TABLE: Final = (
     NotYet((*_VPN, "max_endpoint_count"), f"{_NO_SPOOL}; has no effect", _written),
     NotYet((*_VPN, "max_egress_flow_count"), f"{_NO_SPOOL}; has no effect", _written),
     NotYet((*_VPN, "max_ingress_flow_count"), f"{_NO_SPOOL}; has no effect", _written),
-    NotYet(
-        (*_VPN, "authentication", "client_cert"),
-        "client certificates are not part of this version; they log nobody in",
-    ),
-    NotYet((*_VPN, "bridging"), "TLS of bridges is not part of this version; has no effect"),
     *(
         NotYet((*_PROFILE, key), f"{_NO_SPOOL}; has no effect", _written)
         for key in (
@@ -69,51 +56,14 @@ TABLE: Final = (
             "reject_msg_to_sender_on_no_subscription_match_enabled",
         )
     ),
-    NotYet(
-        (*_PROFILE, "compression_enabled"), "links are not compressed by this version", _written
-    ),
     NotYet((*_PROFILE, "eliding"), "eliding is not part of this version; every message is sent"),
     NotYet(
         (*_VPN, "client_usernames", ANY, "guaranteed_endpoint_permission_override_enabled"),
         f"{_NO_SPOOL}; has no effect",
     ),
-    NotYet(
-        (*_BRIDGE, "remote_authentication", "client_cert"),
-        "client certificates are not part of this version; has no effect",
-    ),
-    NotYet(
-        (*_BRIDGE, "remote_authentication", "scheme"),
-        "client certificates are not part of this version; the bridge stays down",
-        lambda value: value == "client-certificate",
-    ),
-    NotYet(
-        (*_BRIDGE, "remote_deliver_to_one_priority"),
-        "deliver-to-one is not part of this version; every receiver gets every message",
-        _written,
-    ),
     NotYet((*_REMOTE, "queue_binding"), f"{_NO_SPOOL}; only Direct messages cross"),
     NotYet((*_REMOTE, "egress_flow_window_size"), f"{_NO_SPOOL}; has no effect", _written),
-    NotYet(
-        (*_REMOTE, "tls_enabled"),
-        "TLS of bridges is not part of this version; the bridge stays down",
-    ),
-    NotYet((*_REMOTE, "compressed_data_enabled"), "links are not compressed by this version"),
-    NotYet(
-        (*_REMOTE, "location"),
-        "finding a router by its name is not part of this version; the bridge stays down",
-        _names_router,
-    ),
-    NotYet(
-        ("listeners", ANY, "tls", "client_ca"),
-        "client certificates are not part of this version; they log nobody in",
-    ),
-    NotYet(
-        ("listeners", ANY, "protocol"),
-        "the management API is not part of this version; the address is not bound",
-        _is_management,
-    ),
     NotYet(("trace", "retention"), "this version removes no trace files; they are kept for ever"),
-    NotYet(("management",), "the management API is not part of this version; has no effect"),
 )
 
 

@@ -68,7 +68,7 @@ def _model(model: type[Model], indent: str, *, blank_lines: bool = False) -> Ite
             yield ""
         kind = kind_of(field.annotation)
         yield from _comment(f"{docs[name]} {_constraint(field, kind)}", indent)
-        yield from _field(name, field, kind, indent)
+        yield from _field(field.alias or name, field, kind, indent)
 
 
 def _comment(text: str, indent: str) -> list[str]:

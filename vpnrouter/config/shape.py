@@ -60,6 +60,13 @@ def bounds_of(field: FieldInfo) -> tuple[float, float] | None:
     return (least[0], most[0]) if least and most else None
 
 
+def keys_of(model: type[Model]) -> dict[str, FieldInfo]:
+    """The fields of a model by the keys of a document: a key that is a word of Python has a field of
+    another name.
+    """
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def model_at(root: type[Model], path: Path) -> type[Model] | None:
     """The model of the mapping at `path`; None where something else stands there, or nothing
     known.
@@ -72,7 +79,7 @@ def model_at(root: type[Model], path: Path) -> type[Model] | None:
         if named:
             named = False
             continue
-        field = model.model_fields.get(str(step)) if isinstance(step, str) else None
+        field = keys_of(model).get(step) if isinstance(step, str) else None
         if field is None:
             return None
         kind = kind_of(field.annotation)
@@ -86,7 +93,7 @@ def field_at(root: type[Model], path: Path) -> FieldInfo | None:
     if not path or not isinstance(path[-1], str):
         return None
     model = model_at(root, path[:-1])
-    return model.model_fields.get(path[-1]) if model is not None else None
+    return keys_of(model).get(path[-1]) if model is not None else None
 
 
 def grouped_key(model: type[Model], key: str) -> str | None:

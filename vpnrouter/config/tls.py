@@ -27,3 +27,7 @@ class ListenerTls(Model):
     client_ca: FilePath | None = None
     """PEM file with the authorities whose client certificates are taken; without it none is asked
     for."""
+
+    client_crl: FilePath | None = None
+    """PEM file with a revocation list of each authority that issues client certificates; needs
+    client_ca."""

@@ -9,7 +9,7 @@ import difflib
 from vpnrouter.config.document import Document, Plain
 from vpnrouter.config.model import Model
 from vpnrouter.config.problem import Path, Problem, show_path
-from vpnrouter.config.shape import bounds_of, field_at, grouped_key, kind_of, model_at
+from vpnrouter.config.shape import bounds_of, field_at, grouped_key, keys_of, kind_of, model_at
 
 _LONGEST_SHOWN = 40
 
@@ -106,7 +106,7 @@ def _unknown(path: Path, root: type[Model]) -> str:
     grouped = grouped_key(model, key)
     if grouped is not None:
         return f"{message}; write {grouped}"
-    near = difflib.get_close_matches(key[:100], model.model_fields, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key[:100], keys_of(model), n=1, cutoff=0.5)
     if near:
         return f"{message}; did you mean {near[0]}?"
-    return f"{message}; known keys are {', '.join(sorted(model.model_fields))}"
+    return f"{message}; known keys are {', '.join(sorted(keys_of(model)))}"

@@ -14,6 +14,7 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.timers import Timed
 
 if TYPE_CHECKING:
+    from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.login import Admission
     from vpnrouter.core.plane import Plane
 
@@ -23,14 +24,16 @@ class Connection(Timed):
     """One peer. Subclasses: an MQTT client's, a link's.
 
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
-    verified); `Channel.wake` is called when that ends. `peer` is the address as text. `admission` is what
-    the login came to.
+    verified); `Channel.wake` is called when that ends. `peer` is the address as text. `certificate` is
+    what the peer showed in its TLS handshake; the edge sets it before it feeds the first byte. `admission`
+    is what the login came to.
     """
 
     __slots__ = (
         "_have",
         "_parts",
         "admission",
+        "certificate",
         "closing",
         "heard_ns",
         "outbox",
@@ -44,6 +47,7 @@ class Connection(Timed):
         self.peer = peer
         self.outbox = Outbox(plane.ready, limit)
         self.admission: Admission | None = None
+        self.certificate: PeerCertificate | None = None
         self.closing = False
         self.paused = False
         self.heard_ns = plane.now_ns

@@ -1,4 +1,4 @@
-"""Client usernames and who they are: basic authentication of one message VPN.
+"""Client usernames and who they are: authentication of one message VPN, by password or certificate.
 
 A password may be stored as a scrypt hash, and checking one takes tens of milliseconds on purpose. The
 core therefore only says *what* must be verified; the edge does it in a worker thread and reports back.
@@ -17,11 +17,17 @@ from vpnrouter.errors import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from vpnrouter.core.certificate import PeerCertificate
+
 ANONYMOUS: Final = "#anonymous"
 """The client username of a client that gave none where basic authentication is off."""
 
 DEFAULT: Final = "default"
 """The client username whose profiles hold for names that are not configured."""
+
+BAD_CREDENTIALS: Final = 0x86
+NOT_AUTHORIZED: Final = 0x87
+"""Reason codes that MQTT 5 and links share."""
 
 BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
 """One answer for unknown name and wrong password, so that names cannot be found out by trying."""
@@ -48,18 +54,76 @@ class ClientUsername:
         self.enabled = enabled
 
 
+COMMON_NAME: Final = "common-name"
+THUMBPRINT: Final = "certificate-thumbprint"
+ALTERNATE_NAME: Final = "subject-alternate-name"
+
+NO_SUCH_DIGEST: Final = "A" * 43
+"""32 zero bytes in the base64 of a password hash: no password is known, or ever will be, to have it."""
+
+
 @final
-class Credentials:
-    """The client usernames of one VPN, and whether basic authentication is asked for."""
+class ClientCertRules:
+    """How a VPN that takes client certificates judges them.
+
+    `username_source` is COMMON_NAME, THUMBPRINT or ALTERNATE_NAME: what of a certificate names the client
+    username. `max_chain_depth` bounds the certificates between the client's own and the authority's.
+    """
+
+    __slots__ = ("max_chain_depth", "username_source", "validate_date_enabled")
 
     def __init__(
-        self, basic_enabled: bool, usernames: Iterable[ClientUsername] = (), secret: bytes = b""
+        self,
+        username_source: str = COMMON_NAME,
+        max_chain_depth: int = 3,
+        validate_date_enabled: bool = True,
+    ) -> None:
+        self.username_source = username_source
+        self.max_chain_depth = max_chain_depth
+        self.validate_date_enabled = validate_date_enabled
+
+    def name_of(self, certificate: PeerCertificate) -> str:
+        """The client username that a certificate names, "" when it names none."""
+        if self.username_source == THUMBPRINT:
+            return certificate.thumbprint
+        if self.username_source == ALTERNATE_NAME:
+            return certificate.san[0] if certificate.san else ""
+        return certificate.common_name
+
+    def check(self, certificate: PeerCertificate, wall_ns: int) -> None:
+        """Raise Refused with the field's reason when a certificate may not be used at `wall_ns`."""
+        if certificate.chain_depth > self.max_chain_depth:
+            raise Refused("403 Certificate Chain Too Long", NOT_AUTHORIZED)
+        if self.validate_date_enabled:
+            if wall_ns < certificate.not_before_ns:
+                raise Refused("403 Certificate Not Yet Valid", NOT_AUTHORIZED)
+            if wall_ns > certificate.not_after_ns:
+                raise Refused("403 Certificate Expired", NOT_AUTHORIZED)
+
+
+@final
+class Credentials:
+    """The client usernames of one VPN, and what is asked of those who log in with them.
+
+    `client_cert` is None where client certificates log nobody in.
+    """
+
+    def __init__(
+        self,
+        basic_enabled: bool,
+        usernames: Iterable[ClientUsername] = (),
+        secret: bytes = b"",
+        client_cert: ClientCertRules | None = None,
     ) -> None:
         self.basic_enabled = basic_enabled
+        self.client_cert = client_cert
         self.usernames = {username.name: username for username in usernames}
         self._verified: dict[str, bytes] = {}
         # Keyed, so that a memory image does not hand out plain digests of passwords.
         self._secret = secret or b"vpnrouter"
+        self._stored = [
+            username.password for username in self.usernames.values() if username.password
+        ]
 
     def identify(self, name: str | None) -> ClientUsername:
         """The client username that applies to a login.
@@ -70,16 +134,45 @@ class Credentials:
         known = self.usernames.get(name or "")
         if known is not None:
             if self.basic_enabled and known.password is None:
-                raise Refused(BAD_PASSWORD, 0x86)
+                raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
             return known
         if self.basic_enabled:
-            raise Refused(BAD_PASSWORD, 0x86)
+            raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
         default = self.usernames.get(DEFAULT)
         if default is None:
             return ClientUsername(name or ANONYMOUS)
         return ClientUsername(
             name or ANONYMOUS, None, default.client_profile, default.acl_profile, default.enabled
         )
+
+    def identify_certificate(self, certificate: PeerCertificate, wall_ns: int) -> ClientUsername:
+        """The client username that the owner of a certificate is, by the time `wall_ns`.
+
+        Raises Refused with the field's reason. The name is proven, so its owner may learn that it is not
+        known here; `default` does not hold for it, or every certificate of the authority would do.
+        """
+        rules = self.client_cert
+        if rules is None:
+            raise Refused("403 Client Certificate Authentication is Shutdown", NOT_AUTHORIZED)
+        rules.check(certificate, wall_ns)
+        known = self.usernames.get(rules.name_of(certificate))
+        if known is None:
+            raise Refused("403 Forbidden: the certificate names no client username", NOT_AUTHORIZED)
+        return known
+
+    def decoy(self, name: str) -> ClientUsername:
+        """A client username for a name that has no password here; no password verifies for it.
+
+        Verifying one takes as long as for a name that is known, or names could be found out with a watch.
+        Where stored passwords differ in cost, unknown names do so alike, each always in the same way.
+        """
+        digest = hmac.new(self._secret, b"decoy" + name.encode(), hashlib.sha256)
+        stored = digest.hexdigest()
+        if self._stored:
+            likeness = self._stored[int.from_bytes(digest.digest()[:8], "big") % len(self._stored)]
+            if likeness.startswith("scrypt$"):
+                stored = likeness.rpartition("$")[0] + "$" + NO_SUCH_DIGEST
+        return ClientUsername(name, stored)
 
     def needs_password(self, username: ClientUsername) -> bool:
         """Must a password be verified for this login?"""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from mypy_extensions import i64
 
+from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
 from vpnrouter.core.message import Message
 from vpnrouter.core.reframe import reframe
 from vpnrouter.core.route import Route
@@ -119,7 +120,10 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     other = reframe(run, count, size, start - pos, route.raw, 4)
                     for outbox in route.plain4:
                         outbox.offer(other, count)
-                elif not route.plain5:
+                    publisher.delivered += count
+                elif route.plain5:
+                    publisher.delivered += count
+                else:
                     publisher.unmatched += count
             else:
                 for outbox in route.plain4:
@@ -128,7 +132,10 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     other = reframe(run, count, size, start - pos, route.raw, 5)
                     for outbox in route.plain5:
                         outbox.offer(other, count)
-                elif not route.plain4:
+                    publisher.delivered += count
+                elif route.plain4:
+                    publisher.delivered += count
+                else:
                     publisher.unmatched += count
         pos = following
     return pos
@@ -139,7 +146,7 @@ def _traced(publisher: Publisher, route: Route, frame: bytes, start: i64) -> Non
     message = Message(route.raw, frame[start:], b"", False, publisher.subscriber)
     trace(publisher, message)
     publisher.arrived(message)
-    publisher.vpn.publish(message)
+    publisher.publish(message)
 
 
 def _everyone(
@@ -148,29 +155,40 @@ def _everyone(
     """Forward a run to a route that has links, groups or special receivers besides the plain ones."""
     form5 = run if publisher.extra else b""
     form4 = b"" if publisher.extra else run
+    offered = False
     if route.plain4:
         if not form4:
             form4 = reframe(run, count, size, start, route.raw, 4)
         for outbox in route.plain4:
             outbox.offer(form4, count)
-    from_link = publisher.subscriber.is_link
-    if route.plain5 or (route.links and not from_link):
+        offered = True
+    link = None if publisher.subscriber.is_link else route.one_link
+    if link is not None and link.frame == FRAME_OWN:
+        link = None
+    if route.plain5 or link is not None:
         if not form5:
             form5 = reframe(run, count, size, start, route.raw, 5)
         for outbox in route.plain5:
             outbox.offer(form5, count)
-    single = from_link
-    for target in route.links:
-        if from_link or target.subscriber.frame == FRAME_OWN:
-            single = True
-        else:
-            target.subscriber.outbox.offer(form5, count)
-    if not (route.special or route.groups or (single and route.links)):
+        if link is not None:
+            link.outbox.offer(form5, count)
+            link.offered += count
+        offered = True
+    if offered:
+        publisher.delivered += count
+    if not (route.special or route.groups or (link is None and route.links)):
         return
     vpn = publisher.vpn
     at = 0
     for _ in range(count):
         message = Message(route.raw, run[at + start : at + size], b"", False, publisher.subscriber)
         publisher.arrived(message)
-        vpn.deliver_special(route, message, not from_link)
+        outcome = deliver_special(vpn, route, message, link is not None)
+        if not offered:
+            if outcome == OFFERED:
+                publisher.delivered += 1
+            elif outcome == NOBODY:
+                publisher.unmatched += 1
+            else:
+                publisher.refused += 1
         at += size

@@ -14,6 +14,7 @@ TRANSMIT_CONGESTION: Final = "transmit-congestion"
 CLIENT_NOT_CONNECTED: Final = "client-not-connected"
 NO_LOCAL_DELIVERY: Final = "no-local-delivery"
 LOOP_DETECTED: Final = "loop-detected"
+DUPLICATE: Final = "duplicate"
 
 REASONS: Final = (
     NO_SUBSCRIPTION_MATCH,
@@ -26,6 +27,7 @@ REASONS: Final = (
     CLIENT_NOT_CONNECTED,
     NO_LOCAL_DELIVERY,
     LOOP_DETECTED,
+    DUPLICATE,
 )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from vpnrouter.core.subscriber import Subscriber, Subscription
+
+if TYPE_CHECKING:
+    from vpnrouter.core.message import Message
 
 
 @final
@@ -27,11 +30,18 @@ class ShareGroup:
         """Leave; nothing happens when not a member."""
         self.members = [member for member in self.members if member.subscriber is not subscriber]
 
-    def choose(self, source: Subscriber | None) -> Subscription | None:
+    @property
+    def has_link(self) -> bool:
+        """Is a link's client among the members?"""
+        links = [member for member in self.members if member.subscriber.is_link]
+        return bool(links)
+
+    def choose(self, message: Message, excluded: list[Subscriber]) -> Subscription | None:
         """Whose turn it is, or None when nobody can take it.
 
-        A member that has no room is passed over, so that one slow member costs the group nothing; a
-        link's client never gets back what it brought.
+        A member that has no room is passed over, so that one slow member costs the group nothing. So
+        is one whose selector does not match, one of `excluded`, and a link's client when the message
+        came over it or has been where it leads.
         """
         count = len(self.members)
         full: Subscription | None = None
@@ -39,7 +49,7 @@ class ShareGroup:
             index = (self._turn + step) % count
             member = self.members[index]
             subscriber = member.subscriber
-            if not subscriber.connected or (subscriber.is_link and subscriber is source):
+            if not subscriber.connected or not _may_take(member, message, excluded):
                 continue
             if subscriber.outbox.size >= subscriber.outbox.limit:
                 full = full or member
@@ -48,3 +58,19 @@ class ShareGroup:
             return member
         # Where all are full, one of them counts the loss.
         return full
+
+    def misses(self, message: Message, excluded: list[Subscriber]) -> bool:
+        """Is there a member who would take `message`, were it connected?"""
+        away = [member for member in self.members if not member.subscriber.connected]
+        wanting = [member for member in away if _may_take(member, message, excluded)]
+        return bool(wanting)
+
+
+def _may_take(member: Subscription, message: Message, excluded: list[Subscriber]) -> bool:
+    subscriber = member.subscriber
+    if subscriber.is_link and (subscriber is message.source or subscriber.vpn_id in message.path):
+        return False
+    if excluded and subscriber in excluded:
+        return False
+    selector = member.selector
+    return selector is None or selector.matches(message.properties())

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import AclProfile
+    from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.credentials import ClientUsername, Credentials
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
+
+BASIC: Final = "basic"
+CLIENT_CERTIFICATE: Final = "client-certificate"
+"""The schemes of a login, as a bridge's `remote_authentication.scheme` names them."""
 
 
 @final
@@ -65,22 +71,67 @@ def admit(
     password: bytes | None,
     peer: str,
     holder: Connection | None = None,
+    certificate: PeerCertificate | None = None,
+    scheme: str = "",
 ) -> Admission:
     """Find out who wants in; where no password is to be verified, also whether he may.
 
     `peer` is the client's address as text, `holder` the connection whose client the login takes over,
-    if any. Raises Refused with the field's reason. Where a password is to be verified, the rules are
-    asked after it (`check_allowed`), so that nobody learns by their answers which usernames exist.
+    if any, `certificate` what the peer showed in its TLS handshake. `scheme` is BASIC or
+    CLIENT_CERTIFICATE where the protocol says it; "" leaves it to what the client gave.
+
+    Raises Refused with the field's reason. Where a password is to be verified, the rules are asked after
+    it (`check_allowed`), and an unknown username is refused there, so that nobody learns by the answers,
+    or by the time that they take, which usernames exist.
     """
-    known = vpn.credentials.identify(username)
-    acl = vpn.acl_profiles[known.acl_profile]
-    profile = vpn.profiles[known.client_profile]
+    credentials = vpn.credentials
+    if _by_certificate(credentials, username, password, certificate, scheme):
+        if certificate is None:
+            raise Refused("403 Untrusted Certificate: none was given", NOT_AUTHORIZED)
+        known = credentials.identify_certificate(certificate, vpn.plane.wall_ns)
+        admission = _admission(vpn, known, False, b"")
+        check_allowed(admission, peer, holder)
+        return admission
     given = password or b""
-    needs = vpn.credentials.needs_password(known) and not vpn.credentials.remembered(known, given)
-    admission = Admission(vpn, known, profile, acl, needs, given)
+    try:
+        known = credentials.identify(username)
+    except Refused:
+        if not username:
+            raise
+        return _admission(vpn, credentials.decoy(username), True, given)
+    needs = credentials.needs_password(known) and not credentials.remembered(known, given)
+    admission = _admission(vpn, known, needs, given)
     if not needs:
         check_allowed(admission, peer, holder)
     return admission
+
+
+def _by_certificate(
+    credentials: Credentials,
+    username: str | None,
+    password: bytes | None,
+    certificate: PeerCertificate | None,
+    scheme: str,
+) -> bool:
+    """Whether the certificate decides; raises Refused where what is asked for is shut down."""
+    if credentials.client_cert is None:
+        if scheme == CLIENT_CERTIFICATE:
+            raise Refused("403 Client Certificate Authentication is Shutdown", NOT_AUTHORIZED)
+        return False
+    if scheme == CLIENT_CERTIFICATE:
+        return True
+    if credentials.basic_enabled:
+        return not scheme and certificate is not None and not (username and password)
+    if scheme == BASIC or certificate is None:
+        # Basic authentication that is off lets everybody in only where nothing else is asked for.
+        raise Refused("403 Basic Authentication is Shutdown", NOT_AUTHORIZED)
+    return True
+
+
+def _admission(vpn: MessageVpn, known: ClientUsername, needs: bool, given: bytes) -> Admission:
+    acl = vpn.acl_profiles[known.acl_profile]
+    profile = vpn.profiles[known.client_profile]
+    return Admission(vpn, known, profile, acl, needs, given)
 
 
 def check_allowed(admission: Admission, peer: str, holder: Connection | None) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from vpnrouter.core.deliver_to_one import wants_one
 from vpnrouter.wire.mqtt.encode import encode_publish
+from vpnrouter.wire.mqtt.user_properties import selector_properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
@@ -24,15 +26,21 @@ class Message:
     `trace_high`/`trace_low` are the trace id when the message is traced, else both 0.
     `path` lists the VPNs visited before this one ("router/vpn", oldest first).
     `source` is who published it here (for no-local), or None; a retained message has only its name.
+    `message_id` is 0 until the message needs one (`MessageVpn.number`).
+    `link_frame` is what links send of it, once the first of them has encoded it.
+    `deliver_to_one` says that the properties ask for one consumer.
     """
 
     __slots__ = (
         "_frame4",
         "_frame5",
+        "_properties",
         "block",
+        "deliver_to_one",
         "expires_ns",
         "hops",
         "ingress_ns",
+        "link_frame",
         "message_id",
         "origin_router",
         "origin_ts_ns",
@@ -58,6 +66,7 @@ class Message:
         self.topic = topic
         self.payload = payload
         self.block = block
+        self.deliver_to_one = wants_one(block) if block else False
         self.retain = retain
         self.source = source
         self.source_name = "" if source is None else source.client_name
@@ -71,13 +80,23 @@ class Message:
         self.origin_router = ""
         self.origin_vpn = ""
         self.origin_ts_ns = 0
+        self.link_frame = b""
         self._frame4 = b""
         self._frame5 = b""
+        self._properties: dict[str, str] | None = None
 
     @property
     def traced(self) -> bool:
         """True when this message was picked at its first ingress."""
         return self.trace_high != 0 or self.trace_low != 0
+
+    def properties(self) -> dict[str, str]:
+        """What selectors look at: name → value, taken apart once."""
+        properties = self._properties
+        if properties is None:
+            properties = selector_properties(self.topic, self.block)
+            self._properties = properties
+        return properties
 
     def to_retain(self) -> Message:
         """What is kept of a retained message: nothing that would hold its publisher's session in memory."""

@@ -7,11 +7,14 @@ frames are discarded and counted, so that a slow consumer costs memory to nobody
 
 from __future__ import annotations
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
 from vpnrouter.core.frames import MESSAGE, frame_end, messages_from
+
+if TYPE_CHECKING:
+    from vpnrouter.wire.link.compressed import LinkPacker
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -33,12 +36,15 @@ class Outbox:
 
     `ready` is the list, shared by the whole router, of outboxes to flush at the end of the round.
     `messages`, `bytes_` count Direct messages and bytes accepted; `discarded` those that were not.
+    With a `packer`, set once and never taken away, what leaves is packed in the moment it is taken.
     """
 
     __slots__ = (
         "_cut",
+        "_packed_sent",
         "_skip",
         "_taken_cut",
+        "_taken_packed_sent",
         "_taken_skip",
         "bytes_",
         "channel",
@@ -48,6 +54,7 @@ class Outbox:
         "discarded",
         "limit",
         "messages",
+        "packer",
         "ready",
         "size",
     )
@@ -68,6 +75,11 @@ class Outbox:
         self._cut = False
         self._taken_skip = 0
         self._taken_cut = False
+        self.packer: LinkPacker | None = None
+        # Bytes that have left of what was packed last, while its rest is the first chunk, else -1; the
+        # same of what was taken last.
+        self._packed_sent = -1
+        self._taken_packed_sent = -1
         self.channel: Channel | None = None
 
     def offer(self, data: bytes, count: int) -> int:
@@ -107,7 +119,13 @@ class Outbox:
             self.ready.append(self)
 
     def take(self, at_most: int) -> bytes:
-        """Remove and return the oldest frames, whole chunks, about `at_most` bytes (one chunk may be more)."""
+        """Remove and return the oldest frames, whole chunks, about `at_most` bytes (one chunk may be more).
+
+        With a packer, `at_most` is of what is packed.
+        """
+        packer = self.packer
+        if packer is not None and (self._packed_sent >= 0 or self._skip > 0):
+            return self._take_rest()
         chunks = self.chunks
         self._taken_skip = self._skip
         self._taken_cut = self._cut
@@ -130,13 +148,32 @@ class Outbox:
             data = b"".join(chunks[:count])
             del chunks[:count]
         self.size -= len(data)
-        return data
+        if packer is None:
+            return data
+        packed = packer.pack(data)
+        self._taken_packed_sent = -1 if packed is data else 0
+        return packed
+
+    def _take_rest(self) -> bytes:
+        # What a write left begins within a frame, packed or not: it leaves as it is, alone.
+        self._taken_packed_sent = self._packed_sent
+        self._packed_sent = -1
+        self._taken_skip = self._skip
+        self._taken_cut = self._cut
+        self._skip = 0
+        self._cut = False
+        rest = self.chunks.pop(0)
+        self.size -= len(rest)
+        return rest
 
     def put_back(self, data: bytes, sent: int) -> None:
         """Return to the front what a write did not take: all of `data`, as `take` gave it, from `sent` on."""
         rest = data[sent:]
         self.chunks.insert(0, rest)
         self.size += len(rest)
+        if self._taken_packed_sent >= 0:
+            self._packed_sent = self._taken_packed_sent + sent
+            return
         # Remembered for close(): where in the rest the next frame begins, and what was cut in two.
         at = self._taken_skip
         cut = at > sent and self._taken_cut
@@ -147,16 +184,31 @@ class Outbox:
         self._skip = at - sent
         self._cut = cut
 
+    def waiting(self) -> int:
+        """How many messages wait here, those of which only a part has left among them."""
+        count = 1 if self._cut else 0
+        at = self._skip
+        first = 0
+        packer = self.packer
+        if packer is not None and self._packed_sent >= 0:
+            first = 1
+            for index in range(len(packer.ends)):
+                if packer.ends[index] > self._packed_sent:
+                    count += packer.counts[index]
+        for index in range(first, len(self.chunks)):
+            count += messages_from(self.chunks[index], at)
+            at = 0
+        return count
+
     def close(self) -> int:
         """Drop everything, accept nothing any more; returns how many messages were dropped."""
         lost = 0
         if not self.closed:
+            lost = self.waiting()
             self.closed = True
-            lost += 1 if self._cut else 0
-            at = self._skip
-            for chunk in self.chunks:
-                lost += messages_from(chunk, at)
-                at = 0
         self.chunks.clear()
         self.size = 0
+        self._skip = 0
+        self._cut = False
+        self._packed_sent = -1
         return lost

@@ -14,6 +14,7 @@ class ClientProfile:
     __slots__ = (
         "allow_bridge_connections_enabled",
         "allow_shared_subscriptions_enabled",
+        "compression_enabled",
         "max_connection_count_per_client_username",
         "max_keepalive_timeout",
         "max_outbox_bytes",
@@ -30,6 +31,7 @@ class ClientProfile:
         max_subscription_count: int = 0,
         max_outbox_bytes: int = limits.OUTBOX_BYTES,
         max_keepalive_timeout: int = 0,
+        compression_enabled: bool = True,
     ) -> None:
         self.name = name
         self.allow_bridge_connections_enabled = allow_bridge_connections_enabled
@@ -38,3 +40,4 @@ class ClientProfile:
         self.max_subscription_count = max_subscription_count
         self.max_outbox_bytes = max_outbox_bytes
         self.max_keepalive_timeout = max_keepalive_timeout
+        self.compression_enabled = compression_enabled

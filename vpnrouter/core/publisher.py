@@ -25,18 +25,24 @@ class Publisher:
     `permitted` remembers its answers by topic.
     `sampler` picks the messages to trace (a link's never picks: the decision came with the message).
     `path` names the VPN that plain frames come from when a link publishes, else it is empty.
-    Counters: messages and bytes received whole, and those discarded at ingress.
+    Counters: messages and bytes received whole, and what became of the messages, each counted where it
+    happens, so that messages = delivered + unmatched + acl_denied + refused is a check:
+    `delivered` were offered to at least one receiver (who counts it, should it have no room or refuse
+    it); `unmatched` matched nobody in the batch path; `refused` are those whose reason stands among the
+    discards of the VPN.
     """
 
     __slots__ = (
         "acl_denied",
         "bytes_",
         "context",
+        "delivered",
         "extra",
         "max_frame",
         "messages",
         "path",
         "permitted",
+        "refused",
         "rule",
         "sampler",
         "subscriber",
@@ -60,11 +66,26 @@ class Publisher:
         self.max_frame = max_frame
         self.messages = 0
         self.bytes_ = 0
+        self.delivered = 0
         self.unmatched = 0
         self.acl_denied = 0
+        self.refused = 0
         self.path: list[str] = []
         self.sampler = vpn.plane.sampler
         self.context = Context(INGRESS, vpn.name, DIRECT, client=subscriber.client_name)
+
+    def publish(self, message: Message) -> str:
+        """Deliver one message that was counted as received; "" or why nobody was offered it.
+
+        See MessageVpn.publish, which counts the reason. Raises TopicError for a bad topic: then the
+        caller discards, and counts it in `refused`.
+        """
+        reason = self.vpn.publish(message)
+        if reason:
+            self.refused += 1
+        else:
+            self.delivered += 1
+        return reason
 
     def arrived(self, message: Message) -> None:
         """Fill in where a message that came as a plain frame has been."""

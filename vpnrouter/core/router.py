@@ -17,12 +17,10 @@ class Router:
     """All state of one router.
 
     `verifications` are connections whose password the edge must verify (in a thread: scrypt is slow on
-    purpose); it empties the list and calls `password_verified` on each. `links` holds the connections of
-    bridges that logged in here, by message VPN and client name.
+    purpose); it empties the list and calls `password_verified` on each.
     """
 
     __slots__ = (
-        "links",
         "logins_refused",
         "name",
         "plane",
@@ -36,7 +34,6 @@ class Router:
         self.plane = Plane(name, seed, recorder, sample)
         self.vpns: dict[str, MessageVpn] = {}
         self.verifications: list[Connection] = []
-        self.links: dict[str, Connection] = {}
         self.protocol_errors = 0
         self.logins_refused = 0
 

@@ -27,7 +27,7 @@ def trace(publisher: Publisher, message: Message) -> None:
     plane = publisher.vpn.plane
     message.trace_high = plane.ids.high
     message.trace_low = plane.ids.next()
-    message.message_id = message.trace_low
+    message.message_id = publisher.vpn.id_of(message.trace_low)
     message.ingress_ns = plane.wall_ns
     message.origin_ts_ns = plane.wall_ns
     _record(publisher, publisher.context, message.topic, message.trace_low, len(message.payload))
@@ -64,6 +64,7 @@ def forward_sampled(
         for _, number in picked:
             _record(publisher, context, route.raw, number, payload)
         return
+    publisher.delivered += count
     form4 = form5 = run
     if publisher.extra:
         if route.plain4:
@@ -109,5 +110,13 @@ def _record(
     plane = publisher.vpn.plane
     now_ns = plane.wall_ns
     plane.recorder.record(
-        context, now_ns, topic, plane.ids.high, number, number, payload, 0, now_ns
+        context,
+        now_ns,
+        topic,
+        plane.ids.high,
+        number,
+        publisher.vpn.id_of(number),
+        payload,
+        0,
+        now_ns,
     )

@@ -14,6 +14,7 @@ from vpnrouter.core.timers import Timed
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
+    from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.trace.recorder import Context
 
@@ -33,6 +34,8 @@ class Subscriber(Timed):
 
     `connected` is False for a session that outlived its connection: nothing Direct reaches it.
     `vpn_id` is "router/vpn" of the far side for a link's client, else "".
+    `offered` counts, for a link's client alone, messages that the VPN handed to it, whatever became of
+    them then.
     """
 
     __slots__ = (
@@ -41,6 +44,7 @@ class Subscriber(Timed):
         "delivered",
         "frame",
         "is_link",
+        "offered",
         "outbox",
         "subscriptions",
         "vpn_id",
@@ -51,6 +55,7 @@ class Subscriber(Timed):
         self.outbox = outbox
         self.frame = frame
         self.is_link = False
+        self.offered = 0
         self.vpn_id = ""
         self.connected = True
         self.delivered: Context | None = None
@@ -63,15 +68,24 @@ class Subscriber(Timed):
 
 @final
 class Subscription:
-    """One filter of one subscriber. Options as MQTT 5, 3.8.3.1; `identifier` 0 means none."""
+    """One filter of one subscriber. Options as MQTT 5, 3.8.3.1; `identifier` 0 means none.
+
+    `exception` (a filter that begins with `!`) takes topics away from the subscriber's others.
+    `selector`, unless None, lets only messages through whose properties it matches.
+    Of a deliver-to-one message, `deliver_always` gets a copy besides the one; so does a link whose
+    `dto_priority` is 0. Links with 1 to 4 are asked in that order for the one.
+    """
 
     __slots__ = (
         "deliver_always",
+        "dto_priority",
+        "exception",
         "filter",
         "identifier",
         "no_local",
         "qos",
         "retain_as_published",
+        "selector",
         "subscriber",
     )
 
@@ -84,16 +98,30 @@ class Subscription:
         retain_as_published: bool = False,
         identifier: int = 0,
         deliver_always: bool = False,
+        exception: bool = False,
+        dto_priority: int = 1,
+        selector: Selector | None = None,
     ) -> None:
         self.filter = filter_
+        self.exception = exception or filter_.exception
         self.subscriber = subscriber
         self.qos = qos
         self.no_local = no_local
         self.retain_as_published = retain_as_published
         self.identifier = identifier
         self.deliver_always = deliver_always
+        self.dto_priority = dto_priority
+        self.selector = selector
+
+    @property
+    def key(self) -> str:
+        """The filter as written, under which the subscriber keeps it; that of an exception has its `!`."""
+        filter_ = self.filter
+        return filter_.original if self.exception == filter_.exception else f"!{filter_.original}"
 
     @property
     def plain(self) -> bool:
-        """True when any frame of the subscriber's protocol will do, whoever published."""
-        return not (self.no_local or self.retain_as_published or self.identifier)
+        """True when any frame of the subscriber's protocol will do, whoever published and however."""
+        return not (
+            self.no_local or self.retain_as_published or self.identifier or self.deliver_always
+        )

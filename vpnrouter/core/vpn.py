@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast, final
 
 from vpnrouter import limits
+from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED, deliver_special, to_links
+from vpnrouter.core.deliver_to_one import copies_to_links, deliver_to_one
 from vpnrouter.core.discards import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
@@ -18,8 +20,8 @@ from vpnrouter.core.discards import (
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.retained import Retained
 from vpnrouter.core.route import Route, build
+from vpnrouter.core.seen import first_id, message_id
 from vpnrouter.core.slots import Slots
-from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import Refused
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.plane import Plane
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.seen import SeenIds
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.topics.grammar import Filter
 
@@ -73,6 +76,7 @@ class MessageVpn:
     """One message VPN of a router. `plane` holds what all VPNs of the router share (ids, traces, time)."""
 
     __slots__ = (
+        "_first_id",
         "acl_profiles",
         "cache",
         "clients",
@@ -89,6 +93,7 @@ class MessageVpn:
         "retained",
         "rx_bytes",
         "rx_messages",
+        "seen",
         "slots",
         "subscription_count",
         "trie",
@@ -124,11 +129,27 @@ class MessageVpn:
         self.retained = Retained(self.limits.max_retained_msg_count)
         self.discards = Discards()
         self.subscription_count = 0
+        self._first_id = first_id(plane.ids.high)
+        # Made by the first link that brings a message with an id.
+        self.seen: SeenIds | None = None
         # Totals of connections that ended; the living ones are added when somebody asks (totals.py).
         self.rx_messages = 0
         self.rx_bytes = 0
         self.tx_messages = 0
         self.tx_bytes = 0
+
+    def take_bounds(self, bounds: VpnLimits) -> None:
+        """Go on under other bounds. Whoever is beyond one already stays."""
+        before = self.limits
+        self.limits = bounds
+        self.retained.most = bounds.max_retained_msg_count
+        if (
+            bounds.max_topic_bytes < before.max_topic_bytes
+            or bounds.max_topic_levels < before.max_topic_levels
+        ):
+            # A topic in the cache is not looked at again.
+            self.cache.clear()
+            self.slots.drop()
 
     # -- routing ---------------------------------------------------------------------------------
 
@@ -151,18 +172,30 @@ class MessageVpn:
         found = self.cache.entries.get(topic)
         return self.resolve(topic) if found is None else cast(Route, found)
 
-    def publish(self, message: Message) -> Route:
-        """Deliver one Direct message to everybody it matches; returns the route it took.
+    def publish(self, message: Message) -> str:
+        """Deliver one Direct message to everybody it matches, or to one where it wants that.
 
+        "" when it was offered to at least one receiver, even one without room: that is counted there.
+        Else the reason for which it was discarded here, and which was counted among `discards`:
+        NO_SUBSCRIPTION_MATCH or CLIENT_NOT_CONNECTED.
         Raises TopicError for a bad topic. The caller has checked size and permission.
         """
         route = self.route(message.topic)
         if message.retain:
             self.retained.keep(message)
-        if route.empty:
-            self.discards.add(NO_SUBSCRIPTION_MATCH)
-            self.trace_discard(message, NO_SUBSCRIPTION_MATCH)
-            return route
+        if message.deliver_to_one:
+            outcome = deliver_to_one(self, route, message)
+        else:
+            outcome = self._deliver(route, message)
+        if outcome == OFFERED:
+            return ""
+        if outcome == ABSENT:
+            return CLIENT_NOT_CONNECTED
+        self.discards.add(NO_SUBSCRIPTION_MATCH)
+        self.trace_discard(message, NO_SUBSCRIPTION_MATCH)
+        return NO_SUBSCRIPTION_MATCH
+
+    def _deliver(self, route: Route, message: Message) -> int:
         traced = message.traced
         for subscriber in route.receivers4:
             taken = subscriber.outbox.offer(message.frame4(), 1)
@@ -172,31 +205,31 @@ class MessageVpn:
             taken = subscriber.outbox.offer(message.frame5(), 1)
             if traced:
                 self.trace_outcome(subscriber, message, taken)
-        self.deliver_special(route, message, False)
-        return route
+        outcome = NOBODY if route.plain else deliver_special(self, route, message, False)
+        return OFFERED if route.receivers4 or route.receivers5 else outcome
 
-    def deliver_special(self, route: Route, message: Message, links_have_it: bool) -> None:
-        """Deliver to those who need a frame of their own, to groups, and to links.
+    # -- meshes ----------------------------------------------------------------------------------
 
-        `links_have_it` says that links which take plain frames got the message already. A link never
-        gets back what came over it (promise NOLOCAL).
+    def number(self) -> int:
+        """A new message id, like no other in the mesh."""
+        return message_id(self._first_id, self.plane.ids.next())
+
+    def id_of(self, number: int) -> int:
+        """The message id of the message that `plane.ids` gave `number`."""
+        return message_id(self._first_id, number)
+
+    def relay(self, message: Message) -> bool:
+        """Deliver to links only a message that has been here, over more links (seen.SHORTER).
+
+        True when a link was offered it. Who got it here got it the first time; so did the one consumer,
+        where the message wanted one. Raises TopicError for a bad topic.
         """
-        for target in route.special:
-            target.subscriber.deliver(message, target.subscriptions)
-        for target in route.links:
-            subscriber = target.subscriber
-            if subscriber is message.source or (links_have_it and subscriber.frame != FRAME_OWN):
-                continue
-            subscriber.deliver(message, target.subscriptions)
-        for group in route.groups:
-            self._deliver_shared(group, message)
+        route = self.route(message.topic)
+        if message.deliver_to_one:
+            return copies_to_links(route, message)
+        return to_links(route, message)
 
-    def _deliver_shared(self, group: ShareGroup, message: Message) -> None:
-        member = group.choose(message.source)
-        if member is None:
-            self.discards.add(CLIENT_NOT_CONNECTED)
-            return
-        member.subscriber.deliver(message, [member])
+    # -- traces ----------------------------------------------------------------------------------
 
     def trace_outcome(self, subscriber: Subscriber, message: Message, taken: int) -> None:
         """Record that the traced `message` was queued for `subscriber` (`taken` 1) or had no room (0)."""
@@ -279,7 +312,7 @@ class MessageVpn:
         Raises Refused "400 Max Num Subscriptions Exceeded" at the VPN's bound.
         """
         subscriber = subscription.subscriber
-        key = subscription.filter.original
+        key = subscription.key
         old = subscriber.subscriptions.get(key)
         if old is not None:
             self._remove(old)

@@ -19,14 +19,16 @@ Tally = dict[str, Counter[str]]
 
 
 def takes(pattern: str, route: tuple[str, str, str]) -> bool:
-    """Whether a filter on flights/{carrier}/{origin}/{dest} takes a route, in either dialect."""
+    """Whether a filter on flights/{carrier}/{origin}/{dest}, or alerts/…, takes a route, in either
+    dialect.
+    """
     levels = pattern.split("/")
     if levels[0] in {"#", ">"}:
         return True
-    if levels[0] != "flights":
+    if levels[0] not in {"flights", "alerts"}:
         return False
     for at, level in enumerate(levels[1:]):
-        # MQTT's # also stands for nothing; after `flights` alone there is always a level here.
+        # MQTT's # also stands for nothing; after the first level alone there is always one here.
         if level == "#":
             return True
         if at == len(route):
@@ -61,6 +63,12 @@ def published(flights: Flights, publisher: scene.Publisher) -> Mask:
     return by_route[flights.route_of]
 
 
+def published_count(flights: Flights, place: str) -> int:
+    """How many messages are published in the message VPN `place`, alerts among them."""
+    alerts = int(alerted(flights).sum()) if place == scene.YELLOW else 0
+    return int(published_at(flights, place).sum()) + alerts
+
+
 def published_at(flights: Flights, place: str) -> Mask:
     """For each flight, whether somebody publishes it in the message VPN `place`."""
     masks = [published(flights, one) for one in scene.PUBLISHERS if one.place == place]
@@ -73,23 +81,41 @@ def bridged(flights: Flights) -> Mask:
     return published_at(flights, scene.BLUE) & taken(flights, scene.REMOTE_SUBSCRIPTIONS)
 
 
+def alerted(flights: Flights) -> Mask:
+    """For each flight, whether yellow answers it with an alert."""
+    return bridged(flights) & (flights.delays >= scene.LATE_MIN)
+
+
+def crossings(flights: Flights) -> dict[tuple[str, str], int]:
+    """How many messages cross between two places: flights one way, their alerts the other."""
+    return {
+        (scene.BLUE, scene.YELLOW): int(bridged(flights).sum()),
+        (scene.YELLOW, scene.BLUE): int(alerted(flights).sum()),
+    }
+
+
 def received(flights: Flights, subscriber: scene.Subscriber) -> dict[str, Mask]:
-    """For each place of origin that may reach the subscriber, the flights it must receive."""
+    """For each place of origin that may reach the subscriber, the flights it must receive, or those
+    whose alerts it must.
+    """
     wanted = taken(flights, [subscriber.filter])
+    if subscriber.hears_alerts:
+        return {scene.YELLOW: alerted(flights) & wanted}
     masks = {subscriber.place: published_at(flights, subscriber.place) & wanted}
     if subscriber.place == scene.YELLOW:
         masks[scene.BLUE] = bridged(flights) & wanted
     return masks
 
 
-def tally(flights: Flights, masks: Mapping[str, Mask]) -> Tally:
-    """The messages of some masks, counted by topic."""
+def tally(flights: Flights, subscriber: scene.Subscriber) -> Tally:
+    """What the subscriber must receive, counted by topic."""
+    of = "alerts" if subscriber.hears_alerts else "flights"
     result: Tally = {}
-    for place, mask in masks.items():
+    for place, mask in received(flights, subscriber).items():
         counts = np.bincount(flights.route_of[mask], minlength=len(flights.routes))
         result[place] = Counter(
             {
-                topic(route): int(count)
+                topic(route, of): int(count)
                 for route, count in zip(flights.routes, counts, strict=True)
                 if count
             }

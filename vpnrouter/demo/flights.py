@@ -35,12 +35,14 @@ _TELLS: Final = (
 class Flights:
     """Flights in the order of the file, by date.
 
-    `routes` are the distinct (carrier, origin, dest); `route_of[i]` is the place in it of flight i.
+    `routes` are the distinct (carrier, origin, dest); `route_of[i]` is the place in it of flight i,
+    and `delays[i]` its departure delay in minutes, 0 where none is known.
     """
 
     table: pa.Table
     routes: tuple[tuple[str, str, str], ...]
     route_of: npt.NDArray[np.int64]
+    delays: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -54,9 +56,9 @@ class Flights:
             yield json.dumps({"from": source, **row}, separators=(",", ":")).encode()
 
 
-def topic(route: tuple[str, str, str]) -> str:
-    """The topic on which flights of a route are published."""
-    return "flights/" + "/".join(route)
+def topic(route: tuple[str, str, str], of: str = "flights") -> str:
+    """The topic on which flights of a route, or `of` "alerts" for them, are published."""
+    return f"{of}/" + "/".join(route)
 
 
 def read_flights(rows: int | None = None) -> Flights:
@@ -81,12 +83,13 @@ def read_flights(rows: int | None = None) -> Flights:
 
 
 def of_table(table: pa.Table) -> Flights:
-    """The flights of a table that has at least the columns of the topic."""
+    """The flights of a table that has at least the columns of the topic and `dep_delay`."""
     # In plain Python: pyarrow's functions on texts, and its way to numpy, import pandas.
     numbers: dict[tuple[str, str, str], int] = {}
     each = zip(*(table[name].to_pylist() for name in TOPIC_COLUMNS), strict=True)
     route_of = [numbers.setdefault(route, len(numbers)) for route in each]
-    return Flights(table, tuple(numbers), np.array(route_of, np.int64))
+    delays = [delay or 0 for delay in table["dep_delay"].to_pylist()]
+    return Flights(table, tuple(numbers), np.array(route_of, np.int64), np.array(delays, np.int64))
 
 
 def _data_file() -> Path:

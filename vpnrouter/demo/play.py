@@ -4,11 +4,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from vpnrouter.demo import expect, scene, summary
 from vpnrouter.demo.children import ended_by_signals, undisturbed
 from vpnrouter.demo.clients import Counted, connected_clients
+from vpnrouter.demo.connections import accepted
 from vpnrouter.demo.flights import Flights, read_flights
 from vpnrouter.demo.folder import TRACES, claimed
 from vpnrouter.demo.progress import PUBLISHED, Teller, told
@@ -44,7 +43,9 @@ def play(
             name: sum(int(mask.sum()) for mask in masks.values()) for name, masks in due.items()
         }
         with told(totals) as teller:
-            counted, exit_codes = _messages(flights, folder, teller, remote_subscriptions)
+            counted, connections, exit_codes = _messages(
+                flights, folder, teller, remote_subscriptions
+            )
             if with_report:
                 teller.stage("Spark reads the traces")
         messages_s = time.monotonic()
@@ -53,12 +54,10 @@ def play(
             published=counted.published,
             published_due=published_due,
             tallies=counted.tallies,
-            tallies_due={name: expect.tally(flights, masks) for name, masks in due.items()},
-            places_due={
-                place: int(np.count_nonzero(expect.published_at(flights, place)))
-                for place in scene.PLACES
-            },
-            bridged_due=int(expect.bridged(flights).sum()),
+            tallies_due={one.name: expect.tally(flights, one) for one in scene.SUBSCRIBERS},
+            places_due={place: expect.published_count(flights, place) for place in scene.PLACES},
+            crossings_due=expect.crossings(flights),
+            connections=connections,
             exit_codes=exit_codes,
             trace_files={
                 name: len(list((folder / TRACES).glob(f"date=*/router={name}/part-*.parquet")))
@@ -80,18 +79,21 @@ def play(
 
 def _messages(
     flights: Flights, folder: Path, teller: Teller, remote_subscriptions: Sequence[str]
-) -> tuple[Counted, dict[str, int]]:
-    """Run routers and clients; returns what was counted and how the routers ended."""
-    teller.stage("two routers start, and the bridge between them")
+) -> tuple[Counted, int | None, dict[str, int]]:
+    """Run routers and clients; returns what was counted, over how many connections between the routers,
+    and how the routers ended.
+    """
+    teller.stage("two routers start, and the bridge between them, each way over one connection")
     with running_routers(folder, remote_subscriptions) as routers:
         teller.stage("MQTT clients connect")
         with connected_clients(folder, len(flights), routers.addresses) as clients:
             teller.stage(f"{len(flights):,} flights leave New York")
             counted = clients.run(flights, teller)
+        connections = accepted(routers.link_ports)
         teller.stage("routers stop and finish their trace files")
         with undisturbed():
             exit_codes = {"edge": routers.edge.stop(), "core": routers.core.stop()}
-    return counted, exit_codes
+    return counted, connections, exit_codes
 
 
 def _report(folder: Path) -> tuple[Report | None, str]:

@@ -1,4 +1,4 @@
-"""The two routers: their configurations, their processes, and the bridge between them coming up."""
+"""The two routers: their configurations, their processes, and the bridges between them coming up."""
 
 import contextlib
 import re
@@ -16,58 +16,48 @@ from vpnrouter.demo.children import Child, child
 from vpnrouter.demo.folder import ROUTERS, TRACES
 
 START_S: Final = 30.0
-"""Seconds that a router has until it is ready, and the bridge until it is up."""
+"""Seconds that a router has until it is ready, and a bridge until it is up."""
 
 _RUN: Final = "vpnrouter.cli.app:main"
 _LOOK_S: Final = 0.02
-_BRIDGE_UP: Final = re.compile(rf"^vpnrouter: .*\bbridge {scene.BRIDGE}\b.*: up$", re.MULTILINE)
-_BRIDGE_DOWN: Final = re.compile(rf"^vpnrouter: .*\bbridge {scene.BRIDGE}\b.*", re.MULTILINE)
 
 Config = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Routers:
-    """Both routers, running: where clients of each message VPN (router/vpn) connect."""
+    """Both routers, running: where clients of each message VPN (router/vpn) connect, and the ports where
+    the routers answer links.
+    """
 
     edge: Child
     core: Child
     addresses: Mapping[str, tuple[str, int]]
+    link_ports: frozenset[int]
 
 
 def edge_config(folder: Path, password: str) -> Config:
-    """Router edge: VPN blue, which the bridge may log in to, and VPN green."""
-    blue = _open_vpn() | {
-        "client_profiles": {"bridging": {"allow_bridge_connections_enabled": True}},
-        "client_usernames": {
-            scene.BRIDGE_USERNAME: {"password": password, "client_profile": "bridging"}
-        },
-    }
+    """Router edge: VPN blue, which the bridge of yellow may log in to and which has a bridge of its own,
+    and VPN green.
+    """
+    back = _bridge(scene.BRIDGE_BACK_USERNAME, password, scene.YELLOW, [scene.ALERTS])
+    # No address: router core is found by its name, through the connection that it opens.
+    back["remote_msg_vpns"][0]["location"] = f"v:{scene.router_of(scene.YELLOW)}"
+    blue = _open_vpn() | _admitting(scene.BRIDGE_USERNAME, password)
+    blue["bridges"] = {scene.BRIDGE_BACK: back}
     vpns = {scene.vpn_of(scene.BLUE): blue, scene.vpn_of(scene.EDGE_GREEN): _open_vpn()}
-    config = _router(folder, scene.router_of(scene.BLUE), vpns)
-    config["listeners"].append({"protocol": "link", "bind": "127.0.0.1:0"})
-    return config
+    return _router(folder, scene.router_of(scene.BLUE), vpns)
 
 
 def core_config(
     folder: Path, password: str, edge_link: str, remote_subscriptions: Sequence[str]
 ) -> Config:
     """Router core: VPN yellow with the bridge that attracts flights from blue, and VPN green."""
-    bridge = {
-        "remote_authentication": {
-            "scheme": "basic",
-            "basic": {"client_username": scene.BRIDGE_USERNAME, "password": password},
-        },
-        "remote_msg_vpns": [
-            {
-                "name": scene.vpn_of(scene.BLUE),
-                "router": scene.router_of(scene.BLUE),
-                "location": edge_link,
-            }
-        ],
-        "remote_subscriptions": list(remote_subscriptions),
-    }
-    yellow = _open_vpn() | {"bridges": {scene.BRIDGE: bridge}}
+    attracts = [*remote_subscriptions, scene.ALERTS]
+    bridge = _bridge(scene.BRIDGE_USERNAME, password, scene.BLUE, attracts)
+    bridge["remote_msg_vpns"][0]["location"] = edge_link
+    yellow = _open_vpn() | _admitting(scene.BRIDGE_BACK_USERNAME, password)
+    yellow["bridges"] = {scene.BRIDGE: bridge}
     vpns = {scene.vpn_of(scene.YELLOW): yellow, scene.vpn_of(scene.CORE_GREEN): _open_vpn()}
     return _router(folder, scene.router_of(scene.YELLOW), vpns)
 
@@ -76,10 +66,10 @@ def core_config(
 def running_routers(
     folder: Path, remote_subscriptions: Sequence[str] = scene.REMOTE_SUBSCRIPTIONS
 ) -> Iterator[Routers]:
-    """Both routers and the bridge up; on leaving, however, both are ended.
+    """Both routers and both bridges up; on leaving, however, the routers are ended.
 
     Raises:
-        OperationError: one of them does not start, or the bridge does not come up.
+        OperationError: one of them does not start, or a bridge does not come up.
     """
     password = secrets.token_urlsafe()
     with contextlib.ExitStack() as stack:
@@ -90,8 +80,14 @@ def running_routers(
         )
         # The ready line names the addresses in the order of the configuration, as PLACES does.
         bound = [*edge_ready["mqtt"], *core_ready["mqtt"]]
-        _wait_for_bridge(core, _log(folder, scene.router_of(scene.YELLOW)))
-        yield Routers(edge, core, dict(zip(scene.PLACES, map(_split, bound), strict=True)))
+        _wait_for_bridge(core, scene.BRIDGE, _log(folder, scene.router_of(scene.YELLOW)))
+        _wait_for_bridge(edge, scene.BRIDGE_BACK, _log(folder, scene.router_of(scene.BLUE)))
+        yield Routers(
+            edge,
+            core,
+            dict(zip(scene.PLACES, map(_split, bound), strict=True)),
+            frozenset(_split(each)[1] for each in (*edge_ready["link"], *core_ready["link"])),
+        )
 
 
 def parse_ready(line: str) -> dict[str, list[str]]:
@@ -107,10 +103,30 @@ def _open_vpn() -> Config:
     return {"authentication": {"basic": {"enabled": False}}}
 
 
+def _admitting(username: str, password: str) -> Config:
+    return {
+        "client_profiles": {"bridging": {"allow_bridge_connections_enabled": True}},
+        "client_usernames": {username: {"password": password, "client_profile": "bridging"}},
+    }
+
+
+def _bridge(username: str, password: str, remote: str, attracts: Sequence[str]) -> Config:
+    """A bridge from the place `remote`, of which only the location is missing."""
+    return {
+        "remote_authentication": {
+            "scheme": "basic",
+            "basic": {"client_username": username, "password": password},
+        },
+        "remote_msg_vpns": [{"name": scene.vpn_of(remote), "router": scene.router_of(remote)}],
+        "remote_subscriptions": list(attracts),
+    }
+
+
 def _router(folder: Path, name: str, vpns: Mapping[str, Config]) -> Config:
+    mqtt = [{"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": vpn} for vpn in vpns]
     return {
         "router": {"name": name, "data_dir": str(folder / ROUTERS / name)},
-        "listeners": [{"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": vpn} for vpn in vpns],
+        "listeners": [*mqtt, {"protocol": "link", "bind": "127.0.0.1:0"}],
         # Every message, so that the report can be compared with the data to the last flight.
         "trace": {"directory": str(folder / TRACES), "sample": 1.0},
         "msg_vpns": dict(vpns),
@@ -133,17 +149,18 @@ def _log(folder: Path, router: str) -> Path:
     return folder / ROUTERS / f"{router}.log"
 
 
-def _wait_for_bridge(core: Child, log: Path) -> None:
+def _wait_for_bridge(router: Child, bridge: str, log: Path) -> None:
+    told = re.compile(rf"^vpnrouter: .* VPN \w+ bridge {bridge}\b.*", re.MULTILINE)
     end = time.monotonic() + START_S
     while True:
-        said = log.read_text("utf-8", "replace")
-        if _BRIDGE_UP.search(said):
+        said = told.findall(log.read_text("utf-8", "replace"))
+        if said and said[-1].endswith(": up"):
             return
-        if core.process.poll() is not None:
-            core.fail("ended early")
+        if router.process.poll() is not None:
+            router.fail("ended early")
         if time.monotonic() > end:
-            told = _BRIDGE_DOWN.findall(said)
-            core.fail(f"has no bridge after {START_S:.0f} s ({told[-1] if told else 'silent'})")
+            last = said[-1] if said else "silent"
+            router.fail(f"has no bridge {bridge} after {START_S:.0f} s ({last})")
         time.sleep(_LOOK_S)
 
 

@@ -1,4 +1,4 @@
-"""Who takes part: message VPNs, publishers, subscribers, and the filters that the bridge attracts."""
+"""Who takes part: message VPNs, publishers, subscribers, and what the bridges attract."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +14,11 @@ PLACES: Final = (BLUE, EDGE_GREEN, YELLOW, CORE_GREEN)
 BRIDGE: Final = "from-blue"
 BRIDGE_USERNAME: Final = "core-bridge"
 
+BRIDGE_BACK: Final = "from-yellow"
+BRIDGE_BACK_USERNAME: Final = "edge-bridge"
+"""The bridge of blue, which brings answers. It logs in over the connection that yellow's bridge has
+opened, so that both are one bi-directional bridge."""
+
 REMOTE_SUBSCRIPTIONS: Final = (
     "flights/HA/JFK/HNL",
     "flights/*/JFK/LAX",
@@ -23,6 +28,13 @@ REMOTE_SUBSCRIPTIONS: Final = (
 )
 """What the bridge attracts from blue to yellow: a literal, one level, prefixes and the rest. The
 second and the last overlap: such a flight crosses once."""
+
+ALERTS: Final = "alerts/>"
+"""What both bridges attract. Only yellow publishes such: an alert that came to blue and went back
+would be seen twice in yellow."""
+
+LATE_MIN: Final = 60
+"""Minutes of delay from which a flight that came from blue is answered by an alert."""
 
 AIRPORTS: Final = ("EWR", "JFK", "LGA")
 """Each airport publishes its own departures into blue."""
@@ -43,11 +55,20 @@ class Publisher:
 
 @dataclass(frozen=True)
 class Subscriber:
-    """A client with one subscription, a filter in MQTT's dialect."""
+    """A client with one subscription, a filter in MQTT's dialect. `answers` if it publishes an alert
+    for each late flight of blue. `proves` says what it shows when its count is right.
+    """
 
     name: str
     place: str
     filter: str
+    answers: bool = False
+    proves: str = ""
+
+    @property
+    def hears_alerts(self) -> bool:
+        """Whether its filter is one on alerts and not on flights."""
+        return self.filter.startswith("alerts/")
 
 
 PUBLISHERS: Final = (
@@ -60,14 +81,16 @@ PUBLISHERS: Final = (
 SUBSCRIBERS: Final = (
     Subscriber("blue-all", BLUE, "flights/#"),
     Subscriber("blue-to-lax", BLUE, "flights/+/+/LAX"),
-    Subscriber("yellow-all", YELLOW, "flights/#"),
+    Subscriber("blue-alerts", BLUE, "alerts/#", proves="answered over the bridge"),
+    Subscriber("yellow-all", YELLOW, "flights/#", answers=True),
     Subscriber("yellow-united", YELLOW, "flights/UA/#"),
     Subscriber("yellow-jfk-lax", YELLOW, "flights/+/JFK/LAX"),
+    Subscriber("yellow-alerts", YELLOW, "alerts/#", proves="none came back"),
     Subscriber("edge-green-watch", EDGE_GREEN, "#"),
     Subscriber("core-green-watch", CORE_GREEN, "#"),
 )
 """The watchers in the two green VPNs subscribe to everything there is and must get only what is
-published in their own VPN; those in blue must get nothing back from yellow."""
+published in their own VPN; those in blue must get nothing from yellow but alerts."""
 
 
 def router_of(place: str) -> str:

@@ -1,4 +1,4 @@
-"""A process of MQTT subscribers: those of one router, counting what arrives.
+"""A process of MQTT subscribers: those of one router, counting what arrives. One of them answers.
 
 Arguments: the router, and the addresses by place as JSON. Lines {"received": {NAME: TOTAL}} follow
 while messages arrive. Any line on standard input asks for the end: {"tallies": {NAME: {ORIGIN:
@@ -16,7 +16,8 @@ from typing import Any, Final
 import paho.mqtt.client as mqtt
 
 from vpnrouter.demo import scene
-from vpnrouter.demo.publishing import connected, descriptor
+from vpnrouter.demo.flights import topic
+from vpnrouter.demo.publishing import connected, descriptor, drain
 from vpnrouter.errors import OperationError
 
 _TELL_S: Final = 0.02
@@ -34,22 +35,28 @@ class Ear:
         self._granted = False
         self.client = connected(f"subscriber-{subscriber.name}", address)
         self.client.on_message = self._hear
+        self._answers = subscriber.answers
         self.client.on_subscribe = self._subscribed
         self.client.subscribe(subscriber.filter, qos=0)
         while not self._granted:
             self._checked(self.client.loop(timeout=1.0))
 
     def listen(self) -> None:
-        """Take the messages that have arrived, or the first of them."""
+        """Take the messages that have arrived, or the first of them, and see the answers off."""
         for _ in range(_BATCH):
             before = self.count
             self._checked(self.client.loop_read())
             if self.count == before:
-                return
+                break
+        drain(self.client)
 
     def _hear(self, client: mqtt.Client, userdata: object, message: mqtt.MQTTMessage) -> None:
         self.count += 1
-        self.tally[origin(message.payload)][message.topic] += 1
+        told = read(message.payload)
+        self.tally[origin(told)][message.topic] += 1
+        if self._answers and is_late(told):
+            # From within the client's own reading, so it leaves with the next drain.
+            self._checked(client.publish(*alert(told)).rc)
 
     def _subscribed(
         self, client: mqtt.Client, userdata: object, mid: int, codes: Sequence[Any], _: object
@@ -63,12 +70,30 @@ class Ear:
             raise OperationError(f"{self.name} lost its connection: {mqtt.error_string(code)}")
 
 
-def origin(payload: bytes | bytearray) -> str:
-    """Where a message says that it was published."""
+def read(payload: bytes | bytearray) -> Mapping[str, Any]:
+    """What a message says; nothing where it cannot be read."""
     try:
-        return str(json.loads(payload)["from"])
-    except (ValueError, KeyError, TypeError):
-        return _UNREADABLE
+        told = json.loads(payload)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def origin(told: Mapping[str, Any]) -> str:
+    """Where a message says that it was published."""
+    return str(told.get("from", _UNREADABLE))
+
+
+def is_late(told: Mapping[str, Any]) -> bool:
+    """Whether it is a late flight of blue."""
+    return told.get("from") == scene.BLUE and (told.get("dep_delay") or 0) >= scene.LATE_MIN
+
+
+def alert(told: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Topic and payload of the answer to a late flight."""
+    route = (told["carrier"], told["origin"], told["dest"])
+    says = {"from": scene.YELLOW, "flight": told["flight"], "late_min": told["dep_delay"]}
+    return topic(route, "alerts"), json.dumps(says, separators=(",", ":")).encode()
 
 
 def main() -> None:

@@ -31,14 +31,17 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Everything a run left to judge. Tallies are by subscriber, counts by publisher or place."""
+    """Everything a run left to judge. Tallies are by subscriber, counts by publisher, place, or two
+    places that messages cross between. `connections` is None where they cannot be counted.
+    """
 
     published: Mapping[str, int]
     published_due: Mapping[str, int]
     tallies: Mapping[str, Tally]
     tallies_due: Mapping[str, Tally]
     places_due: Mapping[str, int]
-    bridged_due: int
+    crossings_due: Mapping[tuple[str, str], int]
+    connections: int | None
     exit_codes: Mapping[str, int]
     trace_files: Mapping[str, int]
     report: "Report | None"
@@ -61,6 +64,10 @@ def checks(outcome: Outcome) -> list[Check]:
         for one in scene.SUBSCRIBERS
     ]
     found.append(_leaks(outcome))
+    if outcome.connections is not None:
+        found.append(
+            _equal("connections between the routers", 1, outcome.connections, remark="both bridges")
+        )
     for name, code in outcome.exit_codes.items():
         found.append(_equal(f"exit code of router {name}", 0, code))
     for name, files in outcome.trace_files.items():
@@ -71,7 +78,11 @@ def checks(outcome: Outcome) -> list[Check]:
 
 
 def allowed_origins(subscriber: scene.Subscriber) -> set[str]:
-    """The message VPNs whose messages may reach a subscriber: its own, and over the bridge blue."""
+    """The message VPNs whose messages may reach a subscriber: its own, and over a bridge blue, or
+    yellow, which alone publishes alerts.
+    """
+    if subscriber.hears_alerts:
+        return {scene.YELLOW}
     over_the_bridge = {scene.BLUE} if subscriber.place == scene.YELLOW else set()
     return {subscriber.place} | over_the_bridge
 
@@ -82,6 +93,8 @@ def _received(subscriber: scene.Subscriber, tally: Tally, due: Tally) -> Check:
     excess = sum((allowed[place] - due[place]).total() for place in due)
     topics = sum(len(counts) for counts in due.values())
     remark = f"{topics} topics agree"
+    if subscriber.proves:
+        remark += f", {subscriber.proves}"
     if missing or excess:
         worst = _worst(allowed, due)
         remark = f"{missing:,} missing, {excess:,} too many, for example {worst}"
@@ -126,7 +139,7 @@ def _report(outcome: Outcome) -> list[Check]:
     size = report.page.stat().st_size if report.page.is_file() else 0
     found = [
         Check("report page", "there", f"{size:,} bytes" if size else "missing", size > 0),
-        _edge(report.edges, outcome.bridged_due),
+        *_edges(report.edges, outcome.crossings_due),
     ]
     nodes = {f"{node['router']}/{node['vpn']}": node for node in report.nodes}
     for place, due in outcome.places_due.items():
@@ -137,25 +150,27 @@ def _report(outcome: Outcome) -> list[Check]:
     return found
 
 
-def _edge(edges: Sequence[Mapping[str, Any]], due: int) -> Check:
-    """The report must know one bridge, the right way round, with every message that must cross."""
-    what = f"report: {scene.BLUE} → {scene.YELLOW}"
-    ends = [
-        (f"{edge['from_router']}/{edge['from_vpn']}", f"{edge['to_router']}/{edge['to_vpn']}")
+def _edges(
+    edges: Sequence[Mapping[str, Any]], crossings_due: Mapping[tuple[str, str], int]
+) -> list[Check]:
+    """The report must know these bridges and no other, with every message that must cross."""
+    rows = {
+        (f"{edge['from_router']}/{edge['from_vpn']}", f"{edge['to_router']}/{edge['to_vpn']}"): edge
         for edge in edges
-    ]
-    if ends != [(scene.BLUE, scene.YELLOW)]:
-        shown = ", ".join(" → ".join(pair) for pair in ends) or "no bridge"
-        return Check(what, f"{due:,}", shown, passed=False)
-    edge = edges[0]
-    counts = (edge["messages"], edge["sent"], edge["received"])
-    return _equal(
-        what,
-        due,
-        edge["messages"],
-        counts == (due, due, due),
-        f"{edge['sent']:,} sent, {edge['received']:,} received",
-    )
+    }
+    found = []
+    for (start, goal), due in crossings_due.items():
+        what = f"report: {start} → {goal}"
+        edge = rows.get((start, goal))
+        if edge is None:
+            found.append(Check(what, f"{due:,}", "no bridge", passed=False))
+            continue
+        counts = (edge["messages"], edge["sent"], edge["received"])
+        remark = f"{edge['sent']:,} sent, {edge['received']:,} received"
+        found.append(_equal(what, due, edge["messages"], counts == (due, due, due), remark))
+    others = [" → ".join(pair) for pair in rows if pair not in crossings_due]
+    found.append(_equal("report: other bridges", 0, len(others), remark=", ".join(others)))
+    return found
 
 
 def _equal(

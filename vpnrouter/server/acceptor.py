@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class Acceptor:
     """Makes the connection for a socket that a listener accepted; subclassed per protocol."""
 
+    kind = "client"
+    """What its listeners are called in messages."""
+
     def accepted(self, peer: str) -> Connection:
         """The connection to feed with what comes from `peer` (an address as text)."""
         raise AssertionError(peer)

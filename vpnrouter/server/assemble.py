@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
@@ -26,29 +26,48 @@ def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
     sample = trace.sample if trace is not None and trace.enabled else 0.0
     router = Router(config.router.name, seed, Recorder(), sample)
     for name, written in config.msg_vpns.items():
-        router.add(_vpn(router, name, written, secret))
+        router.add(vpn_of(router, name, written, secret))
     return router
 
 
-def _vpn(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) -> MessageVpn:
-    usernames = [_username(key, value) for key, value in written.client_usernames.items()]
+def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) -> MessageVpn:
+    """One message VPN of `router`, without clients."""
     vpn = MessageVpn(
         name,
         router.plane,
-        Credentials(written.authentication.basic.enabled, usernames, secret),
-        {key: _profile(key, value) for key, value in written.client_profiles.items()},
-        {key: _acl(key, value) for key, value in written.acl_profiles.items()},
-        VpnLimits(
-            max_connection_count=written.max_connection_count,
-            max_subscription_count=written.max_subscription_count,
-            max_msg_size=written.max_msg_size,
-            max_topic_bytes=written.max_topic_bytes,
-            max_topic_levels=written.max_topic_levels,
-            max_retained_msg_count=written.max_retained_msg_count,
-        ),
+        credentials_of(written, secret),
+        {key: profile_of(key, value) for key, value in written.client_profiles.items()},
+        {key: acl_of(key, value) for key, value in written.acl_profiles.items()},
+        bounds_of(written),
     )
     vpn.enabled = written.enabled
     return vpn
+
+
+def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
+    """The bounds of a message VPN."""
+    return VpnLimits(
+        max_connection_count=written.max_connection_count,
+        max_subscription_count=written.max_subscription_count,
+        max_msg_size=written.max_msg_size,
+        max_topic_bytes=written.max_topic_bytes,
+        max_topic_levels=written.max_topic_levels,
+        max_retained_msg_count=written.max_retained_msg_count,
+    )
+
+
+def credentials_of(written: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
+    """Who may log in to a message VPN; nothing is remembered as verified yet."""
+    basic = written.authentication.basic
+    rules = written.authentication.client_cert
+    return Credentials(
+        basic.enabled,
+        [_username(key, value) for key, value in written.client_usernames.items()],
+        secret,
+        ClientCertRules(rules.username_source, rules.max_chain_depth, rules.validate_date_enabled)
+        if rules.enabled
+        else None,
+    )
 
 
 def _username(name: str, written: client_username.ClientUsername) -> ClientUsername:
@@ -62,7 +81,8 @@ def _username(name: str, written: client_username.ClientUsername) -> ClientUsern
     )
 
 
-def _profile(name: str, written: client_profile.ClientProfile) -> ClientProfile:
+def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfile:
+    """What the clients of a client profile may do."""
     return ClientProfile(
         name,
         allow_bridge_connections_enabled=written.allow_bridge_connections_enabled,
@@ -71,10 +91,12 @@ def _profile(name: str, written: client_profile.ClientProfile) -> ClientProfile:
         max_subscription_count=written.max_subscription_count,
         max_outbox_bytes=written.max_outbox_bytes,
         max_keepalive_timeout=written.max_keepalive_timeout,
+        compression_enabled=written.compression_enabled,
     )
 
 
-def _acl(name: str, written: acl_profile.AclProfile) -> AclProfile:
+def acl_of(name: str, written: acl_profile.AclProfile) -> AclProfile:
+    """What an ACL profile allows."""
     connect = written.client_connect
     return AclProfile(
         name,

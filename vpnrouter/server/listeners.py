@@ -10,23 +10,26 @@ import trio
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import OperationError
 from vpnrouter.server.acceptor import Acceptor, peer_text
+from vpnrouter.server.handshake import Secured, linger, shake_hands
+from vpnrouter.server.handshake_failures import HandshakeFailures
 from vpnrouter.server.streams import serve_stream
-from vpnrouter.server.tls import listener_context
+from vpnrouter.server.tls import ServerTls
+from vpnrouter.server.tls_reason import tls_reason
 from vpnrouter.server.websocket import WebSocketStream
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Sequence
 
-    from vpnrouter.bridges.acceptor import LinkDoor
+    from vpnrouter.bridges.door import LinkDoor
     from vpnrouter.config.listeners import Listener
+    from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.router import Router
 
 STREAMED: Final = frozenset({"mqtts", "ws", "wss", "links"})
 """Protocols that cannot stand in the nested epoll."""
 
-SERVED: Final = frozenset({"mqtt", "link"}) | STREAMED
+SERVED: Final = frozenset({"mqtt", "link", "http", "https"}) | STREAMED
 """Protocols that this version serves."""
 
 BACKLOG: Final = 1024
@@ -43,6 +46,8 @@ REST_S: Final = 0.1
 class MqttAcceptor(Acceptor):
     """MQTT over plain TCP. `msg_vpn` is "" where usernames choose the VPN."""
 
+    kind = "MQTT"
+
     def __init__(self, router: Router, msg_vpn: str) -> None:
         self.router = router
         self.msg_vpn = msg_vpn
@@ -56,6 +61,8 @@ class MqttAcceptor(Acceptor):
 class LinkAcceptor(Acceptor):
     """Bridges of other routers over plain TCP."""
 
+    kind = "link"
+
     def __init__(self, door: LinkDoor) -> None:
         self.door = door
 
@@ -65,12 +72,12 @@ class LinkAcceptor(Acceptor):
 
 
 class BoundListener(NamedTuple):
-    """A listener of the configuration with its socket, address as bound, and TLS context if any."""
+    """A listener of the configuration with its socket, address as bound, and TLS if any."""
 
     written: Listener
     sock: socket.socket
     address: str
-    context: ssl.SSLContext | None
+    context: ServerTls | None
 
 
 def bind_all(listeners: Sequence[Listener]) -> list[BoundListener]:
@@ -80,11 +87,12 @@ def bind_all(listeners: Sequence[Listener]) -> list[BoundListener]:
     are closed again then.
     """
     bound: list[BoundListener] = []
+    failures = HandshakeFailures()
     try:
         for listener in listeners:
             if not listener.enabled or listener.protocol not in SERVED:
                 continue
-            context = None if listener.tls is None else listener_context(listener.tls)
+            context = None if listener.tls is None else ServerTls(listener.tls, failures)
             sock = bind(listener.address.host, listener.address.port)
             bound.append(BoundListener(listener, sock, shown_address(sock), context))
     except BaseException:
@@ -92,6 +100,21 @@ def bind_all(listeners: Sequence[Listener]) -> list[BoundListener]:
             earlier.sock.close()
         raise
     return bound
+
+
+def reload_tls(listeners: Sequence[BoundListener]) -> None:
+    """Read the TLS files that all listeners name again; connections that are open stay so.
+
+    Raises OperationError naming a file that cannot be used; every listener keeps what it had then, since a
+    certificate may serve several of them.
+    """
+    fresh = [
+        (bound.context, ServerTls(bound.written.tls).context)
+        for bound in listeners
+        if bound.context is not None and bound.written.tls is not None
+    ]
+    for tls, context in fresh:
+        tls.replace(context)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -124,7 +147,10 @@ def bind(host: str, port: int) -> socket.socket:
 
 def shown_address(sock: socket.socket) -> str:
     """HOST:PORT as bound, IPv6 in brackets."""
-    address = sock.getsockname()
+    return _shown(sock.getsockname())
+
+
+def _shown(address: tuple[str, int]) -> str:
     host, port = address[0], address[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -133,16 +159,20 @@ async def serve_streams(
     router: Router,
     sock: socket.socket,
     acceptor: Acceptor,
-    context: ssl.SSLContext | None,
+    context: ServerTls | None,
     websocket: bool,
-    most: int,
+    most: int | trio.CapacityLimiter,
     nursery: trio.Nursery,
 ) -> None:
     """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll).
 
-    Beyond `most` connections at a time, a new one is closed at once.
+    Beyond `most` connections at a time, a new one is closed at once; with a limiter this bound may change
+    meanwhile. A connection over TLS gets the certificate that its peer showed.
     """
-    places = trio.CapacityLimiter(most)
+    kind = "WebSocket" if websocket else acceptor.kind
+    name = f"{kind} listener {shown_address(sock)}"
+    door = _Door(router, acceptor, context, websocket, name)
+    places = trio.CapacityLimiter(most) if isinstance(most, int) else most
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     async with listener:
         while True:
@@ -152,52 +182,80 @@ async def serve_streams(
                 # Out of descriptors or buffers: let connections end before trying again.
                 await trio.sleep(REST_S)
                 continue
-            if places.available_tokens:
-                nursery.start_soon(_serve_one, router, stream, acceptor, context, websocket, places)
+            # Less than none where the bound was lowered.
+            if places.available_tokens > 0:
+                nursery.start_soon(_serve_one, door, stream, places)
             else:
                 await trio.aclose_forcefully(stream)
 
 
+class _Door(NamedTuple):
+    """What the connections of one listener share; `name` is what the listener is called in messages."""
+
+    router: Router
+    acceptor: Acceptor
+    tls: ServerTls | None
+    websocket: bool
+    name: str
+
+
 async def _serve_one(
-    router: Router,
-    socket_stream: trio.SocketStream,
-    acceptor: Acceptor,
-    context: ssl.SSLContext | None,
-    websocket: bool,
-    places: trio.CapacityLimiter,
+    door: _Door, socket_stream: trio.SocketStream, places: trio.CapacityLimiter
 ) -> None:
-    async with places:
-        await _serve_placed(router, socket_stream, acceptor, context, websocket)
+    try:
+        async with places:
+            await _serve_placed(door, socket_stream)
+    finally:
+        # Whatever ended it, a stop in the middle of a handshake included.
+        socket_stream.socket.close()
 
 
-async def _serve_placed(
-    router: Router,
-    socket_stream: trio.SocketStream,
-    acceptor: Acceptor,
-    context: ssl.SSLContext | None,
-    websocket: bool,
-) -> None:
+async def _serve_placed(door: _Door, socket_stream: trio.SocketStream) -> None:
+    stream: trio.SocketStream | Secured | WebSocketStream = socket_stream
+    certificate = None
     try:
         peer = peer_text(socket_stream.socket.getpeername())
         with trio.fail_after(HANDSHAKE_S):
-            stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] | WebSocketStream = (
-                socket_stream
-            )
-            if context is not None:
-                secured = trio.SSLStream(
-                    socket_stream, context, server_side=True, https_compatible=websocket
-                )
-                await secured.do_handshake()
-                stream = secured
-            if websocket:
+            if door.tls is not None:
+                secured = await _secure(door, door.tls, socket_stream)
+                if secured is None:
+                    return
+                stream, certificate = secured
+            if door.websocket:
                 wrapped = WebSocketStream(stream)
                 if not await wrapped.handshake():
-                    await trio.aclose_forcefully(socket_stream)
                     return
                 stream = wrapped
     except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
         # A stranger who could not shake hands: nothing was promised to him, nobody else is hurt.
-        router.protocol_errors += 1
-        await trio.aclose_forcefully(socket_stream)
+        door.router.protocol_errors += 1
         return
-    await serve_stream(router.plane, stream, acceptor.accepted(peer))
+    connection = door.acceptor.accepted(peer)
+    connection.certificate = certificate
+    await serve_stream(door.router.plane, stream, connection)
+
+
+async def _secure(
+    door: _Door, tls: ServerTls, stream: trio.SocketStream
+) -> tuple[Secured, PeerCertificate | None] | None:
+    """TLS over an accepted socket, and what the client showed; None when nothing came of it."""
+    if not await stream.socket.recv(1, socket.MSG_PEEK):
+        # Somebody only looked whether the port answers.
+        return None
+    secured = trio.SSLStream(stream, tls.context, server_side=True, https_compatible=door.websocket)
+    try:
+        await shake_hands(secured)
+        return secured, tls.peer(secured._ssl_object)  # noqa: SLF001 - trio has no name for it
+    except (trio.BrokenResourceError, OperationError) as error:
+        door.router.protocol_errors += 1
+        why = tls_reason(error, "the client")
+        tls.failures.note(door.name, _peer_shown(stream), why, trio.current_time())
+    await linger(stream)
+    return None
+
+
+def _peer_shown(stream: trio.SocketStream) -> str:
+    try:
+        return _shown(stream.socket.getpeername())
+    except OSError:
+        return "a client that is gone"

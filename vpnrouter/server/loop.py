@@ -1,8 +1,13 @@
-"""The two tasks that drive a router: rounds of the nested epoll, and the clock."""
+"""The two tasks that drive a router: rounds of the nested epoll, and the clock.
+
+A way through trio costs more than most gaps between two messages. So while trio has nothing to do, the
+router waits in the nested epoll itself, which trio's own epoll is part of: whatever trio waits for ends
+that wait as well, and so do trio's next deadline and a task that a round made runnable.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 import trio
 
@@ -12,18 +17,77 @@ if TYPE_CHECKING:
     from vpnrouter.server.verify import Verifier
 
 ROUNDS: Final = 24
-"""Rounds in a row before trio's other tasks get their turn: at most some 25 ms."""
+"""Rounds in a row before trio's other tasks get their turn where their wishes cannot be seen: at most some
+25 ms."""
 
 LINGER_S: Final = 0.001
-"""How long the poll after a busy round waits for more: a way through trio costs more than most gaps of a
-busy client. Not while streams are served, since their tasks would wait as well."""
+"""How long the poll after a busy round waits for more where trio's wishes cannot be seen. Not while streams
+are served, since their tasks would wait as well."""
 
 TICK_S: Final = 0.1
 """Seconds between looks at the timers; keep-alives and expiries are counted in seconds."""
 
 
-async def drive(reactor: Reactor, verifier: Verifier) -> None:
-    """Serve all plain sockets, for ever."""
+@final
+class Runnable(trio.abc.Instrument):
+    """The tasks that are scheduled and have not had their turn."""
+
+    def __init__(self) -> None:
+        self.tasks: set[trio.lowlevel.Task] = set()
+
+    def task_scheduled(self, task: trio.lowlevel.Task) -> None:
+        """See Instrument."""
+        self.tasks.add(task)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """See Instrument."""
+        self.tasks.discard(task)
+
+
+async def drive(reactor: Reactor, verifier: Verifier, *, alone: bool) -> None:
+    """Serve all plain sockets, for ever; `alone` says that no other router shares this trio run.
+
+    Two would each wait without seeing the other's sockets.
+    """
+    descriptor = _trio_epoll() if alone else -1
+    if descriptor < 0:
+        await _drive_blind(reactor, verifier)
+    runnable = Runnable()
+    trio.lowlevel.add_instrument(runnable)
+    reactor.watch(descriptor)
+    try:
+        # Whoever was scheduled before this was looked at has had a turn after one of ours.
+        await trio.lowlevel.checkpoint()
+        while True:
+            await trio.lowlevel.checkpoint()
+            _serve(reactor, verifier, runnable)
+    finally:
+        trio.lowlevel.remove_instrument(runnable)
+        reactor.unwatch()
+
+
+def _serve(reactor: Reactor, verifier: Verifier, runnable: Runnable) -> None:
+    """Rounds until trio has something to do."""
+    until = trio.current_time() + trio.lowlevel.current_statistics().seconds_to_next_deadline
+    while True:
+        wait_s = 0.0 if runnable.tasks else max(0.0, until - trio.current_time())
+        busy = reactor.round(wait_s)
+        verifier.start_waiting()
+        if reactor.wanted or not busy or runnable.tasks:
+            return
+
+
+def _trio_epoll() -> int:
+    """The descriptor that trio waits with, -1 where it has none or hides it."""
+    try:
+        manager = trio._core._run.GLOBAL_RUN_CONTEXT.runner.io_manager  # noqa: SLF001
+        return int(manager._epoll.fileno())  # noqa: SLF001
+    except AttributeError:
+        return -1
+
+
+async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
+    """The same where trio's epoll cannot be seen: trio gets its turn after a bounded number of rounds."""
     descriptor = reactor.fileno()
     plane = reactor.plane
     while True:

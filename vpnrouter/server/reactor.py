@@ -70,7 +70,7 @@ class SocketChannel(Channel):
             except (BlockingIOError, InterruptedError):
                 sent = 0
             except OSError as error:
-                self.reactor.lose(self, str(error))
+                self.reactor.lose(self, error.strerror or str(error))
                 return
             if sent < len(data):
                 outbox.put_back(data, sent)
@@ -124,6 +124,8 @@ class Reactor:
         self.epoll = select.epoll()
         self.accept_errors = 0
         self.accepts_refused = 0
+        self.wanted = False
+        self._watched = -1
         self._receive_bytes = RECEIVE_BYTES
         self._channels: dict[int, SocketChannel] = {}
         self._listeners: dict[int, Listening] = {}
@@ -137,10 +139,25 @@ class Reactor:
         """The descriptor that is readable whenever a socket wants something."""
         return self.epoll.fileno()
 
+    def watch(self, fd: int) -> None:
+        """End a round's wait also when `fd` is readable; `wanted` says after a round whether it was."""
+        self._watched = fd
+        self.epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self) -> None:
+        """Watch it no more."""
+        if not self.epoll.closed:
+            self.epoll.unregister(self._watched)
+        self._watched = -1
+
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         """Accept from `sock` (bound, listening, non-blocking), `most` connections open at a time."""
         self._listeners[sock.fileno()] = Listening(sock, acceptor, most)
         self.epoll.register(sock.fileno(), select.EPOLLIN)
+
+    def bound(self, sock: socket.socket, most: int) -> None:
+        """From now on accept from `sock` while fewer than `most` connections are open."""
+        self._listeners[sock.fileno()].most = most
 
     def unlisten(self, sock: socket.socket) -> None:
         """Stop accepting from `sock` and close it."""
@@ -168,8 +185,9 @@ class Reactor:
     def round(self, wait_s: float = 0.0) -> bool:
         """One poll, one receive per ready socket, one flush; False when nothing was ready.
 
-        The poll waits up to `wait_s` seconds, which holds up every other task: see LINGER_S.
+        The poll waits up to `wait_s` seconds, which holds up every other task: see loop.py.
         """
+        self.wanted = False
         events = self.epoll.poll(wait_s, ROUND_EVENTS)
         if not events:
             return False
@@ -185,6 +203,8 @@ class Reactor:
                 listening = self._listeners.get(fd)
                 if listening is not None:
                     self._accept(listening)
+                elif fd == self._watched:
+                    self.wanted = True
                 continue
             if mask & select.EPOLLOUT:
                 channel.flush()
@@ -204,7 +224,7 @@ class Reactor:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self.lose(channel, str(error))
+            self.lose(channel, error.strerror or str(error))
             return
         if not data:
             self.lose(channel, "closed by peer")

@@ -6,26 +6,24 @@ import os
 import select
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from vpnrouter.bridges.acceptor import LinkDoor
-from vpnrouter.server.acceptor import Acceptor
+from vpnrouter.bridges.book import LinkBook
+from vpnrouter.server.answer import Answering, served
 from vpnrouter.server.assemble import build_router
-from vpnrouter.server.bridge_tasks import BridgeRunner
+from vpnrouter.server.bridge_sources import BridgeSources
+from vpnrouter.server.connect import Connector
 from vpnrouter.server.host import Host
-from vpnrouter.server.listeners import (
-    STREAMED,
-    BoundListener,
-    LinkAcceptor,
-    MqttAcceptor,
-    bind_all,
-    serve_streams,
-)
+from vpnrouter.server.listeners import bind_all
 from vpnrouter.server.loop import drive, keep_time
+from vpnrouter.server.management import RouterMonitor, keep_rates
+from vpnrouter.server.narrate import PeerLog
+from vpnrouter.server.reload import Reload
 from vpnrouter.server.settle import settle
-from vpnrouter.server.signals import watch_signals
+from vpnrouter.server.signals import Hangups, watch_signals
 from vpnrouter.server.stop import say_goodbye
 from vpnrouter.server.traces import keep_traces
 from vpnrouter.server.verify import Verifier
@@ -33,8 +31,11 @@ from vpnrouter.server.verify import Verifier
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from vpnrouter.bridges.link import Link
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
+    from vpnrouter.server.bridge_runner import BridgeRunner
+    from vpnrouter.server.reactor import Reactor
 
 
 STOP_S: Final = 1.0
@@ -42,17 +43,35 @@ STOP_S: Final = 1.0
 
 
 class Node:
-    """A running router: the core, its sockets, and what a test or the CLI wants to see of it."""
+    """A running router: the core, its sockets, and what a test or the CLI wants to see of it.
+
+    `reload(config)` puts another checked configuration into force and returns one line for each difference;
+    see `reload.Reload`.
+    """
 
     def __init__(
         self,
-        router: Router,
+        book: LinkBook,
         bridges: list[BridgeRunner],
-        listeners: list[BoundListener],
+        answering: Answering,
+        reload: Reload,
     ) -> None:
-        self.router = router
+        self.book = book
+        self.router = book.router
         self.bridges = bridges
-        self.addresses = [(bound.written.protocol, bound.address) for bound in listeners]
+        self.reload = reload
+        self._answering = answering
+
+    @property
+    def config(self) -> RouterConfig:
+        """The configuration in force."""
+        return self.reload.config
+
+    @property
+    def addresses(self) -> list[tuple[str, str]]:
+        """Protocol and address of each listener, in the order of the configuration."""
+        answers = self._answering.open.values()
+        return [(answer.bound.written.protocol, answer.bound.address) for answer in answers]
 
     def ready_line(self) -> str:
         """`ready router=NAME mqtt=HOST:PORT …`, in the order of the configuration."""
@@ -60,101 +79,95 @@ class Node:
         return f"ready router={self.router.name} {shown}".rstrip()
 
 
-def _host(router: Router, nursery: trio.Nursery, streams: trio.Nursery, verifier: Verifier) -> Host:
-    """Whatever this system has for plain sockets, running."""
+def _host(
+    router: Router,
+    nursery: trio.Nursery,
+    streams: trio.Nursery,
+    verifier: Verifier,
+    *,
+    alone: bool,
+) -> tuple[Host, Reactor | None]:
+    """Whatever this system has for plain sockets, running; and the same if it is the reactor."""
     if not hasattr(select, "epoll"):
         from vpnrouter.server.tasks import TaskHost
 
-        return TaskHost(router, nursery, streams)
+        return TaskHost(router, nursery, streams), None
     from vpnrouter.server.reactor import Reactor
 
     reactor = Reactor(router)
-    nursery.start_soon(drive, reactor, verifier)
-    return reactor
+    nursery.start_soon(partial(drive, alone=alone), reactor, verifier)
+    return reactor, reactor
 
 
-async def serve(config: RouterConfig, ready: Callable[[Node], None]) -> None:
+async def serve(
+    config: RouterConfig, ready: Callable[[Node], None], path: str = "", *, alone: bool = False
+) -> None:
     """Run the router of `config` until cancelled or signalled; `ready` is called once all is bound.
+
+    `path` is the file to read again on SIGHUP.
+    `alone` says that no other router runs in this event loop, which makes waiting cheaper (loop.py).
 
     Raises OperationError when an address cannot be bound or a certificate not be used; then nothing
     stays behind.
     """
-    router = build_router(config, int.from_bytes(os.urandom(8), "big"), os.urandom(16))
+    secret = os.urandom(16)
+    router = build_router(config, int.from_bytes(os.urandom(8), "big"), secret)
     # All that can fail for reasons outside fails here, before the first task exists.
     bound = bind_all(config.listeners)
+    book = LinkBook(router)
+    book.log = PeerLog()
     # Streams end after the rest: their tasks have last words to send.
     async with trio.open_nursery() as streams:
         async with trio.open_nursery() as nursery:
             verifier = Verifier(router, nursery)
-            host = _host(router, nursery, streams, verifier)
+            host, reactor = _host(router, nursery, streams, verifier, alone=alone)
             host.set_clocks()
-            for listener in bound:
-                _answer(listener, router, host, nursery, streams)
+            runners: list[BridgeRunner] = []
+            sources = BridgeSources(book, runners)
+            monitor = RouterMonitor(router, sources)
+            answering = Answering(book, reactor, nursery, streams, config.management, monitor)
+            for key, listener in zip(served(config.listeners), bound, strict=True):
+                answering.begin(key, listener)
             nursery.start_soon(keep_time, host, verifier)
-            runners = [
-                BridgeRunner(router, host, vpn_name, bridge_name, bridge)
-                for vpn_name, vpn in config.msg_vpns.items()
-                for bridge_name, bridge in vpn.bridges.items()
-            ]
-            for runner in runners:
-                nursery.start_soon(runner.run)
+            connector = Connector(router.plane, host, streams)
+            reload = Reload(config, secret, book, connector, answering, runners, nursery)
+            reload.tell_ports()
+            reload.begin_all()
+            nursery.start_soon(keep_rates, sources.values)
             stopping = trio.Event()
-            nursery.start_soon(watch_signals, stopping.set, _cannot_reload)
+            hangups = Hangups(path, reload)
+            nursery.start_soon(hangups.answer)
+            nursery.start_soon(watch_signals, stopping.set, hangups.note)
             settle()
-            ready(Node(router, runners, bound))
+            ready(Node(book, runners, answering, reload))
             if config.trace is not None and config.trace.enabled:
                 nursery.start_soon(keep_traces, config.trace, router)
             try:
                 await stopping.wait()
             finally:
-                say_goodbye(router, host, [runner.link for runner in runners])
+                monitor.stopping = True
+                say_goodbye(router, host, _links(book, runners))
                 nursery.cancel_scope.cancel()
         streams.cancel_scope.deadline = trio.current_time() + STOP_S
 
 
-def _cannot_reload() -> None:
-    print(
-        "vpnrouter: SIGHUP: this version reads its configuration only when it starts",
-        file=sys.stderr,
-    )
+def _links(book: LinkBook, runners: list[BridgeRunner]) -> list[Link]:
+    """Every link that is up or on its way."""
+    halves = [runner.half for runner in runners]
+    halves += [runner.standby.half for runner in runners if runner.standby is not None]
+    own = [half.link for half in halves if half is not None]
+    return [*book.serving.values(), *own]
 
 
-def _answer(
-    bound: BoundListener,
-    router: Router,
-    host: Host,
-    nursery: trio.Nursery,
-    streams: trio.Nursery,
-) -> None:
-    """Begin to accept on one listener."""
-    written = bound.written
-    acceptor: Acceptor
-    if written.protocol in ("link", "links"):
-        acceptor = LinkAcceptor(LinkDoor(router, tls=written.protocol == "links"))
-    else:
-        acceptor = MqttAcceptor(router, written.msg_vpn or "")
-    if written.protocol in STREAMED:
-        websocket = written.protocol in ("ws", "wss")
-        nursery.start_soon(
-            serve_streams,
-            router,
-            bound.sock,
-            acceptor,
-            bound.context,
-            websocket,
-            written.max_connection_count,
-            streams,
-        )
-    else:
-        host.listen(bound.sock, acceptor, written.max_connection_count)
+def run(config: RouterConfig, path: str = "") -> None:
+    """Serve `config` in the foreground: one ready line on stdout, a clean stop on SIGTERM and SIGINT.
 
-
-def run(config: RouterConfig) -> None:
-    """Serve `config` in the foreground: one ready line on stdout, a clean stop on SIGTERM and SIGINT."""
+    SIGHUP reads the file `path` again.
+    """
     started = time.monotonic()
 
     def ready(node: Node) -> None:
         print(node.ready_line(), flush=True)
         print(f"vpnrouter: up after {time.monotonic() - started:.2f} s", file=sys.stderr)
 
-    trio.run(serve, config, ready)
+    trio.run(partial(serve, alone=True), config, ready, path)

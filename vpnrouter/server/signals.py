@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import trio
 
+from vpnrouter.server.narrate import say
+from vpnrouter.server.reload import reload_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from vpnrouter.config.router import RouterConfig
 
 
 async def watch_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
@@ -22,3 +27,27 @@ async def watch_signals(stop: Callable[[], None], reload: Callable[[], None]) ->
                 stop()
             else:
                 reload()
+
+
+@final
+class Hangups:
+    """SIGHUPs, each answered by one reload of `path`; those that come during one by one more after it."""
+
+    def __init__(self, path: str, reload: Callable[[RouterConfig], list[str]]) -> None:
+        self._path = path
+        self._reload = reload
+        self._noted = trio.Event()
+
+    def note(self) -> None:
+        """One more came."""
+        self._noted.set()
+
+    async def answer(self) -> None:
+        """Reload when asked, for ever."""
+        while True:
+            await self._noted.wait()
+            self._noted = trio.Event()
+            if self._path:
+                await reload_file(self._path, self._reload)
+            else:
+                say("SIGHUP", "this router was not started from a file")

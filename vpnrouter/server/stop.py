@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.bridges.link import Link
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.server.flush import flush_ready
 from vpnrouter.wire.link import close_codes
 from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
+    from vpnrouter.bridges.link import Link
     from vpnrouter.core.router import Router
     from vpnrouter.server.host import Host
 
 
-def say_goodbye(router: Router, host: Host, dialed: Sequence[Link | None]) -> None:
-    """Disconnect everybody and close all plain sockets; `dialed` are the links of our own bridges."""
+def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
+    """Disconnect everybody, `links` are the bridges' among them, and close all plain sockets."""
     for vpn in router.vpns.values():
         for subscriber in list(vpn.clients.values()):
             if isinstance(subscriber, MqttSession) and subscriber.connection is not None:
                 subscriber.connection.fail(reason.SERVER_SHUTTING_DOWN, "the router stops")
-    for link in [*router.links.values(), *dialed]:
-        if isinstance(link, Link):
-            link.goodbye(close_codes.SHUTTING_DOWN, close_codes.REASONS[close_codes.SHUTTING_DOWN])
+    for link in links:
+        link.goodbye(close_codes.SHUTTING_DOWN, close_codes.REASONS[close_codes.SHUTTING_DOWN])
     flush_ready(router.plane)
     host.close_all()

@@ -12,6 +12,7 @@ import trio
 
 from vpnrouter.core.outbox import Channel
 from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.tls_reason import tls_reason
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
@@ -95,7 +96,8 @@ async def _read(
         try:
             data = bytes(await stream.receive_some(RECEIVE_BYTES))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            return str(error) or "transport failed"
+            # A TLS 1.3 peer that refuses our certificate says so here.
+            return tls_reason(error)
         if not data:
             return "closed by peer"
         plane.now_ns = time.monotonic_ns()

@@ -15,7 +15,8 @@ def nodes(traces: DataFrame) -> DataFrame:
     # Two steps: the first looks at every row and stays small enough for Java to compile, the
     # second sees a few rows.
     by_event = (
-        traces.where(F.col("vpn").isNotNull())
+        # Of a rejected link the VPN is what the peer asked for: there may be none of that name.
+        traces.where(F.col("vpn").isNotNull() & (F.col("event") != "link_rejected"))
         .groupBy(*_PLACE, "event")
         .agg(
             F.count(F.lit(1)).alias("rows"),

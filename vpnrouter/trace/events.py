@@ -23,6 +23,7 @@ LINK_UP: Final = 13
 LINK_DOWN: Final = 14
 SUBSCRIBE: Final = 15
 UNSUBSCRIBE: Final = 16
+LINK_REJECTED: Final = 17
 
 FIRST_WITHOUT_MESSAGE: Final = LINK_UP
 """Events from here on concern no message: message id, trace id, mode, size and hops are null."""
@@ -45,6 +46,7 @@ EVENT_NAMES: Final[list[str]] = [
     "link_down",
     "subscribe",
     "unsubscribe",
+    "link_rejected",
 ]
 """Name of each event in the files, by number."""
 

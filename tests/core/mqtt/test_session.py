@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discards import MSG_TOO_BIG, TRANSMIT_CONGESTION
+from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
 from vpnrouter.core.mqtt.session import NEVER_S
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.totals import totals
@@ -205,3 +205,19 @@ def test_expiry_counts_down_while_a_message_is_retained(world: World, own: bool)
     assert kept.properties.message_expiry_interval == 70
     world.advance(69.5)
     assert client.subscribe("a") == []
+
+
+def test_what_no_local_withholds_is_counted(world: World) -> None:
+    """Each message once; not where another subscription of the client takes it, nor for others' messages."""
+    own, other = world.connect("own"), world.connect("other")
+    own.subscribe("a", no_local=True)
+    own.raw(encode(Publish(b"a", b"x"), 5) * 3)
+    own.publish("a", retain=True)
+    assert own.drain() == b""
+    assert totals(world.vpn()).discards == {NO_LOCAL_DELIVERY: 4}
+    other.publish("a")
+    assert own.payloads() == [b"x"]
+    own.subscribe("+", retain_handling=2)
+    own.publish("a")
+    assert own.payloads() == [b"x"]
+    assert totals(world.vpn()).discards == {NO_LOCAL_DELIVERY: 4}

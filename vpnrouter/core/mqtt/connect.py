@@ -46,7 +46,9 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
     try:
         vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
         holder = _holder(vpn, packet.client_id)
-        admission = admit(vpn, username, packet.password, connection.peer, holder)
+        admission = admit(
+            vpn, username, packet.password, connection.peer, holder, connection.certificate
+        )
     except Refused as refusal:
         connection.router.logins_refused += 1
         connection.refuse(refusal.reason_code, refusal.reason)

@@ -64,8 +64,10 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     if not publisher.allowed(route):
         publisher.acl_denied += 1
         return
-    if end - start > vpn.limits.max_msg_size:
+    # What held at the login: that is what the client was told.
+    if end - start > publisher.max_frame:
         vpn.discards.add(MSG_TOO_BIG)
+        publisher.refused += 1
         return
     message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
     if expiry_s >= 0:
@@ -75,4 +77,4 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     if sampler.left == 0:
         sampler.next()
         trace(publisher, message)
-    vpn.publish(message)
+    publisher.publish(message)

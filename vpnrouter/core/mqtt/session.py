@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
@@ -174,7 +174,9 @@ class MqttSession(Subscriber):
                 retain = True
             if subscription.identifier:
                 identifiers.append(subscription.identifier)
-        if taken and self.connected:
+        if not taken:
+            self.vpn.discards.add(NO_LOCAL_DELIVERY)
+        elif self.connected:
             self.send(message, retain, identifiers)
 
     def send(self, message: Message, retain: bool, identifiers: list[int]) -> None:

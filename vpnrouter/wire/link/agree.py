@@ -3,10 +3,10 @@
 from typing import Final
 
 from vpnrouter import limits
-from vpnrouter.wire.link.frames import MINOR
+from vpnrouter.wire.link.frames import MINOR, REUSE, ZSTD
 
-FEATURES: Final = 0
-"""Features of minor 0: none. Each later one has a bit (docs/link-protocol.md, "Room")."""
+FEATURES: Final = REUSE | ZSTD
+"""Features known here. Each later one has a bit (docs/link-protocol.md, "Room")."""
 
 
 def agreed_minor(theirs: int) -> int:

@@ -13,7 +13,10 @@ _FILTER_HEAD: Final = 1 + 2
 
 
 def subscribe_frames(
-    first_request_id: int, filters: list[tuple[int, str]], max_frame: int
+    first_request_id: int,
+    filters: list[tuple[int, str]],
+    max_frame: int,
+    selectors: dict[str, str] | None = None,
 ) -> list[frames.Subscribe]:
     """SUBSCRIBE frames for all `filters`, in order, none above `max_frame` bytes.
 
@@ -21,19 +24,27 @@ def subscribe_frames(
     hold.
     """
     out: list[frames.Subscribe] = []
+    known: dict[str, str] = {} if selectors is None else selectors
     batch: list[tuple[int, str]] = []
     size = _FRAME_HEAD
     for item in filters:
-        need = _need(item[1], max_frame)
+        need = _need(item[1], known.get(item[1], ""), max_frame)
         if batch and (size + need > max_frame or len(batch) == limits.LINK_SUBSCRIBE_FILTERS):
-            out.append(frames.Subscribe(first_request_id + len(out), batch))
+            out.append(_subscribe(first_request_id + len(out), batch, known))
             batch = []
             size = _FRAME_HEAD
         batch.append(item)
         size += need
     if batch:
-        out.append(frames.Subscribe(first_request_id + len(out), batch))
+        out.append(_subscribe(first_request_id + len(out), batch, known))
     return out
+
+
+def _subscribe(
+    request_id: int, batch: list[tuple[int, str]], selectors: dict[str, str]
+) -> frames.Subscribe:
+    mine = {text: selectors[text] for _, text in batch if text in selectors}
+    return frames.Subscribe(request_id, batch, mine)
 
 
 def unsubscribe_frames(
@@ -47,8 +58,10 @@ def unsubscribe_frames(
     ]
 
 
-def _need(text: str, max_frame: int) -> int:
+def _need(text: str, selector: str, max_frame: int) -> int:
     need = _FILTER_HEAD + len(text.encode("utf-8"))
+    if selector:
+        need += 2 + len(selector.encode("utf-8"))
     if _FRAME_HEAD + need > max_frame:
         raise ValueError(f"a filter of {need - _FILTER_HEAD} bytes in frames of {max_frame}")
     return need

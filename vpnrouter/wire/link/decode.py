@@ -26,6 +26,8 @@ Frame = (
     | frames.Refuse
     | frames.Close
     | frames.Heartbeat
+    | frames.Detach
+    | frames.Compressed
     | frames.Subscribe
     | frames.Unsubscribe
     | frames.Subscribed
@@ -81,6 +83,11 @@ def decode(frame: bytes, start: int, length: int) -> Frame:
     if kind == frames.CLOSE:
         code, reason, retry = refusal(frame, pos, end)
         return frames.Close(code, reason, retry)
+    if kind == frames.DETACH:
+        code, reason, _ = refusal(frame, pos, end)
+        return frames.Detach(code, reason)
+    if kind == frames.COMPRESSED:
+        return frames.Compressed(frame[pos:end])
     if kind >= frames.OPTIONAL_FROM:
         return frames.Skipped(kind)
     raise ProtocolError(UNSUPPORTED_FRAME, f"LINK-4: frame 0x{kind:02x} is not known here")

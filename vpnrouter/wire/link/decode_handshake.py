@@ -9,6 +9,7 @@ from vpnrouter.wire.link.close_codes import (
     MALFORMED,
     NOT_A_LINK,
     PROTOCOL_ERROR,
+    UNKNOWN_MANDATORY_FIELD,
     VERSION_MISMATCH,
 )
 from vpnrouter.wire.link.fields import Fields, text_at
@@ -25,10 +26,15 @@ def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
         raise ProtocolError(
             VERSION_MISMATCH, f"LINK-12: major version {major}, here {frames.MAJOR}"
         )
-    fields = Fields(buf, pos + 6, end, field_codes.INCARNATION)
+    fields = Fields(buf, pos + 6, end, field_codes.HANDSHAKE)
     tls = fields.number(field_codes.TLS, 1, 0)
     if tls > 1:
         raise ProtocolError(PROTOCOL_ERROR, "LINK-9: the TLS flag is neither 0 nor 1")
+    scheme = fields.number(field_codes.SCHEME, 1, frames.BASIC)
+    if scheme > frames.CLIENT_CERTIFICATE:
+        raise ProtocolError(
+            UNKNOWN_MANDATORY_FIELD, f"LINK-10: authentication scheme {scheme} is not known here"
+        )
     return frames.Hello(
         fields.required_text(field_codes.ROUTER),
         fields.required_text(field_codes.BRIDGE),
@@ -42,6 +48,10 @@ def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
         heartbeat_ms=fields.number(field_codes.HEARTBEAT_MS, 4, 0),
         max_frame=_max_frame(fields),
         incarnation=fields.number(field_codes.INCARNATION, 8, 0),
+        scheme=scheme,
+        resume=fields.number(field_codes.RESUME, 1, 0) != 0,
+        link_port=fields.number(field_codes.LINK_PORT, 2, 0),
+        links_port=fields.number(field_codes.LINKS_PORT, 2, 0),
         major=major,
         minor=int(buf[pos + 5]),
     )
@@ -56,7 +66,7 @@ def welcome(buf: bytes, pos: int, end: int) -> frames.Welcome:
         raise ProtocolError(
             VERSION_MISMATCH, f"LINK-12: major version {major}, here {frames.MAJOR}"
         )
-    fields = Fields(buf, pos + 2, end, field_codes.INCARNATION)
+    fields = Fields(buf, pos + 2, end, field_codes.HANDSHAKE)
     return frames.Welcome(
         fields.required_text(field_codes.ROUTER),
         fields.required_text(field_codes.REMOTE_VPN),
@@ -65,6 +75,9 @@ def welcome(buf: bytes, pos: int, end: int) -> frames.Welcome:
         heartbeat_ms=fields.number(field_codes.HEARTBEAT_MS, 4, 0),
         max_frame=_max_frame(fields),
         incarnation=fields.number(field_codes.INCARNATION, 8, 0),
+        resume=fields.number(field_codes.RESUME, 1, 0) != 0,
+        link_port=fields.number(field_codes.LINK_PORT, 2, 0),
+        links_port=fields.number(field_codes.LINKS_PORT, 2, 0),
         major=major,
         minor=int(buf[pos + 1]),
     )
@@ -86,7 +99,7 @@ def refusal(buf: bytes, pos: int, end: int) -> tuple[int, str, int]:
     after = pos + 4 + (buf[pos + 2] << 8 | buf[pos + 3])
     if after > end:
         raise ProtocolError(MALFORMED, "LINK-16: the reason runs beyond the frame")
-    fields = Fields(buf, after, end, field_codes.RETRY_AFTER_MS)
+    fields = Fields(buf, after, end, field_codes.REFUSAL)
     return (
         buf[pos] << 8 | buf[pos + 1],
         text_at(buf, pos + 4, after, "the reason"),

@@ -11,7 +11,8 @@ from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.close_codes import MALFORMED, PROTOCOL_ERROR
 from vpnrouter.wire.link.fields import text_at, utf8
 
-_SUBSCRIPTION_FLAGS: Final = frames.DELIVER_ALWAYS | 0b111 << frames.PRIORITY_SHIFT
+_PRIORITY: Final = 0b111 << frames.PRIORITY_SHIFT
+_SUBSCRIPTION_FLAGS: Final = frames.DELIVER_ALWAYS | _PRIORITY | frames.HAS_SELECTOR
 
 
 def _request_id(buf: bytes, pos: int, end: int) -> int:
@@ -41,16 +42,26 @@ def subscribe(buf: bytes, pos: int, end: int) -> frames.Subscribe:
     request_id = _request_id(buf, pos, end)
     pos += 4
     filters: list[tuple[int, str]] = []
+    selectors: dict[str, str] = {}
     while pos < end:
         flags = int(buf[pos])
-        if flags & ~_SUBSCRIPTION_FLAGS or flags >> frames.PRIORITY_SHIFT > frames.PRIORITY_MAX:
+        if (
+            flags & ~_SUBSCRIPTION_FLAGS
+            or (flags & _PRIORITY) >> frames.PRIORITY_SHIFT > frames.PRIORITY_MAX
+        ):
             raise ProtocolError(PROTOCOL_ERROR, f"LINK-23: subscription flags 0x{flags:02x}")
         text, pos = _filter(buf, pos + 1, end)
+        if flags & frames.HAS_SELECTOR:
+            selectors[text], pos = _filter(buf, pos, end)
+            flags -= frames.HAS_SELECTOR
+        else:
+            # Of a filter that comes twice the last one counts, as over two frames (LINK-26).
+            selectors.pop(text, None)
         filters.append((flags, text))
         if len(filters) > limits.LINK_SUBSCRIBE_FILTERS:
             break
     _check_count(len(filters))
-    return frames.Subscribe(request_id, filters)
+    return frames.Subscribe(request_id, filters, selectors)
 
 
 def unsubscribe(buf: bytes, pos: int, end: int) -> frames.Unsubscribe:

@@ -36,6 +36,10 @@ def hello(frame: frames.Hello) -> bytes:
     out.append(_agreed(frame.features, frame.heartbeat_ms, frame.max_frame))
     if frame.incarnation:
         out.append(number_field(field_codes.INCARNATION, frame.incarnation, 8))
+    if frame.scheme:
+        # Whoever knows only passwords must refuse, not take the login for one without a name.
+        out.append(number_field(field_codes.SCHEME | field_codes.MANDATORY, frame.scheme, 1))
+    out.append(_last(frame.resume, frame.link_port, frame.links_port))
     return _frame(frames.HELLO, b"".join(out))
 
 
@@ -50,7 +54,17 @@ def welcome(frame: frames.Welcome) -> bytes:
     ]
     if frame.incarnation:
         out.append(number_field(field_codes.INCARNATION, frame.incarnation, 8))
+    out.append(_last(frame.resume, frame.link_port, frame.links_port))
     return _frame(frames.WELCOME, b"".join(out))
+
+
+def _last(resume: bool, link_port: int, links_port: int) -> bytes:
+    out = number_field(field_codes.RESUME, 1, 1) if resume else b""
+    if link_port:
+        out += number_field(field_codes.LINK_PORT, link_port, 2)
+    if links_port:
+        out += number_field(field_codes.LINKS_PORT, links_port, 2)
+    return out
 
 
 def _agreed(features: int, heartbeat_ms: int, max_frame: int) -> bytes:
@@ -72,6 +86,11 @@ def refuse(frame: frames.Refuse) -> bytes:
 def close(frame: frames.Close) -> bytes:
     """CLOSE (LINK-16)."""
     return _frame(frames.CLOSE, _reason(frame.code, frame.reason, frame.retry_after_ms))
+
+
+def detach(frame: frames.Detach) -> bytes:
+    """DETACH (LINK-39)."""
+    return _frame(frames.DETACH, _reason(frame.code, frame.reason, 0))
 
 
 def _reason(code: int, reason: str, retry_after_ms: int) -> bytes:
@@ -115,8 +134,11 @@ def subscribe(frame: frames.Subscribe) -> bytes:
     _check_count(len(frame.filters))
     out = [frame.request_id.to_bytes(4, "big")]
     for flags, text in frame.filters:
-        out.append(bytes((flags,)))
+        selector = frame.selectors.get(text, "")
+        out.append(bytes((flags | frames.HAS_SELECTOR if selector else flags,)))
         out.append(_filter(text))
+        if selector:
+            out.append(_filter(selector))
     return _frame(frames.SUBSCRIBE, b"".join(out))
 
 

@@ -11,7 +11,15 @@ from vpnrouter.wire.link.close_codes import (
     PROTOCOL_ERROR,
     UNKNOWN_MANDATORY_FIELD,
 )
-from vpnrouter.wire.link.field_codes import HOPS, MANDATORY, ORIGIN, PATH, RETAIN, TRACE
+from vpnrouter.wire.link.field_codes import (
+    HOPS,
+    MANDATORY,
+    MESSAGE_ID,
+    ORIGIN,
+    PATH,
+    RETAIN,
+    TRACE,
+)
 from vpnrouter.wire.link.fields import utf8
 from vpnrouter.wire.link.frames import Extension
 from vpnrouter.wire.varint import read_varint, varint
@@ -54,6 +62,8 @@ def encode_extension(ext: Extension) -> bytes:
         out.append(bytes((ORIGIN,)) + varint(len(origin)) + origin)
     if ext.retain:
         out.append(bytes((RETAIN, 0)))
+    if ext.message_id and not (ext.trace_high or ext.trace_low):
+        out.append(bytes((MESSAGE_ID, 8)) + ext.message_id.to_bytes(8, "big"))
     return b"".join(out)
 
 
@@ -76,7 +86,7 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         if after > end:
             raise ProtocolError(MALFORMED, "LINK-30: a field runs beyond the extension")
         number = kind & _NUMBER
-        if 0 < number <= RETAIN:
+        if 0 < number <= RETAIN or number == MESSAGE_ID:
             if seen >> number & 1:
                 raise ProtocolError(PROTOCOL_ERROR, f"LINK-9: extension field {number} comes twice")
             seen |= 1 << number
@@ -98,6 +108,9 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         elif number == RETAIN:
             _size(number, length, 0)
             ext.retain = True
+        elif number == MESSAGE_ID:
+            _size(number, length, 8)
+            ext.message_id = int.from_bytes(buf[pos:after], "big")
         elif kind & MANDATORY:
             raise ProtocolError(
                 UNKNOWN_MANDATORY_FIELD,

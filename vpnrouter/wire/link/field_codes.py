@@ -21,11 +21,22 @@ HEARTBEAT_MS: Final = 10
 MAX_FRAME: Final = 11
 CLIENT_NAME: Final = 12
 INCARNATION: Final = 13
+SCHEME: Final = 14
+RESUME: Final = 15
+LINK_PORT: Final = 16
+LINKS_PORT: Final = 17
+
+HANDSHAKE: Final = frozenset({*range(ROUTER, LINKS_PORT + 1)})
+"""Numbers known in HELLO and WELCOME."""
 
 RETRY_AFTER_MS: Final = 1
+
+REFUSAL: Final = frozenset({RETRY_AFTER_MS})
+"""Numbers known in REFUSE, CLOSE and DETACH."""
 
 PATH: Final = 1
 HOPS: Final = 2
 TRACE: Final = 3
 ORIGIN: Final = 4
 RETAIN: Final = 5
+MESSAGE_ID: Final = 9

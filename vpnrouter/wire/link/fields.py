@@ -55,12 +55,12 @@ class Fields:
     """The fields of one frame, taken apart; reading checks each value.
 
     Raises ProtocolError: 0x81 when they cannot be taken apart, 0xC1 for an unknown number with the
-    mandatory bit, 0x82 for a known number that comes twice. `known` is the highest known number.
+    mandatory bit, 0x82 for a known number that comes twice. `known` are the numbers of this frame kind.
     """
 
     __slots__ = ("_buf", "_places")
 
-    def __init__(self, buf: bytes, pos: int, end: int, known: int) -> None:
+    def __init__(self, buf: bytes, pos: int, end: int, known: frozenset[int]) -> None:
         self._buf = buf
         places: dict[int, tuple[int, int]] = {}
         while pos < end:
@@ -69,7 +69,7 @@ class Fields:
             if length > end - pos:
                 raise ProtocolError(MALFORMED, "LINK-8: a field runs beyond its frame")
             number = kind & _NUMBER
-            if 0 < number <= known:
+            if number in known:
                 if number in places:
                     raise ProtocolError(PROTOCOL_ERROR, f"LINK-9: field {number} comes twice")
                 places[number] = (pos, pos + length)

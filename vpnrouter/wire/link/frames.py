@@ -23,11 +23,13 @@ WELCOME: Final = 0x11
 REFUSE: Final = 0x12
 CLOSE: Final = 0x13
 HEARTBEAT: Final = 0x14
+DETACH: Final = 0x15
 SUBSCRIBE: Final = 0x20
 UNSUBSCRIBE: Final = 0x21
 SUBSCRIBED: Final = 0x22
 DIRECT: Final = 0x30
 DIRECT_X: Final = 0x31
+COMPRESSED: Final = 0x60
 
 OPTIONAL_FROM: Final = 0x80
 """Frame types from here on may be skipped by whoever does not know them (LINK-4)."""
@@ -42,6 +44,21 @@ PRIORITY_SHIFT: Final = 1
 PRIORITY_MAX: Final = 4
 """Lowest deliver-to-one priority, p4."""
 
+HAS_SELECTOR: Final = 0x40
+"""Subscription flag: a selector follows the filter (LINK-23)."""
+
+REUSE: Final = 0x01
+"""Feature: one connection carries the bridges of both sides (LINK-39)."""
+
+ZSTD: Final = 0x04
+"""Feature: frames may come compressed (LINK-44)."""
+
+BASIC: Final = 0
+"""Authentication scheme: client username and password."""
+
+CLIENT_CERTIFICATE: Final = 1
+"""Authentication scheme: the certificate of the TLS connection (LINK-10)."""
+
 
 @final
 class Hello:
@@ -53,6 +70,8 @@ class Hello:
         "features",
         "heartbeat_ms",
         "incarnation",
+        "link_port",
+        "links_port",
         "local_vpn",
         "major",
         "max_frame",
@@ -60,7 +79,9 @@ class Hello:
         "password",
         "remote_router",
         "remote_vpn",
+        "resume",
         "router",
+        "scheme",
         "tls",
     )
 
@@ -79,6 +100,10 @@ class Hello:
         heartbeat_ms: int = 0,
         max_frame: int = limits.LINK_FRAME_BYTES,
         incarnation: int = 0,
+        scheme: int = BASIC,
+        resume: bool = False,
+        link_port: int = 0,
+        links_port: int = 0,
         major: int = MAJOR,
         minor: int = MINOR,
     ) -> None:
@@ -94,6 +119,10 @@ class Hello:
         self.heartbeat_ms = heartbeat_ms
         self.max_frame = max_frame
         self.incarnation = incarnation
+        self.scheme = scheme
+        self.resume = resume
+        self.link_port = link_port
+        self.links_port = links_port
         self.major = major
         self.minor = minor
 
@@ -107,9 +136,12 @@ class Welcome:
         "features",
         "heartbeat_ms",
         "incarnation",
+        "link_port",
+        "links_port",
         "major",
         "max_frame",
         "minor",
+        "resume",
         "router",
         "vpn",
     )
@@ -124,6 +156,9 @@ class Welcome:
         heartbeat_ms: int = 0,
         max_frame: int = limits.LINK_FRAME_BYTES,
         incarnation: int = 0,
+        resume: bool = False,
+        link_port: int = 0,
+        links_port: int = 0,
         major: int = MAJOR,
         minor: int = MINOR,
     ) -> None:
@@ -134,6 +169,9 @@ class Welcome:
         self.heartbeat_ms = heartbeat_ms
         self.max_frame = max_frame
         self.incarnation = incarnation
+        self.resume = resume
+        self.link_port = link_port
+        self.links_port = links_port
         self.major = major
         self.minor = minor
 
@@ -167,6 +205,17 @@ class Close:
 
 
 @final
+class Detach:
+    """The sender's half ends, the other one stays (LINK-39); fields as in Refuse."""
+
+    __slots__ = ("code", "reason")
+
+    def __init__(self, code: int, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+
+
+@final
 class Heartbeat:
     """Proof of life: an answer repeats the 64-bit `token` of the question (LINK-21)."""
 
@@ -181,13 +230,21 @@ class Heartbeat:
 class Subscribe:
     """Filters, in `*` `>` dialect, that shall attract messages; pairs of flags and filter
     (LINK-23).
+
+    `selectors` holds, by filter, the selector of those that have one; encoding sets their flag.
     """
 
-    __slots__ = ("filters", "request_id")
+    __slots__ = ("filters", "request_id", "selectors")
 
-    def __init__(self, request_id: int, filters: list[tuple[int, str]]) -> None:
+    def __init__(
+        self,
+        request_id: int,
+        filters: list[tuple[int, str]],
+        selectors: dict[str, str] | None = None,
+    ) -> None:
         self.request_id = request_id
         self.filters = filters
+        self.selectors: dict[str, str] = {} if selectors is None else selectors
 
 
 @final
@@ -224,7 +281,8 @@ class Extension:
     `path` is every VPN visited as "router/vpn", oldest first, the sender's own last; empty when the
     sender's VPN is the only one (LINK-29). `hops` counts links crossed, this one included. The
     trace is absent when the 128-bit id `trace_high`, `trace_low` is zero, the origin when its
-    router is empty. `origin_ts_ns` is nanoseconds since 1970 at first ingress.
+    router is empty. `message_id` is the same in all copies of a message, 0 where it has none.
+    `origin_ts_ns` is nanoseconds since 1970 at first ingress.
     """
 
     __slots__ = (
@@ -292,3 +350,13 @@ class Skipped:
 
     def __init__(self, frame_type: int) -> None:
         self.frame_type = frame_type
+
+
+@final
+class Compressed:
+    """The body of a COMPRESSED frame, still packed (LINK-44)."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body

@@ -1,7 +1,8 @@
-"""Which frame may come when (LINK-17), as a table.
+"""Which frame may come when (LINK-17, LINK-39), as a table over what the receiver's link is doing.
 
-Uni-directional links of minor 0: messages flow from the acceptor, in whose VPN they are published,
-to the dialer, whose VPN has the bridge.
+A link carries up to two halves. The receiver's own half *attracts*: its bridge placed subscriptions
+and messages come in. The peer's half is *served*: the peer's bridge logged in here and messages go
+out. What a link is doing is a set of the flags below.
 """
 
 from typing import Final
@@ -10,6 +11,8 @@ from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import close_codes
 from vpnrouter.wire.link.frames import (
     CLOSE,
+    COMPRESSED,
+    DETACH,
     DIRECT,
     DIRECT_X,
     HEARTBEAT,
@@ -22,55 +25,69 @@ from vpnrouter.wire.link.frames import (
     WELCOME,
 )
 
-ACCEPTOR: Final = 0
-DIALER: Final = 1
+STRANGE: Final = 1
+"""Accepted from somebody who has not said HELLO."""
 
-HANDSHAKE: Final = 0
-UP: Final = 1
+ASKING: Final = 2
+"""HELLO is out, no answer yet."""
 
-ALLOWED: Final[dict[tuple[int, int], frozenset[int]]] = {
-    (ACCEPTOR, HANDSHAKE): frozenset({HELLO}),
-    (DIALER, HANDSHAKE): frozenset({WELCOME, REFUSE}),
-    (ACCEPTOR, UP): frozenset({SUBSCRIBE, UNSUBSCRIBE, HEARTBEAT, CLOSE}),
-    (DIALER, UP): frozenset({SUBSCRIBED, DIRECT, DIRECT_X, HEARTBEAT, CLOSE}),
+ATTRACTING: Final = 4
+"""Our half is logged in there. Stays set when it leaves: what is on the way still comes."""
+
+SERVING: Final = 8
+"""The peer's half is logged in here."""
+
+REUSABLE: Final = 16
+"""Both agreed on reuse, and the peer has no half here now."""
+
+PACKED: Final = 32
+"""Both agreed on compression."""
+
+UP: Final = 64
+"""One of the halves is logged in, or was."""
+
+ALLOWED: Final[dict[int, frozenset[int]]] = {
+    STRANGE: frozenset({HELLO}),
+    ASKING: frozenset({WELCOME, REFUSE}),
+    ATTRACTING: frozenset({SUBSCRIBED, DIRECT, DIRECT_X}),
+    SERVING: frozenset({SUBSCRIBE, UNSUBSCRIBE, DETACH}),
+    REUSABLE: frozenset({HELLO}),
+    PACKED: frozenset({COMPRESSED}),
+    UP: frozenset({HEARTBEAT, CLOSE}),
 }
-"""(role of the receiver, phase) → frame types it takes."""
+"""flag → frame types that the receiver takes because of it."""
 
-KNOWN: Final[frozenset[int]] = frozenset(
-    {
-        HELLO,
-        WELCOME,
-        REFUSE,
-        CLOSE,
-        HEARTBEAT,
-        SUBSCRIBE,
-        UNSUBSCRIBE,
-        SUBSCRIBED,
-        DIRECT,
-        DIRECT_X,
-    }
-)
+KNOWN: Final[frozenset[int]] = frozenset({kind for taken in ALLOWED.values() for kind in taken})
 """Every frame type of minor 0."""
 
 
-def check_order(role: int, phase: int, frame_type: int) -> None:
-    """Raise ProtocolError unless a receiver in `role` and `phase` takes a frame of this type.
+def accepted(doing: int) -> frozenset[int]:
+    """The frame types taken by a receiver whose link is `doing` this."""
+    taken: set[int] = set()
+    for flag, kinds in ALLOWED.items():
+        if doing & flag:
+            taken |= kinds
+    return frozenset(taken)
+
+
+def check_order(doing: int, frame_type: int) -> None:
+    """Raise ProtocolError unless a receiver whose link is `doing` this takes a frame of this type.
 
     0xC2 for a first byte that is no HELLO: a stranger, told before his length is believed
     (LINK-11).
-    0x82 for a frame out of turn (LINK-17), 0xC0 for a type that minor 0 does not have (LINK-4,
-    LINK-5). Optional types pass once the link is up.
+    0x82 for a frame out of turn (LINK-17), 0xC0 for a type that is not known or was not agreed on
+    (LINK-4, LINK-5). Optional types pass once the link is up.
     """
-    if frame_type in ALLOWED[(role, phase)]:
+    if frame_type in accepted(doing):
         return
-    if phase == UP and frame_type >= OPTIONAL_FROM:
+    if doing & UP and frame_type >= OPTIONAL_FROM:
         return
-    if role == ACCEPTOR and phase == HANDSHAKE:
+    if doing & STRANGE:
         raise ProtocolError(close_codes.NOT_A_LINK, "LINK-11: the first frame is no HELLO")
-    if frame_type in KNOWN or phase == HANDSHAKE:
+    if frame_type == COMPRESSED or (frame_type not in KNOWN and doing & UP):
         raise ProtocolError(
-            close_codes.PROTOCOL_ERROR, f"LINK-17: frame 0x{frame_type:02x} is out of turn"
+            close_codes.UNSUPPORTED_FRAME, f"LINK-5: frame 0x{frame_type:02x} is not agreed on"
         )
     raise ProtocolError(
-        close_codes.UNSUPPORTED_FRAME, f"LINK-5: frame 0x{frame_type:02x} is not agreed on"
+        close_codes.PROTOCOL_ERROR, f"LINK-17: frame 0x{frame_type:02x} is out of turn"
     )

@@ -1,0 +1,38 @@
+"""Where links begin."""
+
+from typing import Any
+
+import pytest
+
+from vpnrouter.bridges.door import LinkDoor, dial
+from vpnrouter.bridges.terms import BridgeTerms, Owner
+from vpnrouter.wire.link import frames
+from vpnrouter.wire.link.decode import decode
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_door_makes_strangers(world: Any, tls: bool) -> None:
+    """A connection that was accepted has no VPN, no half and nothing to say until it heard HELLO."""
+    link = LinkDoor(world.book("edge"), tls=tls).connection("192.0.2.7:1")
+    assert (link.vpn, link.inbound, link.outbound, link.dialed) == (None, None, None, False)
+    assert (link.tls, link.peer, link.outbox.size) == (tls, "192.0.2.7:1", 0)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
+    """HELLO says who we are, what we want, and where we answer; it waits to leave at once."""
+    yellow = world.vpn("yellow", "core")
+    world.book("core").link_port = 1_000
+    terms = BridgeTerms("b", "blue", "edge", "name", "word", [(0, ">")], compress=tls)
+    half = dial(
+        world.book("core"), yellow, "h:1", terms, Owner(), world.record(yellow, "b"), tls=tls
+    )
+    data = half.link.outbox.take(1 << 20)
+    hello = decode(data, 0, len(data))
+    assert isinstance(hello, frames.Hello)
+    assert (hello.router, hello.local_vpn, hello.bridge) == ("core", "yellow", "b")
+    assert (hello.remote_router, hello.remote_vpn) == ("edge", "blue")
+    assert (hello.client_username, hello.password) == ("name", "word")
+    assert (hello.tls, hello.resume, hello.link_port, hello.links_port) == (tls, False, 1_000, 0)
+    assert hello.features == frames.REUSE | (frames.ZSTD if tls else 0)
+    assert half.link.inbound is half

@@ -1,0 +1,372 @@
+"""The acceptor's end: who is let in, who is not and what both sides hear, takeover."""
+
+from typing import Any
+
+import pytest
+
+from vpnrouter import limits
+from vpnrouter.bridges.door import LinkDoor
+from vpnrouter.core.access import AclProfile
+from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link.decode import decode, link_frame_at
+
+HASH = "$scrypt$not-looked-at-by-the-core"
+
+
+def spoken(data: bytes) -> list[Any]:
+    """The frames in `data`."""
+    found, pos = [], 0
+    while length := link_frame_at(data, pos, len(data), limits.LINK_FRAME_BYTES):
+        found.append(decode(data, pos, length))
+        pos += length
+    return found
+
+
+def heard(link: Any) -> list[Any]:
+    """The frames that the acceptor sent."""
+    return spoken(b"".join(link.wire.carried[1]))
+
+
+def refusal(link: Any) -> tuple[int, str]:
+    """Code and reason of the REFUSE that ended a handshake, the only frame sent."""
+    (frame,) = heard(link)
+    assert isinstance(frame, frames.Refuse)
+    return frame.code, frame.reason
+
+
+def test_a_login_that_is_in_order(world: Any) -> None:
+    """The bridge becomes a client of the remote VPN, named after its router, VPN and itself."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", ["a/>"], bridge="from-blue")
+    assert link.up
+    assert link.events.told == [("welcomed", ""), ("subscribed", "")]
+    assert list(remote.clients) == ["#bridge/core/yellow/from-blue"]
+    assert list(local.clients) == ["#bridge/from-blue"]
+    assert remote.subscription_count == 1
+    assert local.subscription_count == 0
+    assert (link.dialed.peer_router, link.dialed.peer_vpn) == ("edge", "blue")
+
+
+def test_a_login_byte_by_byte(world: Any) -> None:
+    """A handshake that arrives one byte at a time comes to the same."""
+    local = world.vpn("yellow", "core")
+    remote = world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", ["a/>", "b"], piece=1)
+    assert link.up
+    assert remote.subscription_count == 2
+    world.client(remote, "p").publish("a/b", b"x" * 300)
+    subscriber = world.client(local, "s")
+    subscriber.subscribe("#")
+    world.client(remote, "p").publish("a/b", b"y" * 300)
+    assert subscriber.payloads() == [b"y" * 300]
+
+
+REFUSALS: list[tuple[str, dict[str, Any], dict[str, Any], int, str]] = [
+    ("unknown VPN", {}, {"out_of": "green"}, 0xC6, "403 Message VPN Not Allowed"),
+    (
+        "other router",
+        {},
+        {"terms": {"remote_router": "edge-2"}},
+        0xC3,
+        "404 Router Name Mismatch: this is edge",
+    ),
+    (
+        "TLS believed by the dialer alone",
+        {},
+        {"terms": {"tls": True}},
+        0xC4,
+        "400 TLS Mismatch",
+    ),
+    (
+        "TLS known to the acceptor alone",
+        {},
+        {"listener_tls": True},
+        0xC4,
+        "400 TLS Mismatch",
+    ),
+    (
+        "unknown client username",
+        {"basic": True},
+        {"terms": {"client_username": "nobody", "password": "x"}},
+        0x86,
+        "403 Forbidden",
+    ),
+    ("no client username", {"basic": True}, {}, 0x86, "403 Forbidden"),
+    (
+        "client username shut down",
+        {"usernames": [ClientUsername("off", enabled=False)]},
+        {"terms": {"client_username": "off"}},
+        0x87,
+        "403 Client Username Is Shutdown",
+    ),
+    (
+        "profile without bridges",
+        {"usernames": [ClientUsername("app", client_profile="plain")]},
+        {"terms": {"client_username": "app"}},
+        0x87,
+        "403 Bridge Connections Not Allowed",
+    ),
+    (
+        "address not allowed",
+        {"acl": AclProfile("default", connect_exceptions=["192.0.2.0/24"])},
+        {"peer": "192.0.2.7"},
+        0x87,
+        "403 Forbidden",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("vpn", "asked", "code", "reason"),
+    [row[1:] for row in REFUSALS],
+    ids=[row[0] for row in REFUSALS],
+)
+def test_refusals(
+    world: Any, vpn: dict[str, Any], asked: dict[str, Any], code: int, reason: str
+) -> None:
+    """Each obstacle has its code and reason, heard on both sides, and leaves nothing behind."""
+    local = world.vpn("yellow", "core")
+    remote = world.vpn("blue", "edge", **vpn)
+    link = world.link(local, "edge", asked.pop("out_of", "blue"), **asked)
+    for waiting in world.routers["edge"].verifications:
+        waiting.password_verified(good=False)
+    world.settle()
+    assert refusal(link) == (code, reason)
+    assert link.events.told == [("refused", reason), ("lost", reason)]
+    assert link.dialed.closing
+    assert link.accepted.closing
+    assert world.routers["edge"].logins_refused == 1
+    assert (remote.clients, remote.publishers, remote.connections_of) == ({}, {}, {})
+    assert (local.clients, local.publishers) == ({}, {})
+
+
+def test_a_vpn_out_of_service(world: Any) -> None:
+    """A VPN that is shut down refuses with a code of its own: another remote may serve."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    remote.enabled = False
+    assert refusal(world.link(local, "edge", "blue")) == (0x88, "503 Message VPN Unavailable")
+
+
+def test_a_vpn_cannot_link_to_itself(world: Any) -> None:
+    """Router and VPN alike on both sides is refused; another VPN of the router is not."""
+    blue = world.vpn("blue", "edge")
+    green = world.vpn("green", "edge")
+    link = world.link(blue, "edge", "blue")
+    assert refusal(link) == (0xC7, "400 Message VPN Cannot Link To Itself")
+    assert world.link(green, "edge", "blue").up
+
+
+def test_another_major_version(world: Any) -> None:
+    """A HELLO of another major is refused with 0x84, and the dialer's owner is told which it was."""
+    world.vpn("blue", "edge")
+    door = LinkDoor(world.book("edge"), tls=False)
+    accepted = door.connection("192.0.2.7")
+    hello = frames.Hello("core", "b", "yellow", "blue", major=2)
+    accepted.feed(encode.hello(hello))
+    (answer,) = spoken(accepted.outbox.take(1 << 20))
+    assert (answer.code, answer.reason) == (0x84, "LINK-12: major version 2, here 1")
+    assert accepted.closing
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", settle=False)
+    link.dialed.feed(encode.refuse(answer))
+    assert link.events.told == [
+        ("version-mismatch", answer.reason),
+        ("lost", answer.reason),
+    ]
+
+
+def with_password(world: Any) -> Any:
+    """A remote VPN that wants a password."""
+    return world.vpn("blue", "edge", basic=True, usernames=[ClientUsername("core", HASH)])
+
+
+CREDENTIALS = {"client_username": "core", "password": "change-me"}
+
+
+def test_a_password_is_verified_by_the_edge(world: Any) -> None:
+    """The core hands the login to the edge, reads no further meanwhile, and goes on with its word."""
+    remote = with_password(world)
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms=CREDENTIALS)
+    assert world.routers["edge"].verifications == [link.accepted]
+    assert (link.accepted.stored_password, link.accepted.given_password) == (HASH, b"change-me")
+    assert link.accepted.paused
+    assert not heard(link)
+    link.accepted.password_verified(good=True)
+    world.settle()
+    assert link.up
+    assert not link.accepted.paused
+    assert remote.subscription_count == 1
+
+
+def test_a_wrong_password(world: Any) -> None:
+    """The edge's no is a refusal with 0x86, counted, and nothing of the login stays."""
+    remote = with_password(world)
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms=CREDENTIALS)
+    link.accepted.password_verified(good=False)
+    world.settle()
+    assert refusal(link) == (0x86, "403 Forbidden")
+    assert link.events.names == ["refused", "lost"]
+    assert world.routers["edge"].logins_refused == 1
+    assert remote.clients == {}
+
+
+def test_a_password_verified_before_is_remembered(world: Any) -> None:
+    """A bridge that comes back does not wait for the edge again; with another password it does."""
+    with_password(world)
+    local = world.vpn("yellow", "core")
+    first = world.link(local, "edge", "blue", terms=CREDENTIALS)
+    first.accepted.password_verified(good=True)
+    world.settle()
+    first.dialed.goodbye(close_codes.NORMAL, "Bridge Shutdown")
+    world.settle()
+    assert world.link(local, "edge", "blue", terms=CREDENTIALS).up
+    world.routers["edge"].verifications.clear()
+    world.link(local, "edge", "blue", bridge="c", terms={**CREDENTIALS, "password": "guess"})
+    assert len(world.routers["edge"].verifications) == 1
+
+
+def test_a_dialer_that_goes_during_verification(world: Any) -> None:
+    """The edge's late answer to a connection that is gone changes nothing."""
+    remote = with_password(world)
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms=CREDENTIALS)
+    link.accepted.lost("closed by peer")
+    link.accepted.password_verified(good=True)
+    assert remote.clients == {}
+    assert remote.connections_of == {}
+
+
+def test_limits_on_clients(world: Any) -> None:
+    """Beyond the VPN's connections a bridge is refused like any client, and let in when one left."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge", bounds=VpnLimits(max_connection_count=1))
+    first = world.link(local, "edge", "blue", bridge="one")
+    assert first.up
+    assert refusal(world.link(local, "edge", "blue", bridge="two")) == (
+        0x97,
+        "503 Too Many Clients",
+    )
+    first.dialed.goodbye(close_codes.NORMAL, "Bridge Shutdown")
+    world.settle()
+    assert world.link(local, "edge", "blue", bridge="two").up
+
+
+def test_limits_hold_for_logins_that_overlap(world: Any) -> None:
+    """Logins whose passwords are verified at the same time do not slip past the bound together."""
+    remote = world.vpn(
+        "blue",
+        "edge",
+        basic=True,
+        usernames=[ClientUsername("core", HASH)],
+        bounds=VpnLimits(max_connection_count=1),
+    )
+    local = world.vpn("yellow", "core")
+    links = [
+        world.link(local, "edge", "blue", bridge=name, terms=CREDENTIALS) for name in ("x", "y")
+    ]
+    for link in links:
+        link.accepted.password_verified(good=True)
+    world.settle()
+    assert [link.up for link in links] == [True, False]
+    assert refusal(links[1]) == (0x97, "503 Too Many Clients")
+    assert len(remote.publishers) == 1
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"bounds": VpnLimits(max_connection_count=1)},
+        {
+            "profile": ClientProfile(
+                "bridging",
+                allow_bridge_connections_enabled=True,
+                max_connection_count_per_client_username=1,
+            )
+        },
+    ],
+    ids=["VPN", "client username"],
+)
+def test_takeover_at_the_limit(world: Any, bounds: dict[str, Any]) -> None:
+    """A bridge that is back before its old connection was missed takes no second place (LINK-20)."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge", **bounds)
+    old = world.link(local, "edge", "blue")
+    old.wire.cut = True
+    new = world.link(local, "edge", "blue")
+    assert new.up
+
+
+def test_takeover(world: Any) -> None:
+    """The second login of one bridge closes the first, whose subscriptions go with it (LINK-20)."""
+    local = world.vpn("yellow", "core")
+    remote = world.vpn("blue", "edge")
+    old = world.link(local, "edge", "blue", ["old/>"])
+    again = world.vpn("yellow", "core")
+    new = world.link(again, "edge", "blue", ["new/>"])
+    (close,) = heard(old)[-1:]
+    assert isinstance(close, frames.Close)
+    assert (close.code, close.reason) == (0x8E, "409 Client Name Taken Over")
+    assert old.events.told[-1] == ("lost", "409 Client Name Taken Over")
+    assert new.up
+    assert remote.subscription_count == 1
+    assert len(remote.clients) == len(remote.publishers) == len(world.books["edge"].serving) == 1
+    assert sum(remote.connections_of.values()) == 1
+    subscriber = world.client(again, "s")
+    subscriber.subscribe("#")
+    publisher = world.client(remote, "p")
+    publisher.publish("new/1", b"n")
+    publisher.publish("old/1", b"o")
+    assert subscriber.payloads() == [b"n"]
+
+
+@pytest.mark.parametrize("other", ["bridge", "vpn", "router"])
+def test_no_takeover_of_somebody_else(world: Any, other: str) -> None:
+    """Identity is router, VPN and bridge: one of them different is another client (LINK-20)."""
+    world.vpn("blue", "edge")
+    first = world.link(world.vpn("yellow", "core"), "edge", "blue", bridge="b")
+    into = world.vpn(
+        "red" if other == "vpn" else "yellow", "core-2" if other == "router" else "core"
+    )
+    second = world.link(into, "edge", "blue", bridge="c" if other == "bridge" else "b")
+    assert first.up
+    assert second.up
+
+
+def test_a_client_id_cannot_be_a_bridge_s_name(world: Any) -> None:
+    """An MQTT client that calls itself like a bridge neither is displaced by it nor displaces it."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    impostor = world.client(remote, "#bridge/core/yellow/b")
+    inside = world.client(local, "#bridge/b")
+    link = world.link(local, "edge", "blue")
+    late = world.client(remote, "#bridge/core/yellow/b")
+    for client in (impostor, inside, late):
+        client.hear()
+        assert client.connection.closing
+        assert client.packets[0].reason_code == 0x85
+    assert link.up
+    assert remote.clients["#bridge/core/yellow/b"] is link.accepted.client
+
+
+def test_the_end_leaves_nothing_behind(world: Any) -> None:
+    """A link that is lost takes its client, its subscriptions and its counters with it."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", ["a", "b/*", ">"])
+    link.accepted.lost("reset")
+    link.dialed.lost("reset")
+    assert remote.subscription_count == 0
+    assert (remote.clients, remote.publishers, remote.connections_of) == ({}, {}, {})
+    assert (local.clients, local.publishers) == ({}, {})
+    assert world.books["edge"].serving == {}
+    assert link.events.told[-1] == ("lost", "reset")
+
+
+def test_bad_names_in_hello(world: Any) -> None:
+    """A router whose name no path could carry is refused before it can send anything."""
+    world.vpn("blue", "edge")
+    for router in ("r" * 300, "a/b"):
+        accepted = LinkDoor(world.book("edge"), tls=False).connection("192.0.2.7")
+        accepted.feed(encode.hello(frames.Hello(router, "b", "yellow", "blue")))
+        (answer,) = spoken(accepted.outbox.take(1 << 20))
+        assert isinstance(answer, frames.Refuse)
+        assert answer.code == 0x82

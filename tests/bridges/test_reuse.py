@@ -1,0 +1,266 @@
+"""One connection, both directions (LINK-39)."""
+
+from typing import Any
+
+import pytest
+
+from vpnrouter import limits
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.wire.link import frames
+from vpnrouter.wire.link.decode import decode, link_frame_at
+from vpnrouter.wire.mqtt.properties import Properties
+
+BYE = (0x00, "Bridge Shutdown")
+
+COMPRESSED = pytest.mark.parametrize("compress", [False, True], ids=["plain", "zstd"])
+
+
+def last_from(link: Any, direction: int) -> Any:
+    """The last frame that the dialer (0) or the acceptor (1) sent, packed ones left out."""
+    data = b"".join(link.wire.carried[direction])
+    found, pos = None, 0
+    while length := link_frame_at(data, pos, len(data), limits.LINK_FRAME_BYTES):
+        found = decode(data, pos, length)
+        pos += length
+    return found
+
+
+@COMPRESSED
+def test_both_directions(pair: Any, compress: bool) -> None:
+    """The acceptor's bridge logs in over the dialer's connection; messages cross both ways, no echo."""
+    both = pair(compress=compress)
+    assert both.told.names == ["welcomed", "subscribed"]
+    assert both.both_ways() == (3, 3)
+    assert len(both.world.links) == 1
+    assert both.link.accepted.features == frames.REUSE | (frames.ZSTD if compress else 0)
+    both.balance()
+    for record in (both.link.half.record, both.back.record):
+        assert record.counters.data_rx_msg_count == 3
+        assert record.counters.delivered_rx_msg_count == 3
+    for book in both.world.books.values():
+        (record,) = book.records.values()
+        assert record.counters.data_tx_msg_count == 3
+    for end in (both.link.dialed, both.link.accepted):
+        assert (end.client.offered, end.client.discarded.counts) == (3, {})
+
+
+@COMPRESSED
+def test_what_goes_with_a_message(pair: Any, compress: bool) -> None:
+    """Retain flag, properties and payload arrive as they were sent, in both directions."""
+    both = pair(compress=compress)
+    sent = Properties(
+        message_expiry_interval=60,
+        content_type="text/plain",
+        user_properties=[("b", "2"), ("a", "1"), ("b", "2")],
+    )
+    for source, target in ((both.here, both.there), (both.there, both.here)):
+        both.took()
+        source.publish("kept", bytes(range(256)) * 40, retain=True, properties=sent)
+        source.publish("passing", b"")
+        kept, passing = target.take()
+        assert (kept.retain, kept.properties, kept.payload) == (True, sent, bytes(range(256)) * 40)
+        assert (passing.retain, passing.payload) == (False, b"")
+        late = both.world.client(
+            both.yellow if target is both.here else both.blue, f"late-{source is both.here}"
+        )
+        late.subscribe("kept")
+        assert len(late.take()) == 1
+        source.publish("kept", b"", retain=True)
+    both.balance()
+
+
+def test_traces_tell_both_directions(world: Any, pair: Any) -> None:
+    """Each crossing has one event at either end, with the bridge and the peer of its direction."""
+    for name in ("core", "edge"):
+        world.router(name, sample=1.0)
+    both = pair()
+    for name in ("core", "edge"):
+        world.traces(name)
+    for client, source, target, bridge, vpn, peer in (
+        (both.here, "core", "edge", "back", "blue", "yellow"),
+        (both.there, "edge", "core", "b", "yellow", "blue"),
+    ):
+        client.publish("a", b"x")
+        (sent,) = [e for e in world.traces(source) if e["event"] == "bridge_send"]
+        (came,) = [e for e in world.traces(target) if e["event"] == "bridge_receive"]
+        assert sent["trace"] == came["trace"]
+        assert (sent["context"].bridge, sent["vpn"], sent["context"].peer_vpn) == (
+            bridge,
+            peer,
+            vpn,
+        )
+        assert (came["context"].bridge, came["vpn"], came["context"].peer_vpn) == (
+            bridge,
+            vpn,
+            peer,
+        )
+
+
+REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
+    "unknown name": (
+        {"locked": True, "beyond": {"client_username": "x", "password": "right"}},
+        0x86,
+        "403 Forbidden",
+    ),
+    "no bridges allowed": (
+        {"yellow": {"profile": ClientProfile("plain")}},
+        0x87,
+        "403 Bridge Connections Not Allowed",
+    ),
+    "another router": (
+        {"beyond": {"remote_router": "other"}},
+        0xC3,
+        "404 Router Name Mismatch: this is core",
+    ),
+}
+
+
+@pytest.mark.parametrize(("chosen", "code", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_second_half(pair: Any, chosen: Any, code: int, reason: str) -> None:
+    """REFUSE of the second half leaves the first one as it was, and another try may succeed."""
+    both = pair(**chosen)
+    for waiting in both.world.routers["core"].verifications:
+        waiting.password_verified(good=False)
+    both.world.settle()
+    assert both.told.told == [("refused", reason), ("lost", reason)]
+    answer = last_from(both.link, 0)
+    assert isinstance(answer, frames.Refuse)
+    assert (answer.code, answer.reason) == (code, reason)
+    assert both.link.up
+    assert both.back.over
+    assert both.both_ways() == (3, 0)
+    both.balance()
+    assert both.link.accepted.can_attach()
+    better = {"client_username": "edge", "password": "right"} if "locked" in chosen else {}
+    again, told = both.world.bridge(both.blue, both.link.accepted, "yellow", **better)
+    if code == 0x86:
+        both.link.dialed.password_verified(good=True)
+        both.world.settle()
+    if code == 0x87:
+        assert told.names == ["refused", "lost"]
+    else:
+        assert told.names == ["welcomed", "subscribed"]
+        assert not again.over
+        assert both.both_ways() == (3, 3)
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_a_password_that_is_being_verified(pair: Any, world: Any, good: bool) -> None:
+    """Messages of the first half wait while the second one's password is verified; then all arrive."""
+    both = pair(locked=True, beyond={"client_username": "edge", "password": "right"})
+    assert world.routers["core"].verifications == [both.link.dialed]
+    assert both.told.told == []
+    both.took()
+    for number in range(50):
+        both.there.publish("t", b"%d" % number)
+    assert both.here.payloads() == []
+    assert not both.link.dialed.ended
+    both.link.dialed.password_verified(good=good)
+    world.settle()
+    assert both.here.payloads() == [b"%d" % number for number in range(50)]
+    assert both.both_ways() == (3, 3 if good else 0)
+    assert both.told.names == (["welcomed", "subscribed"] if good else ["refused", "lost"])
+    both.balance()
+
+
+def test_the_dialer_detaches(pair: Any) -> None:
+    """When the half that dialled ends, the other one goes on over the same connection."""
+    both = pair()
+    both.link.half.leave(*BYE)
+    both.world.settle()
+    assert isinstance(last_from(both.link, 0), frames.Detach)
+    assert both.link.events.told[-1] == ("lost", "Bridge Shutdown")
+    assert both.link.up
+    assert both.both_ways() == (0, 3)
+    assert both.blue.subscription_count == 1
+    assert world_serves(both) == (0, 1)
+    both.balance()
+
+
+def test_the_acceptor_detaches(pair: Any) -> None:
+    """When the half that came later ends, the dialer's goes on."""
+    both = pair()
+    both.back.leave(*BYE)
+    both.world.settle()
+    assert both.told.told[-1] == ("lost", "Bridge Shutdown")
+    assert both.link.up
+    assert both.both_ways() == (3, 0)
+    assert both.yellow.subscription_count == 1
+    assert world_serves(both) == (1, 0)
+    both.balance()
+
+
+def world_serves(both: Any) -> tuple[int, int]:
+    """How many bridges are logged in at edge, and at core."""
+    books = both.world.books
+    return len(books["edge"].serving), len(books["core"].serving)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_last_half_closes(pair: Any, first: int) -> None:
+    """Whichever half ends first, with the second one the connection is gone, and nothing is left."""
+    both = pair()
+    halves = [both.link.half, both.back]
+    halves[first].leave(*BYE)
+    both.world.settle()
+    assert both.link.up
+    halves[1 - first].leave(*BYE)
+    both.world.settle()
+    assert both.link.dialed.closing
+    assert both.link.accepted.closing
+    assert both.both_ways() == (0, 0)
+    assert world_serves(both) == (0, 0)
+    # The test's own subscribers are left.
+    assert (both.blue.subscription_count, both.yellow.subscription_count) == (1, 1)
+    both.balance()
+
+
+def test_both_detach_at_once(pair: Any) -> None:
+    """When the DETACH of both sides cross on the way, the connection is closed all the same."""
+    both = pair()
+    both.link.wire.cut = True
+    both.link.half.leave(*BYE)
+    both.back.leave(*BYE)
+    both.link.wire.cut = False
+    both.world.settle()
+    assert both.link.dialed.closing
+    assert both.link.accepted.closing
+    assert world_serves(both) == (0, 0)
+    both.balance()
+
+
+@COMPRESSED
+@pytest.mark.parametrize("who", [0, 1])
+def test_attach_after_detach(pair: Any, compress: bool, who: int) -> None:
+    """A half that left may log in again over the connection, many times."""
+    both = pair(compress=compress)
+    into, end, out_of = (
+        (both.yellow, both.link.dialed, "blue")
+        if who
+        else (both.blue, both.link.accepted, "yellow")
+    )
+    half = both.link.half if who else both.back
+    for _ in range(3):
+        half.leave(*BYE)
+        both.world.settle()
+        assert both.both_ways() == ((0, 3) if who else (3, 0))
+        both.balance()
+        half, told = both.world.bridge(into, end, out_of, bridge="b" if who else "back")
+        assert told.names == ["welcomed", "subscribed"]
+        assert both.both_ways() == (3, 3)
+        both.balance()
+    assert len(both.world.links) == 1
+
+
+def test_a_message_on_the_way_to_a_half_that_left(pair: Any) -> None:
+    """It is discarded where it arrives, and the connection stays."""
+    both = pair()
+    both.link.wire.cut = True
+    both.there.publish("a", b"on the way")
+    both.took()
+    both.link.half.leave(*BYE)
+    both.link.wire.cut = False
+    both.world.settle()
+    assert both.here.take() == []
+    assert both.both_ways() == (0, 3)
+    both.balance()

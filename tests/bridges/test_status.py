@@ -1,0 +1,125 @@
+from itertools import product
+
+import pytest
+
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts
+from vpnrouter.bridges.counters import Counters
+from vpnrouter.bridges.rates import BridgeRates, Rate
+from vpnrouter.bridges.remotes import Remote
+from vpnrouter.bridges.states import Inbound, Input, Outbound, Peer
+from vpnrouter.bridges.status import Surroundings, health_of, remotes_of, status_of
+from vpnrouter.core.discards import LOOP_DETECTED, TRANSMIT_CONGESTION
+
+SECOND = 1_000_000_000
+UP = [Input.ENABLE, Input.DIAL, Input.RESOLVED, Input.CONNECTED, Input.WELCOMED, Input.SUBSCRIBED]
+
+
+def made(*inputs: Input) -> Bridge:
+    """A bridge that was given `inputs`, one a second from 1 s on."""
+    bridge = Bridge(BridgeFacts("core", "yellow", "from-edge", max_ttl=3), 0)
+    for second, given in enumerate(inputs, 1):
+        bridge.handle(given, second * SECOND, "why")
+    return bridge
+
+
+def test_a_bridge_in_sync() -> None:
+    """Names, states and times are the record's."""
+    bridge = made(*UP)
+    bridge.remote = Remote("blue", "h:1")
+    bridge.remote_router_name = "edge"
+    status = status_of(bridge, 15 * SECOND)
+    assert (status.msg_vpn_name, status.bridge_name) == ("yellow", "from-edge")
+    assert (status.remote_msg_vpn_name, status.remote_router_name) == ("blue", "edge")
+    assert (status.inbound_state, status.outbound_state) == ("ready-in-sync", "not-applicable")
+    assert (status.health, status.enabled, status.max_ttl) == ("up", True, 3)
+    assert (status.uptime, status.state_age_ms) == (10, 9_000)
+    assert (status.failure_count, status.last_failure_age_ms) == (0, -1)
+    assert (status.last_rx_age_ms, status.last_tx_age_ms) == (-1, -1)
+    assert type(status.inbound_state) is str
+
+
+def test_counters_and_balance() -> None:
+    """Counts are the counters', discards are by reason, and what is missing shows as imbalance."""
+    bridge = made(*UP)
+    counters = bridge.counters
+    counters.data_rx(10, 1_000, 6 * SECOND)
+    counters.delivered_rx_msg_count = 6
+    counters.discard_rx(LOOP_DETECTED, 3)
+    counters.offered_tx_msg_count = 9
+    counters.data_tx(4, 400, 7 * SECOND)
+    counters.discard_tx(TRANSMIT_CONGESTION, 2)
+    counters.control_rx(10, login=True)
+    status = status_of(bridge, 8 * SECOND, Surroundings(rx_in_flight=1, tx_in_flight=2))
+    assert (status.rx_imbalance, status.tx_imbalance) == (0, 1)
+    assert (status.discarded_rx, status.discarded_tx) == (
+        {LOOP_DETECTED: 3},
+        {TRANSMIT_CONGESTION: 2},
+    )
+    assert (status.discarded_rx_msg_count, status.discarded_tx_msg_count) == (3, 2)
+    assert (status.rx_msg_count, status.rx_byte_count, status.login_rx_msg_count) == (11, 1_010, 1)
+    assert (status.last_rx_age_ms, status.last_tx_age_ms) == (2_000, 1_000)
+    counters.discard_rx(LOOP_DETECTED)
+    assert status.discarded_rx == {LOOP_DETECTED: 3}, "a status does not change afterwards"
+
+
+def test_counters_of_the_living_connection() -> None:
+    """Counters handed in are shown instead of the record's."""
+    together = Counters()
+    together.data_rx(5, 50, 0)
+    status = status_of(made(), 0, Surroundings(counters=together))
+    assert (status.data_rx_msg_count, status.data_rx_byte_count) == (5, 50)
+
+
+def test_rates() -> None:
+    """Each rate stands under its name."""
+    rates = BridgeRates(Rate(1, 2), Rate(3, 4), Rate(5, 6), Rate(7, 8))
+    status = status_of(made(), 0, Surroundings(rates=rates))
+    assert (status.rx_msg_rate, status.average_rx_msg_rate) == (1, 2)
+    assert (status.rx_byte_rate, status.average_rx_byte_rate) == (3, 4)
+    assert (status.tx_msg_rate, status.average_tx_msg_rate) == (5, 6)
+    assert (status.tx_byte_rate, status.average_tx_byte_rate) == (7, 8)
+
+
+def test_reasons_of_both_halves_go_when_they_recover() -> None:
+    """The reason of each half is told while it holds, and not any longer."""
+    bridge = made(*UP)
+    bridge.handle(Input.LOST, 8 * SECOND, "reset by peer")
+    bridge.handle_peer(Peer.LOGGED_IN)
+    bridge.handle_peer(Peer.LOGGED_OUT, "Bridge Shutdown")
+    status = status_of(bridge, 9 * SECOND)
+    assert (status.inbound_failure_reason, status.health) == ("reset by peer", "down")
+    assert (status.failure_count, status.last_failure_age_ms) == (1, 1_000)
+    assert status.outbound_failure_reason == "Bridge Shutdown"
+    bridge.handle_peer(Peer.LOGGED_IN)
+    for given in (Input.CLEANED, Input.NEXT_REMOTE, *UP[1:]):
+        bridge.handle(given, 10 * SECOND)
+    status = status_of(bridge, 11 * SECOND)
+    assert (status.inbound_failure_reason, status.outbound_failure_reason) == ("", "")
+
+
+@pytest.mark.parametrize(("inbound", "outbound"), list(product(Inbound, Outbound)))
+def test_health(inbound: Inbound, outbound: Outbound) -> None:
+    """Healthy are exactly the inbound states in which messages flow, or none are meant to."""
+    flows = {"ready-subscribing", "ready-in-sync", "not-applicable"}
+    expected = "disabled" if inbound == "disabled" else "up" if inbound in flows else "down"
+    assert health_of(inbound, outbound) == expected
+
+
+def test_remotes() -> None:
+    """The remote in use is up, whatever its preference; the others tell why they are not."""
+    bridge = made(*UP)
+    bridge.remote = Remote("blue", "two:1", 4)
+    remotes = [
+        Remote("blue", "one:1", 1),
+        Remote("blue", "two:1", 2),
+        Remote("red", "x:1", 3, False),
+    ]
+    failures = {("blue", "one:1"): "refused"}
+    shown = remotes_of(bridge, remotes, failures)
+    assert [(one.up, one.enabled, one.last_connection_failure_reason) for one in shown] == [
+        (False, True, "refused"),
+        (True, True, ""),
+        (False, False, ""),
+    ]
+    bridge.handle(Input.LOST, 9 * SECOND)
+    assert not any(one.up for one in remotes_of(bridge, remotes, failures))

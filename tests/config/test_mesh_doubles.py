@@ -1,0 +1,292 @@
+"""Double delivery, held against a naive simulator as well."""
+
+import random
+import runpy
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from vpnrouter.config.mesh_doubles import DoubleSearch, needs_two_remotes
+from vpnrouter.config.mesh_search import Budget
+from vpnrouter.topics.grammar import SMF
+from vpnrouter.topics.oracle import oracle_matches
+
+KIT = runpy.run_path(str(Path(__file__).with_name("mesh_kit.py")))
+bridge, vpn, mesh, told, graph_of = (
+    KIT[name] for name in ("bridge", "vpn", "mesh", "told", "graph_of")
+)
+
+
+def triangle(first: str, second: str, third: str) -> list[str]:
+    """C takes from A, directly and by way of B."""
+    lines: list[str] = told(
+        mesh(
+            {
+                "a/v": vpn(),
+                "b/v": vpn({"from-a": bridge("a/v", filters=[first])}),
+                "c/v": vpn(
+                    {
+                        "from-a": bridge("a/v", filters=[second]),
+                        "from-b": bridge("b/v", filters=[third]),
+                    }
+                ),
+            }
+        ),
+        about="twice",
+    )
+    return lines
+
+
+def test_two_ways() -> None:
+    """A topic that two bridges bring is redundant traffic, told with topic, ways and place."""
+    (only,) = triangle("w/>", "w/*/x", "*/news/>")
+    assert only.startswith("c.yaml:")
+    assert ": note: msg_vpns.v.bridges.from-b: redundant traffic: topic w/news/x" in only
+    assert (
+        "a/v -> c/v (bridge from-a, Direct) and a/v -> b/v -> c/v (bridge from-b, Direct)" in only
+    )
+
+
+def test_ways_of_different_topics() -> None:
+    """Ways that share no topic are none."""
+    assert triangle("w/>", "w/*/x", "*/news") == []
+    assert triangle("w/a/>", "w/>", "w/b/>") == []
+
+
+def test_exception_parts_the_ways() -> None:
+    """An exception can take from one bridge what the other one brings."""
+    data = {
+        "a/v": vpn(),
+        "b/v": vpn({"from-a": bridge("a/v", filters=["w/>"])}),
+        "c/v": vpn(
+            {
+                "from-a": bridge("a/v", filters=["w/>", "!w/b/>"]),
+                "from-b": bridge("b/v", filters=["w/b/>"]),
+            }
+        ),
+    }
+    assert told(mesh(data), about="twice") == []
+    data["c/v"]["bridges"]["from-a"]["remote_subscriptions"].pop()
+    assert len(told(mesh(data), about="twice")) == 1
+
+
+def test_shared_subscriptions_say_nothing() -> None:
+    """Members of a group take turns, and a selector may part the ways: nothing is claimed."""
+    assert triangle("w/>", "#share/g/w/>", "w/>") == []
+    loaded = mesh(
+        {
+            "a/v": vpn(),
+            "b/v": vpn(
+                {
+                    "one": bridge("a/v", filters=["w"]),
+                    "two": bridge("a/v", filters=[{"topic": "w", "selector": "n > 1"}]),
+                }
+            ),
+        }
+    )
+    assert told(loaded, about="twice") == []
+
+
+def test_mapped_topics_say_nothing() -> None:
+    """Behind a topic mapping a topic has another name: nothing is claimed."""
+    mapped = bridge("a/v", filters=["w/>"], topic_mapping=[{"add_prefix": "a/"}])
+    loaded = mesh(
+        {
+            "a/v": vpn(),
+            "b/v": vpn({"from-a": mapped}),
+            "c/v": vpn(
+                {
+                    "from-a": bridge("a/v", filters=["w/>"]),
+                    "from-b": bridge("b/v", filters=["w/>"]),
+                }
+            ),
+        }
+    )
+    assert told(loaded, about="twice") == []
+
+
+def queue_and_direct(subscription: str, filter_: str) -> list[str]:
+    """One bridge that takes from a queue and by remote subscription."""
+    both = bridge("a/v", filters=[filter_], queue="q")
+    queues = {"q": {"subscriptions": [subscription]}}
+    loaded = mesh({"a/v": vpn(queues=queues), "b/v": vpn({"from-a": both})})
+    lines: list[str] = told(loaded, about="double")
+    return lines
+
+
+def test_queue_and_direct_on_one_bridge() -> None:
+    """What the queue holds and the remote subscriptions attract is really delivered twice."""
+    (only,) = queue_and_direct("orders/>", "*/new")
+    assert ": warning: msg_vpns.v.bridges.from-a.remote_msg_vpns[0].queue_binding:" in only
+    assert "topic orders/new published in a/v reaches b/v twice" in only
+    assert "(bridge from-a, by queue q)" in only
+    assert queue_and_direct("orders/>", "weather/>") == []
+
+
+def test_fail_over_is_one_way() -> None:
+    """The remotes of one bridge are alternatives, so they bring nothing twice."""
+    data = {
+        "a/v": vpn(),
+        "b/v": vpn({"from-a": bridge("a/v", filters=["w"])}),
+        "c/v": vpn({"either": bridge("a/v", "b/v", filters=["w"])}),
+    }
+    assert told(mesh(data), about="twice") == []
+    data["c/v"]["bridges"]["from-a"] = bridge("a/v", filters=["w"])
+    lines = told(mesh(data), about="twice")
+    assert lines
+    data["c/v"]["bridges"]["either"]["remote_msg_vpns"].reverse()
+    data["c/v"]["bridges"]["either"]["remote_msg_vpns"][1]["name"] = "gone"
+    (only,) = told(mesh(data), about="twice")
+    assert "while bridge either takes from v at b.example" in only
+
+
+def test_two_remotes_of_one_bridge_at_a_time() -> None:
+    """Ways that need two remotes of one bridge at a time are not together."""
+    graph = graph_of(
+        mesh(
+            {
+                "a/v": vpn(),
+                "b/v": vpn({"from-a": bridge("a/v", filters=["w"])}),
+                "c/v": vpn({"either": bridge("a/v", "b/v", filters=["w"])}),
+            }
+        )
+    )
+    first, second, third = graph.crossings
+    assert needs_two_remotes([first, second, third])
+    assert not needs_two_remotes([first, third, third])
+
+
+def test_nobody_publishes() -> None:
+    """Ways of a topic that nobody may publish are none."""
+    closed = {"publish_topic": {"exceptions": ["other/>"]}}
+    data = {
+        "a/v": vpn(acl_profiles={"default": {"publish_topic": {"default_action": "disallow"}}}),
+        "b/v": vpn({"from-a": bridge("a/v", filters=["w"])}),
+        "c/v": vpn(
+            {"from-a": bridge("a/v", filters=["w"]), "from-b": bridge("b/v", filters=["w"])}
+        ),
+    }
+    assert told(mesh(data), about="twice") == []
+    del data["a/v"]["acl_profiles"]
+    data["a/v"]["client_usernames"]["bridge"]["acl_profile"] = "closed"
+    data["a/v"]["acl_profiles"] = {"closed": closed}
+    assert told(mesh(data), about="twice") == []
+
+
+FILTERS = ["a", "a/*", "a/>", ">", "*/b", "b/>", "*", "a/b*", "a/b", "*/*/c"]
+EXCEPTIONS = ["!a/b", "!a/>", "!*/b"]
+TOPICS = ["a", "b", "c", "a/b", "a/c", "b/b", "a/bc", "a/b/c", "x/x/c", "x/b"]
+
+
+@st.composite
+def meshes(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    """Three to five message VPNs with some bridges, queues and rules between them."""
+    names = [f"{letter}/v" for letter in "abcde"[: draw(st.integers(3, 5))]]
+    data = {name: vpn() for name in names}
+    for name in names:
+        if draw(st.integers(0, 4)) == 0:
+            rule = {
+                "default_action": "disallow",
+                "exceptions": draw(st.lists(st.sampled_from(FILTERS), max_size=1)),
+            }
+            data[name]["acl_profiles"] = {"default": {"publish_topic": rule}}
+        if draw(st.integers(0, 3)) == 0:
+            data[name]["queues"] = {"q": {"subscriptions": [draw(st.sampled_from(FILTERS))]}}
+    for number in range(draw(st.integers(1, 8))):
+        target, source = draw(st.permutations(names))[:2]
+        filters = draw(st.lists(st.sampled_from(FILTERS), max_size=2, unique=True))
+        if filters:
+            filters += draw(st.lists(st.sampled_from(EXCEPTIONS), max_size=1))
+        queue = "q" if "queues" in data[source] and draw(st.booleans()) else None
+        data[target]["bridges"][f"n{number}"] = bridge(
+            source, filters=filters, queue=queue, max_ttl=draw(st.sampled_from([1, 2, 3, 8]))
+        )
+    return data
+
+
+def attracted(filters: list[str], topic: str) -> bool:
+    """Whether filters with their exceptions match a topic, by the slow matcher."""
+    hits = [
+        text.startswith("!") for text in filters if oracle_matches(text.lstrip("!"), SMF, topic)
+    ]
+    return False in hits and True not in hits
+
+
+def may_publish(data: dict[str, Any], topic: str) -> bool:
+    """Whether a client of the message VPN may publish the topic."""
+    rule = data.get("acl_profiles", {}).get("default", {}).get("publish_topic")
+    return rule is None or attracted(rule["exceptions"], topic)
+
+
+def arrivals(
+    data: dict[str, dict[str, Any]], origin: str, topic: str, dropping: random.Random | None
+) -> dict[str, list[tuple[str, ...]]]:
+    """The copies of one message that reach each message VPN, each as the way that it took.
+
+    With `dropping`, which also draws the order of arrival, only the first copy goes on.
+    """
+    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in data}
+    waiting: deque[tuple[str, tuple[str, ...], tuple[str, ...]]] = deque([(origin, (origin,), ())])
+    while waiting:
+        if dropping is not None:
+            waiting.rotate(dropping.randrange(len(waiting)))
+        here, visited, way = waiting.popleft()
+        if way:
+            found[here].append(way)
+            if dropping is not None and len(found[here]) > 1:
+                continue
+        for target, msg_vpn in data.items():
+            for name, each in msg_vpn["bridges"].items():
+                remote = each["remote_msg_vpns"][0]
+                if f"{remote['router']}/{remote['name']}" != here or target in visited:
+                    continue
+                if len(visited) > each["max_ttl"]:
+                    continue
+                if attracted(each["remote_subscriptions"], topic):
+                    waiting.append((target, (*visited, target), (*way, f"{target} {name}")))
+                queue = remote.get("queue_binding")
+                if queue and attracted(data[here]["queues"][queue]["subscriptions"], topic):
+                    waiting.append((target, (*visited, target), (*way, f"{target} {name} q")))
+    return found
+
+
+@given(meshes(), st.randoms(use_true_random=False))
+def test_agrees_with_a_simulator(data: dict[str, dict[str, Any]], order: random.Random) -> None:
+    """What is claimed to arrive twice does so in a simulation, and what arrives twice there is claimed."""
+    graph = graph_of(mesh(data))
+    names = [each.name for each in graph.vpns]
+    doubled = set()
+    for target in range(len(names)):
+        search = DoubleSearch(graph, target)
+        budget = Budget(graph, 1_000_000, 1)
+        budget.begin()
+        assert search.run(budget)
+        for double in search.found.values():
+            doubled.add(names[target])
+            origin = names[double.origin]
+            note(f"{double.topic} {origin} -> {names[target]}")
+            assert may_publish(data[origin], double.topic)
+            ways = []
+            for route, by_queue in zip(double.routes, double.by_queue, strict=True):
+                passed = [graph.crossings[number] for number in route]
+                text = [f"{names[each.target]} {each.place.bridge_name}" for each in passed]
+                ways.append((text, by_queue))
+            copies = arrivals(data, origin, double.topic, None)[names[target]]
+            for text, by_queue in ways:
+                # Upstream of the last bridge a copy may come either way.
+                assert any(
+                    [part.removesuffix(" q") for part in copy] == text
+                    and copy[-1].endswith(" q") == by_queue
+                    for copy in copies
+                )
+            assert len(copies) >= 2
+    for origin in names:
+        for topic in TOPICS:
+            if not may_publish(data[origin], topic):
+                continue
+            for name, copies in arrivals(data, origin, topic, order).items():
+                if len(copies) > 1:
+                    assert name in doubled, f"{topic} from {origin} twice at {name}: {copies}"

@@ -1,0 +1,207 @@
+"""Routers with a bridge between them, over a network that can be broken."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from vpnrouter.testing.faulty_link import FaultyLink
+from vpnrouter.testing.faulty_network import FaultyNetwork
+
+PATIENCE_S = 20.0
+"""How long a test waits for what it expects; only a failing one waits that long."""
+
+
+class Numbered:
+    """Publishes numbers to `topic` from a thread, `rate` a second, until `stop`.
+
+    Number n is the payload of the n-th message; `sent` is how many there are.
+    """
+
+    def __init__(self, client: Any, topic: str, rate: float, size: int) -> None:
+        self.sent = 0
+        self._client = client.client
+        self._topic = topic
+        self._pause_s = 1 / rate
+        self._size = size
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._pause_s):
+            self._client.publish(self._topic, str(self.sent).rjust(self._size))
+            self.sent += 1
+
+    def passes(self, more: int) -> int:
+        """Wait until `more` messages were published from now on; returns how many there are then."""
+        wanted = self.sent + more
+        deadline = time.monotonic() + PATIENCE_S
+        while self.sent < wanted:
+            assert time.monotonic() < deadline, f"not published: {wanted} messages"
+            time.sleep(0.01)
+        return self.sent
+
+    def stop(self) -> int:
+        """Publish no more; returns how many there were."""
+        self._ended.set()
+        self._thread.join(PATIENCE_S)
+        return self.sent
+
+
+@pytest.fixture
+def publishing() -> Iterator[Callable[..., Numbered]]:
+    """`publishing(client, topic, rate=…, size=…)`: numbers on their way, until the test ends."""
+    made: list[Numbered] = []
+
+    def begin(client: Any, topic: str, rate: float = 500, size: int = 1) -> Numbered:
+        made.append(Numbered(client, topic, rate, size))
+        return made[-1]
+
+    yield begin
+    for each in made:
+        each.stop()
+
+
+@pytest.fixture
+def network() -> Iterator[FaultyNetwork]:
+    """A network that can be broken; it ends with the test."""
+    with FaultyNetwork() as made:
+        yield made
+
+
+EDGE: dict[str, Any] = {
+    "listeners": [
+        {"protocol": "http", "bind": "127.0.0.1:0"},
+        {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "blue"},
+        {"protocol": "link", "bind": "127.0.0.1:0"},
+    ],
+    "msg_vpns": {
+        "blue": {
+            "authentication": {"basic": {"enabled": False}},
+            "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+        }
+    },
+}
+
+HEARTBEAT_MS = 300
+
+
+def with_bridge(location: str) -> dict[str, Any]:
+    """The configuration of core: VPN yellow with a bridge from VPN blue of edge."""
+    return {
+        "listeners": [
+            {"protocol": "http", "bind": "127.0.0.1:0"},
+            {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "yellow"},
+        ],
+        "msg_vpns": {
+            "yellow": {
+                "authentication": {"basic": {"enabled": False}},
+                "bridges": {
+                    "from-blue": {
+                        "topic_syntax": "mqtt",
+                        "remote_connection": {
+                            "retry_delay": 0,
+                            "heartbeat_interval": HEARTBEAT_MS,
+                        },
+                        "remote_authentication": {"basic": {"client_username": "core"}},
+                        "remote_msg_vpns": [
+                            {"name": "blue", "router": "edge", "location": location}
+                        ],
+                        "remote_subscriptions": ["out/#"],
+                    }
+                },
+            }
+        },
+    }
+
+
+class Bridged:
+    """Router core with a bridge from router edge, over `link`. Messages go from edge to core.
+
+    `documents` are the configurations by router; a change of them counts from the next start.
+    """
+
+    def __init__(self, start: Any, link: FaultyLink) -> None:
+        self._start = start
+        self.link = link
+        self.documents = {"edge": EDGE, "core": with_bridge(link.address)}
+        self.edge: Any
+        self.core: Any
+
+    def begin(self) -> None:
+        """Start both, and wait until the bridge is up."""
+        started = [
+            self._start(yaml.safe_dump(self.documents[name]), name, False)
+            for name in ("edge", "core")
+        ]
+        self.edge, self.core = started
+        for router in started:
+            router.await_ready()
+        self.link.target = ("127.0.0.1", self.edge.port("link"))
+        self.core.bridges_up()
+        self.edge.says("from-blue")
+
+    def edge_again(self, document: dict[str, Any] | None = None) -> None:
+        """Start edge again, on the ports that it had."""
+        again = yaml.safe_load(yaml.safe_dump(document or self.documents["edge"]))
+        seen: dict[str, int] = {}
+        for listener in again["listeners"]:
+            protocol = listener["protocol"]
+            index = seen.get(protocol, 0)
+            seen[protocol] = index + 1
+            listener["bind"] = f"127.0.0.1:{self.edge.port(protocol, index)}"
+        self.edge = self._start(yaml.safe_dump(again), "edge")
+
+    def forget_lines(self) -> None:
+        """What stderr told so far is seen."""
+        self.edge.err.clear()
+        self.core.err.clear()
+
+
+@pytest.fixture
+def bridged(start: Any, network: FaultyNetwork) -> Callable[..., Bridged]:
+    """`bridged(edge=…, core=…)`: both routers with the bridge up; the functions change a configuration."""
+
+    def make(
+        edge: Callable[[dict[str, Any]], None] | None = None,
+        core: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Bridged:
+        made = Bridged(start, network.link())
+        made.documents = yaml.safe_load(yaml.safe_dump(made.documents))
+        for name, change in (("edge", edge), ("core", core)):
+            if change is not None:
+                change(made.documents[name])
+        made.begin()
+        return made
+
+    return make
+
+
+@pytest.fixture
+def retained(paho: Callable[..., Any]) -> Callable[[int], dict[str, bytes]]:
+    """`retained(port)`: the retained messages of a VPN, as a client that subscribes gets them."""
+
+    def look(port: int) -> dict[str, bytes]:
+        client = paho(port, f"looks-{time.monotonic_ns()}")
+        found: dict[str, bytes] = {}
+        flags: list[bool] = []
+        client.client.on_message = lambda _c, _u, message: (
+            flags.append(message.retain),
+            client.arrived.put((message.topic, bytes(message.payload))),
+        )
+        client.subscribe("#")
+        client.publish("looked")
+        while True:
+            topic, payload = client.next()
+            if topic == "looked":
+                break
+            found[topic] = payload
+        assert flags == [True] * len(found) + [False]
+        client.stop()
+        return found
+
+    return look

@@ -1,0 +1,230 @@
+"""Bridges whose TLS fails: each side says why, and bridges beside them carry messages."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+import vpnrouter
+
+NOW: Final = datetime.now(UTC)
+DAY: Final = timedelta(days=1)
+
+
+class Certificates:
+    """Two authorities in folders `ours` and `theirs`, and what they issued."""
+
+    def __init__(self, folder: Path, command: list[str]) -> None:
+        self.folder = folder
+        self._command = command
+        self._certs("ours", "--name", "edge", "--name", "gone", "--client", "core")
+        self._certs("ours", "--client", "stranger")
+        self._certs("ours", "--revoke", str(folder / "ours" / "gone.pem"))
+        self._certs("ours", "--name", "elsewhere", "--host", "elsewhere.example")
+        self._certs("theirs", "--name", "edge", "--client", "core")
+        self._dated("old", NOW - 2 * DAY, NOW - DAY)
+        self._dated("early", NOW + DAY, NOW + 2 * DAY)
+        self._dated("core-old", NOW - 2 * DAY, NOW - DAY, "core")
+
+    def _certs(self, folder: str, *options: str) -> None:
+        subprocess.run(
+            [*self._command, "certs", "--output", str(self.folder / folder), *options],
+            check=True,
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1])},
+        )
+
+    def _dated(self, name: str, begins: datetime, ends: datetime, subject: str = "edge") -> None:
+        """A certificate of ours with these dates."""
+        folder = self.folder / "ours"
+        authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+        signing: Any = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+        key = ec.generate_private_key(ec.SECP256R1())
+        usage = x509.oid.ExtendedKeyUsageOID
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)]))
+            .issuer_name(authority.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begins)
+            .not_valid_after(ends)
+            .add_extension(
+                x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False
+            )
+            .add_extension(x509.ExtendedKeyUsage([usage.SERVER_AUTH, usage.CLIENT_AUTH]), False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), False
+            )
+            .sign(signing, hashes.SHA256())
+        )
+        (folder / f"{name}.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        (folder / f"{name}.key").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+
+    def pair(self, name: str) -> dict[str, str]:
+        """A certificate and its key, as configurations name them."""
+        return {
+            "certificate": str(self.folder / f"{name}.pem"),
+            "key": str(self.folder / f"{name}.key"),
+        }
+
+
+LISTENERS: Final = {
+    "good": "ours/edge",
+    "untrusted": "theirs/edge",
+    "expired": "ours/old",
+    "not-yet": "ours/early",
+    "wrong-name": "ours/elsewhere",
+    "revoked": "ours/gone",
+}
+"""The certificate that each listener of edge shows."""
+
+REFUSED: Final = {
+    # name: listener dialled, client certificate shown, core says, edge says
+    "untrusted": ("untrusted", "", "untrusted issuer", "it does not trust the issuer"),
+    "expired": ("expired", "", "certificate has expired", "expired or not yet valid"),
+    "not-yet": ("not-yet", "", "not yet valid", "bad certificate"),
+    "wrong-name": ("wrong-name", "", "IP address mismatch", "bad certificate"),
+    "revoked": ("revoked", "", "certificate revoked", "revoked"),
+    "client-untrusted": ("good", "theirs/core", "refused our certificate", "untrusted issuer"),
+    "client-expired": (
+        "good",
+        "ours/core-old",
+        "403 Certificate Expired",
+        "403 Certificate Expired",
+    ),
+    "client-unknown": (
+        "good",
+        "ours/stranger",
+        "403 Forbidden: the certificate names no client username",
+        "403 Forbidden: the certificate names no client username",
+    ),
+    "tls-to-plain": ("plain", "", "the remote closed the connection", ""),
+    "plain-to-tls": ("good", "", "closed by peer", "does not speak TLS"),
+}
+"""Each is a VPN of core with one bridge."""
+
+
+def edge_text(certificates: Certificates) -> str:
+    """Edge: a links listener for each certificate, and one without TLS."""
+    trusts = {"client_ca": str(certificates.folder / "ours" / "ca.pem")}
+    listeners: list[dict[str, Any]] = [{"protocol": "mqtt", "msg_vpn": "blue"}]
+    for name in LISTENERS.values():
+        tls = certificates.pair(name) | (trusts if name == "ours/edge" else {})
+        listeners.append({"protocol": "links", "tls": tls})
+    listeners.append({"protocol": "link"})
+    vpn = {
+        "authentication": {"basic": {"enabled": True}, "client_cert": {"enabled": True}},
+        "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+        "client_usernames": {"core": {"password": "core"}, "app": {"password": "app"}},
+    }
+    return yaml.safe_dump(
+        {
+            "router": {"name": "edge"},
+            "listeners": [each | {"bind": "127.0.0.1:0"} for each in listeners],
+            "msg_vpns": {"blue": vpn},
+        }
+    )
+
+
+def core_text(certificates: Certificates, ports: dict[str, int]) -> str:
+    """Core: a VPN for each refused bridge, and two whose bridges are let in."""
+    rows = {name: row[:2] for name, row in REFUSED.items()}
+    rows |= {"good": ("good", ""), "by-certificate": ("good", "ours/core")}
+    ours = certificates.folder / "ours"
+    vpns = {}
+    for name, (listener, shown) in rows.items():
+        remote = {
+            "name": "blue",
+            "location": f"127.0.0.1:{ports[listener]}",
+            "tls_enabled": name != "plain-to-tls",
+        }
+        login: dict[str, Any] = {"basic": {"client_username": "core", "password": "core"}}
+        if shown:
+            login = {"scheme": "client-certificate", "client_cert": certificates.pair(shown)}
+        server_cert = {"ca": str(ours / "ca.pem")}
+        if name == "revoked":
+            server_cert["crl"] = str(ours / "crl.pem")
+        vpns[name] = {
+            "authentication": {"basic": {"enabled": False}},
+            "bridging": {"tls_server_cert": server_cert},
+            "bridges": {
+                name: {
+                    "topic_syntax": "mqtt",
+                    "remote_authentication": login,
+                    "remote_msg_vpns": [remote],
+                    "remote_subscriptions": ["out/#"],
+                }
+            },
+        }
+    listeners = [{"protocol": "http", "bind": "127.0.0.1:0"}]
+    listeners += [
+        {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": name}
+        for name in ("good", "by-certificate")
+    ]
+    return yaml.safe_dump(
+        {"router": {"name": "core"}, "listeners": listeners, "msg_vpns": vpns}, sort_keys=False
+    )
+
+
+@pytest.fixture(scope="module")
+def routers(
+    router_process: Any, vpnrouter_command: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
+    """Edge and core, started once for all tests here."""
+    folder = tmp_path_factory.mktemp("tls")
+    certificates = Certificates(folder, vpnrouter_command)
+    (folder / "edge.yaml").write_text(edge_text(certificates), encoding="utf-8")
+    edge = router_process(folder / "edge.yaml")
+    ports = {name: edge.port("links", index) for index, name in enumerate(LISTENERS)}
+    ports["plain"] = edge.port("link")
+    (folder / "core.yaml").write_text(core_text(certificates, ports), encoding="utf-8")
+    core = router_process(folder / "core.yaml")
+    yield edge, core, ports
+    core.kill()
+    edge.kill()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal(routers: Any, patiently: Any, name: str) -> None:
+    """The bridge names its reason in a line and in the API, and so does the listener that it dialled."""
+    edge, core, ports = routers
+    listener, _, core_says, edge_says = REFUSED[name]
+    patiently(lambda: bool(core.told(f"VPN {name} bridge {name} ", core_says)), f"{core.err}")
+    row = core.bridge(name, health="down")
+    assert row["inboundFailureReason"]
+    assert core_says in row["remotes"][0]["lastConnectionFailureReason"]
+    if edge_says:
+        # A HELLO that was read is told with the bridge; what came before has the listener's name.
+        mine = "" if edge_says.startswith("403") else f"127.0.0.1:{ports[listener]}"
+        patiently(lambda: bool(edge.told(mine, edge_says)), f"{edge.err}")
+
+
+def test_others_work(routers: Any, paho: Any) -> None:
+    """Beside all these the bridges by password and by certificate are up, and carry."""
+    edge, core, _ = routers
+    near = paho(edge.port("mqtt"), "near", login=("app", "app"))
+    for index, name in enumerate(("good", "by-certificate")):
+        row = core.bridge(name, inboundState="ready-in-sync")
+        assert row["encrypted"]
+        far = paho(core.port("mqtt", index), "far")
+        far.subscribe("#")
+        near.publish("out/x", name.encode())
+        assert far.next() == ("out/x", name.encode())
+    for router in (edge, core):
+        assert not router.told("Traceback"), router.err

@@ -1,0 +1,176 @@
+"""Which bridges share a connection, and how a remote is found."""
+
+import socket
+from typing import Any
+
+import pytest
+
+IN_SYNC = "ready-in-sync"
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
+def test_both_dial_and_one_connection_stays(
+    site: Any,
+    bridge: Any,
+    listener: Any,
+    heard: Any,
+    free_port: Any,
+    connections: Any,
+    named: bool,
+) -> None:
+    """Two bridges that lead both ways end up on one TCP connection, whether or not routers are named.
+
+    Each message arrives once on each side, also where both bridges attract everything.
+    """
+    ports = {name: free_port() for name in ("edge", "core")}
+
+    def half(name: str, far: str, vpn: str) -> Any:
+        location = f"127.0.0.1:{ports[far]}"
+        bridges = {
+            f"from-{vpn}": bridge(vpn, location, ">", router=far if named else ""),
+        }
+        own = "yellow" if vpn == "blue" else "blue"
+        return site(name, f"127.0.0.1:{ports[name]}", **{own: bridges})
+
+    edge = half("edge", "core", "yellow")
+    core = half("core", "edge", "blue")
+    shown = edge.bridge("from-yellow", inboundState=IN_SYNC, outboundBridgeName="from-blue")
+    other = core.bridge("from-blue", inboundState=IN_SYNC, outboundBridgeName="from-yellow")
+    assert shown["outboundState"] == other["outboundState"] == "ready"
+    assert {shown["establisher"], other["establisher"]} == {"local", "remote"}
+    assert connections(edge, core) == 1
+    blue, yellow = listener(edge), listener(core)
+    for number in range(20):
+        blue.publish(f"from-blue/{number}")
+        yellow.publish(f"from-yellow/{number}")
+    for client in (blue, yellow):
+        found = [client.next()[0] for _ in range(40)]
+        for side in ("blue", "yellow"):
+            mine = [topic for topic in found if topic.startswith(f"from-{side}/")]
+            assert mine == [f"from-{side}/{number}" for number in range(20)]
+    blue.publish("end")
+    assert [heard(client) for client in (blue, yellow)] == [[], []]
+    for router, name in ((edge, "from-yellow"), (core, "from-blue")):
+        status = router.bridge(name)
+        assert (status["rxImbalance"], status["txImbalance"]) == (0, 0)
+
+
+def test_one_side_of_two_goes(site: Any, bridge: Any, listener: Any, connections: Any) -> None:
+    """When a router stops, the other's bridge is down with the reason; its own clients go on."""
+    edge = site("edge", blue={"from-yellow": bridge("yellow", "v:core", "b/>")})
+    core = site("core", yellow={"from-blue": bridge("blue", edge, "a/>", router="edge")})
+    for router in (edge, core):
+        router.bridges_up()
+    assert connections(edge, core) == 1
+    blue = listener(edge)
+    assert core.stop() == 0
+    edge.says("bridge from-yellow from core at")
+    shown = edge.bridge("from-yellow", health="down")
+    assert shown["outboundBridgeName"] == ""
+    blue.publish("a/1")
+    assert blue.next() == ("a/1", b"")
+    assert edge.stop() == 0
+    assert "Traceback" not in "".join(edge.err + core.err)
+
+
+def test_several_bridges_of_one_vpn(
+    site: Any, bridge: Any, listener: Any, paho: Any, heard: Any, connections: Any
+) -> None:
+    """A VPN with two bridges gets what both attract, and hands nothing from one remote to the other."""
+    edge = site("edge", red={}, blue={})
+    core = site(
+        "core", hub={"from-red": bridge("red", edge, ">"), "from-blue": bridge("blue", edge, ">")}
+    )
+    core.bridges_up(2)
+    assert connections(edge) == 2
+    hub, red, blue = listener(core), listener(edge, 0), listener(edge, 1)
+    red.publish("a/red")
+    assert hub.next() == ("a/red", b"")
+    blue.publish("a/blue")
+    assert hub.next() == ("a/blue", b"")
+    hub.publish("a/hub")
+    assert hub.next() == ("a/hub", b"")
+    for client, name in ((red, "red"), (blue, "blue")):
+        client.publish("end")
+        assert heard(client) == [(f"a/{name}", b"")]
+
+
+def test_two_vpns_of_one_router(
+    site: Any, bridge: Any, listener: Any, heard: Any, connections: Any
+) -> None:
+    """`v:OWNROUTER` joins two VPNs of one router both ways; each message is in each VPN once."""
+    router = site(
+        "solo",
+        left={"from-right": bridge("right", "v:solo", ">")},
+        right={"from-left": bridge("left", "v:solo", ">")},
+    )
+    router.bridge("from-left", inboundState=IN_SYNC, outboundBridgeName="from-right")
+    router.bridge("from-right", inboundState=IN_SYNC, outboundBridgeName="from-left")
+    assert connections(router) == 1
+    left, right = listener(router, 0), listener(router, 1)
+    for number in range(10):
+        left.publish(f"l/{number}")
+        right.publish(f"r/{number}")
+    for client in (left, right):
+        found = sorted(client.next()[0] for _ in range(20))
+        assert found == sorted(f"{side}/{n}" for side in "lr" for n in range(10))
+    right.publish("end")
+    assert [heard(client) for client in (left, right)] == [[], []]
+
+
+def test_a_router_found_by_name(
+    site: Any, bridge: Any, listener: Any, heard: Any, connections: Any
+) -> None:
+    """`v:ROUTER` leads, both ways, to where a router that an established link goes to says it listens."""
+    edge = site(
+        "edge",
+        blue={},
+        green={},
+        black={"from-white": bridge("white", "v:core", "b/>", "end")},
+    )
+    core = site(
+        "core",
+        yellow={"from-blue": bridge("blue", edge, "x")},
+        red={"from-green": bridge("green", "v:edge", "a/>", "end")},
+        white={},
+    )
+    found = core.bridge("from-green", inboundState=IN_SYNC)
+    assert found["remoteAddress"] == f"127.0.0.1:{edge.port('link')}"
+    found = edge.bridge("from-white", inboundState=IN_SYNC)
+    assert found["remoteAddress"] == f"127.0.0.1:{core.port('link')}"
+    assert connections(edge, core) == 3
+    green, red = listener(edge, 1), listener(core, 1)
+    black, white = listener(edge, 2), listener(core, 2)
+    green.publish("a/1")
+    white.publish("b/1")
+    for client in (green, white):
+        client.publish("end")
+    assert heard(red) == [("a/1", b"")]
+    assert heard(black) == [("b/1", b"")]
+
+
+def test_an_unknown_router_by_name(site: Any, bridge: Any) -> None:
+    """A name that no link has told an address for keeps a bridge down, and it says why."""
+    core = site("core", red={"b": bridge("green", "v:nowhere", ">")})
+    core.says("not connected: no link to router nowhere is up that tells where it is")
+    shown = core.bridge("b", health="down")
+    (remote,) = shown["remotes"]
+    assert "no link to router nowhere" in remote["lastConnectionFailureReason"]
+
+
+def test_ipv6(site: Any, bridge: Any, listener: Any, heard: Any) -> None:
+    """A bridge dials `[::1]:PORT`; where the system has no IPv6, an IPv4 address in brackets' stead."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        host = "[::1]"
+    except OSError:
+        host = "127.0.0.1"
+    edge = site("edge", f"{host}:0", blue={})
+    location = f"{host}:{edge.port('link')}"
+    core = site("core", yellow={"from-blue": bridge("blue", location, ">")})
+    core.bridges_up()
+    assert core.bridge("from-blue")["remoteAddress"] == location
+    here, there = listener(core), listener(edge)
+    there.publish("a", b"x")
+    there.publish("end")
+    assert heard(here) == [("a", b"x")]

@@ -1,0 +1,130 @@
+"""A router that stands still, for the tests of whatever tells of one; conftest.py files load this by path."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import trio
+
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts
+from vpnrouter.bridges.states import Input
+from vpnrouter.bridges.status import BridgeStatus, RemoteStatus, Surroundings, status_of
+from vpnrouter.config.management import Management
+from vpnrouter.management.access import Access
+from vpnrouter.management.application import build_app
+from vpnrouter.management.monitor import MsgVpnStatus
+from vpnrouter.server.management import serve_management
+
+SECOND = 1_000_000_000
+
+WAY_UP = (
+    Input.ENABLE,
+    Input.DIAL,
+    Input.RESOLVED,
+    Input.CONNECTED,
+    Input.WELCOMED,
+    Input.SUBSCRIBED,
+)
+
+
+def bridge_status(msg_vpn: str, name: str, **changes: Any) -> BridgeStatus:
+    """A bridge that is in sync for one minute, with one remote; keywords replace attributes."""
+    record = Bridge(BridgeFacts("here", msg_vpn, name), 0)
+    for given in WAY_UP:
+        record.handle(given, SECOND)
+    remote = RemoteStatus("far", "198.51.100.7:55555", 1, enabled=True, up=True)
+    return replace(status_of(record, 61 * SECOND, Surroundings(remotes=(remote,))), **changes)
+
+
+class Still:
+    """A Monitor over bridges that were handed in."""
+
+    def __init__(self, msg_vpns: list[str], bridges: list[BridgeStatus]) -> None:
+        self.names = msg_vpns
+        self.bridges = {(one.msg_vpn_name, one.bridge_name): one for one in bridges}
+        self.ready = True
+        self.looked = 0
+
+    def router_name(self) -> str:
+        """See Monitor."""
+        return "here"
+
+    def is_ready(self) -> bool:
+        """See Monitor."""
+        return self.ready
+
+    def msg_vpn_names(self) -> list[str]:
+        """See Monitor."""
+        return self.names
+
+    def msg_vpn(self, msg_vpn: str) -> MsgVpnStatus | None:
+        """See Monitor."""
+        if msg_vpn not in self.names:
+            return None
+        count = len(self.bridge_names(msg_vpn))
+        return MsgVpnStatus(msg_vpn, True, "up", 1, 2, 3, 4, count, 5, 6, 7, 8, 9, {"loop": 9})
+
+    def bridge_names(self, msg_vpn: str) -> list[str]:
+        """See Monitor."""
+        return [name for place, name in self.bridges if place == msg_vpn]
+
+    def bridge(self, msg_vpn: str, bridge: str) -> BridgeStatus | None:
+        """See Monitor."""
+        self.looked += 1
+        return self.bridges.get((msg_vpn, bridge))
+
+
+def three_bridges() -> Still:
+    """Two message VPNs with three bridges between them, one of them down, and a third VPN without."""
+    return Still(
+        ["blue", "a/b", "empty"],
+        [
+            bridge_status("blue", "to-b"),
+            bridge_status("blue", "to-a"),
+            bridge_status(
+                "a/b",
+                "x,y [z]",
+                health="down",
+                inbound_state="not-ready-connecting",
+                inbound_failure_reason="cannot connect to 198.51.100.7:55555: refused",
+                uptime=0,
+            ),
+        ],
+    )
+
+
+def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
+    """The application that tells of `monitor`."""
+    return build_app(monitor, Access.of(Management.model_validate({"users": users or {}})))
+
+
+@contextmanager
+def serving(
+    monitor: Any, users: dict[str, dict[str, Any]] | None = None, tls: Any = None
+) -> Iterator[str]:
+    """Serves the application in a thread of its own; yields HOST:PORT."""
+    began = threading.Event()
+    stop: list[Any] = []
+    sock = socket.create_server(("127.0.0.1", 0))
+    sock.setblocking(False)
+    host, port = sock.getsockname()
+
+    async def run() -> None:
+        with trio.CancelScope() as scope:
+            token = trio.lowlevel.current_trio_token()
+            stop.append(lambda: token.run_sync_soon(scope.cancel))
+            began.set()
+            await serve_management(sock, tls, 100, application(monitor, users))
+
+    thread = threading.Thread(target=trio.run, args=(run,))
+    thread.start()
+    assert began.wait(20)
+    try:
+        yield f"{host}:{port}"
+    finally:
+        stop[0]()
+        thread.join(20)
+        assert not thread.is_alive()

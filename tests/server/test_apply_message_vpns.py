@@ -1,0 +1,246 @@
+"""What a reload does to message VPNs, for clients that stay connected meanwhile."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from vpnrouter.config.client_profile import ClientProfile as WrittenProfile
+from vpnrouter.config.effects import TABLE, Effect
+from vpnrouter.config.passwords import hash_password
+from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.server.apply_message_vpns import COUNTS
+from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
+from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
+
+LISTENER = 'listeners: [{protocol: mqtt, bind: "127.0.0.1:0"}]\n'
+
+
+def blue(text: str = "", vpn: str = "", others: str = "") -> str:
+    """A router with message VPN blue; `text` is inside it, `vpn` in its first line."""
+    basic = "authentication: {basic: {enabled: false}}"
+    return f"{LISTENER}msg_vpns:\n  blue:\n    {vpn or basic}\n{text}{others}"
+
+
+async def suback(client: Any, *filters: str) -> list[int]:
+    """The answer to a SUBSCRIBE."""
+    await client.send(Subscribe(1, [SubscriptionRequest(text) for text in filters]))
+    answer = await client.packet()
+    assert isinstance(answer, Suback)
+    return list(answer.reason_codes)
+
+
+async def gone(client: Any) -> tuple[int, str]:
+    """Code and reason of the DISCONNECT that ends the connection."""
+    packet = await client.packet()
+    assert isinstance(packet, Disconnect)
+    assert await client.packet() is None
+    return packet.reason_code, packet.properties.reason_string or ""
+
+
+async def test_bounds_hold_at_once(running: Any, client_of: Any, configured: Any) -> None:
+    """Bounds of a message VPN hold for who is connected; nobody notices but by them."""
+    async with running(blue()) as node:
+        client = await client_of(node)
+        await client.connect("c", username="c@blue")
+        await client.subscribe("#")
+        await client.publish("a/b/c", b"1")
+        assert await client.payload() == b"1"
+        text = (
+            "    max_topic_levels: 2\n    max_subscription_count: 1\n    max_connection_count: 1\n"
+        )
+        lines = node.reload(configured(blue(text + "    max_retained_msg_count: 0\n")))
+        assert len(lines) == 4
+        assert lines[0].startswith("msg_vpns.blue.max_connection_count: ")
+        assert all(line.endswith("(at once)") for line in lines)
+        vpn = node.router.vpns["blue"]
+        assert vpn.retained.most == 0
+        assert await suback(client, "x") == [0x97]
+        second = await client_of(node)
+        assert (await second.connect("d", username="d@blue")).reason_code == 0x97
+        # The topic was cached, and is too long now.
+        await client.publish("a/b/c", b"2")
+        assert (await gone(client))[0] == 0x90
+
+
+async def test_the_size_of_messages_holds_from_the_next_login(
+    running: Any, client_of: Any, configured: Any
+) -> None:
+    """Whoever is logged in may publish as much as he was told, with properties or without."""
+    async with running(blue()) as node:
+        client = await client_of(node)
+        await client.connect("c", username="c@blue")
+        await client.subscribe("#")
+        (line,) = node.reload(configured(blue("    max_msg_size: 3\n")))
+        assert line.endswith("-> 3 (for logins from now on)")
+        await client.send(Publish(b"a", b"12345", retain=True))
+        assert await client.payload() == b"12345"
+        second = await client_of(node)
+        await second.connect("d", username="d@blue")
+        await second.publish("a", b"123456")
+        await second.publish("a", b"123")
+        assert await client.payload() == b"123"
+        assert node.router.vpns["blue"].discards.counts[MSG_TOO_BIG] == 1
+
+
+async def test_profiles(running: Any, client_of: Any, configured: Any) -> None:
+    """Counts of a client profile hold at once, over several reloads; permissions from the next login."""
+    async with running(blue()) as node:
+        client = await client_of(node)
+        await client.connect("c", username="c@blue")
+        for most in (5, 1):
+            shared = "allow_shared_subscriptions_enabled: false, "
+            profile = (
+                f"{{{shared}max_subscription_count: {most}, max_outbox_bytes: {70000 + most}}}"
+            )
+            node.reload(configured(blue(f"    client_profiles: {{default: {profile}}}\n")))
+        assert await suback(client, "$share/g/a") == [0]
+        assert await suback(client, "b") == [0x97]
+        second = await client_of(node)
+        await second.connect("d", username="d@blue")
+        assert await suback(second, "$share/g/a") == [0x9E]
+        limits = [node.router.vpns["blue"].clients[name].outbox.limit for name in "cd"]
+        assert limits[1] == 70001 != limits[0]
+
+
+def test_every_count_of_the_core_is_in_place() -> None:
+    """What the table says of a client profile holds at once is what is changed in place."""
+    place = ("msg_vpns", "*", "client_profiles", "*")
+    at_once = {
+        pattern[4]
+        for pattern, row in TABLE.items()
+        if pattern[:4] == place and row.effect is Effect.IN_PLACE
+    }
+    assert {name for name in at_once if hasattr(ClientProfile("any"), name)} == set(COUNTS)
+    assert set(COUNTS) <= set(WrittenProfile.model_fields)
+
+
+async def test_acl_profiles(running: Any, client_of: Any, configured: Any) -> None:
+    """A changed ACL profile holds from the next login on."""
+    async with running(blue()) as node:
+        client = await client_of(node)
+        await client.connect("c", username="c@blue")
+        rules = "{publish_topic: {default_action: disallow}, subscribe_topic: {default_action: disallow}}"
+        node.reload(configured(blue(f"    acl_profiles: {{default: {rules}}}\n")))
+        await client.subscribe("#")
+        await client.publish("a", b"1")
+        assert await client.payload() == b"1"
+        second = await client_of(node)
+        await second.connect("d", username="d@blue")
+        assert await suback(second, "#") == [0x87]
+
+
+async def test_a_password_holds_from_the_next_login(
+    running: Any, client_of: Any, configured: Any, tmp_path: Any
+) -> None:
+    """A password that a file holds is read again; who is logged in stays."""
+    (tmp_path / "secret").write_text("old")
+    text = "    client_usernames: {app: {password: {file: SECRET}}}\n"
+    text = blue(text.replace("SECRET", str(tmp_path / "secret")), "enabled: true")
+    async with running(text) as node:
+        first = await client_of(node)
+        assert (await first.connect("a", username="app@blue", password=b"old")).reason_code == 0
+        (tmp_path / "secret").write_text("new")
+        (line,) = node.reload(configured(text))
+        assert line.endswith("app.password: *** -> *** (for logins from now on)")
+        codes = []
+        for number, password in enumerate((b"old", b"new")):
+            client = await client_of(node)
+            answer = await client.connect(f"b{number}", username="app@blue", password=password)
+            codes.append(answer.reason_code)
+        assert codes == [0x86, 0]
+        await first.subscribe("#")
+
+
+@pytest.mark.parametrize("after", ["{}", "{app: {password: x, enabled: false}}"])
+async def test_a_client_username_that_goes(
+    running: Any, client_of: Any, configured: Any, after: str
+) -> None:
+    """The clients of a client username that is removed or disabled are told and put out, no others."""
+    names = "    client_usernames: {%s}\n"
+    both = names % "app: {password: x}, other: {password: x}"
+    async with running(blue(both, "enabled: true")) as node:
+        clients = {}
+        for name in ("app", "other"):
+            clients[name] = await client_of(node)
+            await clients[name].connect(name, username=f"{name}@blue", password=b"x")
+        left = names % f"other: {{password: x}}, {after[1:-1]}".removesuffix(", ")
+        node.reload(configured(blue(left, "enabled: true")))
+        code, why = await gone(clients["app"])
+        assert code == 0x98
+        assert why == "403 Client Username Is Shutdown: app"
+        await clients["other"].subscribe("#")
+        again = await client_of(node)
+        assert (await again.connect("app", username="app@blue", password=b"x")).reason_code != 0
+
+
+async def test_a_login_under_way(running: Any, client_of: Any, configured: Any) -> None:
+    """Who is removed while his password is verified does not come in."""
+    names = f'    client_usernames: {{app: {{password: "{hash_password("x", bytes(16))}"}}}}\n'
+    async with running(blue(names, "enabled: true")) as node:
+        client = await client_of(node)
+        await client.send(Connect("c", protocol_level=5, username="app@blue", password=b"x"))
+        with trio.fail_after(20):
+            while not any("_verify" in task.name for task in _tasks()):  # noqa: ASYNC110
+                await trio.sleep(0.001)
+        node.reload(configured(blue("", "enabled: true")))
+        answer = await client.packet()
+        assert isinstance(answer, Connack)
+        assert answer.reason_code == 0x87
+        assert not node.router.vpns["blue"].publishers
+
+
+def _tasks() -> list[trio.lowlevel.Task]:
+    """All tasks of this run."""
+    found: list[trio.lowlevel.Task] = []
+    waiting = [trio.lowlevel.current_root_task()]
+    while waiting:
+        task = waiting.pop()
+        if task is not None:
+            found.append(task)
+            waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return found
+
+
+async def test_default_shut(running: Any, client_of: Any, configured: Any) -> None:
+    """Disabling `default` puts out those whom it stood in for, and not those with a name of their own."""
+    names = "    client_usernames: {own: {}, default: {enabled: %s}}\n"
+    async with running(blue(names % "true")) as node:
+        own, other = await client_of(node), await client_of(node)
+        await own.connect("own", username="own@blue")
+        await other.connect("other", username="other@blue")
+        node.reload(configured(blue(names % "false")))
+        assert (await gone(other))[0] == 0x98
+        await own.subscribe("#")
+
+
+async def test_off_and_on(running: Any, client_of: Any, configured: Any) -> None:
+    """A message VPN that is disabled puts everybody out and lets in again when it is enabled."""
+    async with running(blue()) as node:
+        client = await client_of(node)
+        await client.connect("c", username="c@blue")
+        (line,) = node.reload(configured(blue("    enabled: false\n")))
+        assert line == "msg_vpns.blue.enabled: true -> false (its clients are disconnected)"
+        assert (await gone(client))[0] == 0x98
+        second = await client_of(node)
+        assert (await second.connect("c", username="c@blue")).reason_code == 0x88
+        assert node.reload(configured(blue())) == ["msg_vpns.blue.enabled: false -> true (at once)"]
+        third = await client_of(node)
+        assert (await third.connect("c", username="c@blue")).reason_code == 0
+
+
+async def test_come_and_go(running: Any, client_of: Any, configured: Any) -> None:
+    """A message VPN that is added serves at once; one that is removed takes its clients with it."""
+    green = "  green: {authentication: {basic: {enabled: false}}}\n"
+    async with running(blue()) as node:
+        stays = await client_of(node)
+        await stays.connect("c", username="c@blue")
+        assert node.reload(configured(blue(others=green))) == ["msg_vpns.green: added"]
+        client = await client_of(node)
+        assert (await client.connect("c", username="c@green")).reason_code == 0
+        assert node.reload(configured(blue())) == ["msg_vpns.green: removed"]
+        assert (await gone(client))[0] == 0x98
+        assert list(node.router.vpns) == ["blue"]
+        await stays.subscribe("#")

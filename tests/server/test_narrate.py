@@ -1,0 +1,48 @@
+"""What the operator is told of bridges on stderr."""
+
+import pytest
+
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts
+from vpnrouter.server.narrate import DOWN, REJECTED, UP, PeerLog, narrate, say
+from vpnrouter.wire.link.frames import Hello
+
+
+def test_a_line_names_the_bridge_and_its_remote(capsys: pytest.CaptureFixture[str]) -> None:
+    """Event, VPN, bridge, remote router and address stand in one line; what is unknown is a `?`."""
+    record = Bridge(BridgeFacts("core", "yellow", "b"), 0)
+    narrate(record, UP, "up")
+    record.remote_router_name, record.remote_address = "edge", "192.0.2.7:55555"
+    narrate(record, "", "stays down: why")
+    assert capsys.readouterr() == (
+        "",
+        (
+            "vpnrouter: VPN_BRIDGING_LINK_UP: VPN yellow bridge b from ? at ?: up\n"
+            "vpnrouter: VPN yellow bridge b from edge at 192.0.2.7:55555: stays down: why\n"
+        ),
+    )
+
+
+def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bridges of others that come, go and are refused are told with where they come from."""
+    log = PeerLog()
+    record = Bridge(BridgeFacts("edge", "blue", "#bridge/core/yellow/b"), 0)
+    record.remote_address = "192.0.2.7:1"
+    log.peer_up(record)
+    log.peer_down(record, "closed")
+    log.peer_rejected(Hello("core", "b", "yellow", "blue"), "192.0.2.7:1", "403 Forbidden")
+    lines = capsys.readouterr().err.splitlines()
+    peer = "VPN blue remote bridge #bridge/core/yellow/b at 192.0.2.7:1"
+    assert lines == [
+        f"vpnrouter: {UP}: {peer}: up",
+        f"vpnrouter: {DOWN}: {peer}: down: closed",
+        (
+            f"vpnrouter: {REJECTED}: VPN blue remote bridge b of VPN yellow on core at 192.0.2.7:1:"
+            " rejected: 403 Forbidden"
+        ),
+    ]
+
+
+def test_say(capsys: pytest.CaptureFixture[str]) -> None:
+    """What has no event name is told without one."""
+    say("", "hello")
+    assert capsys.readouterr().err == "vpnrouter: hello\n"

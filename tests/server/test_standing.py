@@ -1,0 +1,79 @@
+"""How a bridge stands: why it does not run, and what is told once only."""
+
+from typing import Any
+
+import pytest
+
+from vpnrouter.bridges.states import Inbound, Input
+from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.msg_vpn import TlsServerCert
+from vpnrouter.server.approach import Approach
+from vpnrouter.server.standing import Standing, facts_of
+
+REMOTE = {"name": "blue", "location": "h"}
+
+
+@pytest.fixture
+def approach(bridge_sea: Any) -> Approach:
+    """What a bridge with one remote knows."""
+    sea = bridge_sea.Sea(None, None, 0.0)
+    core = bridge_sea.Island(sea, "core", "yellow")
+    return Approach(
+        core.book,
+        core.connector,
+        core.vpn,
+        "b",
+        Bridge.model_validate({"remote_msg_vpns": [REMOTE], "max_ttl": 3}),
+        TlsServerCert(),
+    )
+
+
+def written(**fields: Any) -> Bridge:
+    """A configuration of the bridge."""
+    return Bridge.model_validate({"remote_msg_vpns": [REMOTE]} | fields)
+
+
+def test_facts(approach: Approach) -> None:
+    """The record says what is written."""
+    facts = facts_of(approach)
+    assert (facts.router, facts.msg_vpn, facts.name, facts.max_ttl) == ("core", "yellow", "b", 3)
+
+
+def test_why_it_does_not_run(approach: Approach, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each reason not to connect is in the record; with the last one gone the bridge runs."""
+    standing = Standing(facts_of(approach), 0)
+    record = standing.record
+    approach.take(written(enabled=False), TlsServerCert())
+    assert not standing.may_run(approach, 1)
+    assert record.inbound_state is Inbound.DISABLED
+    assert record.inbound_failure_reason == "Bridge disabled"
+    approach.take(written(), TlsServerCert())
+    approach.vpn.enabled = False
+    assert not standing.may_run(approach, 2)
+    assert record.inbound_failure_reason == "Local message-vpn is disabled"
+    approach.vpn.enabled = True
+    approach.take(written(remote_msg_vpns=[]), TlsServerCert())
+    for _ in range(3):
+        assert not standing.may_run(approach, 3)
+    assert record.inbound_failure_reason == "No remote message-vpns configured"
+    approach.take(written(remote_msg_vpns=[REMOTE | {"enabled": False}]), TlsServerCert())
+    assert not standing.may_run(approach, 4)
+    assert record.inbound_failure_reason == "Remote message-vpns disabled"
+    told = [line.rpartition(": ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["No remote message-vpns configured", "Remote message-vpns disabled"]
+    approach.take(written(), TlsServerCert())
+    assert standing.may_run(approach, 5)
+    assert record.inbound_state is Inbound.PREPARE_WAIT_TO_CONNECT
+
+
+def test_a_failure_is_told_once(approach: Approach, capsys: pytest.CaptureFixture[str]) -> None:
+    """A remote that is away for days fills no log; another reason is told."""
+    standing = Standing(facts_of(approach), 0)
+    assert standing.may_run(approach, 1)
+    for number, why in enumerate(["refused", "refused", "no route", "refused"]):
+        standing.record.handle(Input.DIAL, number)
+        standing.failed(why, number)
+        standing.record.handle(Input.NEXT_REMOTE, number)
+    told = [line.rpartition(": ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["refused", "no route", "refused"]
+    assert standing.record.failures == 4

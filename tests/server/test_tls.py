@@ -1,0 +1,377 @@
+"""TLS of listeners: client certificates, revocation, resumed sessions, and files read again."""
+
+import datetime as dt
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+
+from vpnrouter import limits
+from vpnrouter.config.tls import ListenerTls
+from vpnrouter.errors import OperationError
+from vpnrouter.server.listeners import bind_all, reload_tls
+from vpnrouter.server.tls import ServerTls
+from vpnrouter.wire.mqtt.message_packets import Publish
+
+PATIENCE_S = 20.0
+
+
+def at(days: float) -> dt.datetime:
+    """So many days from now."""
+    return dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
+
+
+class Works:
+    """Authorities of a listener and of its clients, with their files in a directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.servers = trustme.CA()
+        self.clients = trustme.CA()
+        self.renew()
+        self.clients.cert_pem.write_to_path(str(folder / "clients.pem"))
+
+    def renew(self) -> None:
+        """Write another certificate for the listener."""
+        issued = self.servers.issue_cert("localhost")
+        issued.private_key_and_cert_chain_pem.write_to_path(str(self.folder / "s.pem"))
+
+    def revoke(self, *certificates: trustme.LeafCert) -> None:
+        """Write the revocation list of the clients' authority."""
+        key: Any = serialization.load_pem_private_key(self.clients.private_key_pem.bytes(), None)
+        issuer = x509.load_pem_x509_certificate(self.clients.cert_pem.bytes())
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(issuer.subject)
+            .last_update(at(-1))
+            .next_update(at(1))
+        )
+        for one in certificates:
+            certificate = x509.load_pem_x509_certificate(one.cert_chain_pems[0].bytes())
+            builder = builder.add_revoked_certificate(
+                x509.RevokedCertificateBuilder()
+                .serial_number(certificate.serial_number)
+                .revocation_date(at(-1))
+                .build()
+            )
+        signed = builder.sign(key, hashes.SHA256())
+        (self.folder / "crl.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+
+    def written(self, *, crl: bool = False, **more: Any) -> ListenerTls:
+        """The listener's configuration, with client certificates."""
+        file = f"{self.folder}/s.pem"
+        return ListenerTls(
+            certificate=file,
+            key=file,
+            client_ca=f"{self.folder}/clients.pem",
+            client_crl=f"{self.folder}/crl.pem" if crl else None,
+            **more,
+        )
+
+    def context(self, shown: trustme.LeafCert | None = None) -> ssl.SSLContext:
+        """A client's context."""
+        context = ssl.create_default_context()
+        self.servers.configure_trust(context)
+        if shown is not None:
+            shown.configure_cert(context)
+        return context
+
+    def client(self, name: str, **more: Any) -> trustme.LeafCert:
+        """A client's certificate."""
+        return self.clients.issue_cert(common_name=name, **more)
+
+
+@pytest.fixture
+def works(tmp_path: Path) -> Works:
+    """Authorities with their files."""
+    return Works(tmp_path)
+
+
+async def opened(port: int, context: ssl.SSLContext) -> Any:
+    """A TLS stream, shaken hands as far as the client can tell."""
+    plain = await trio.open_tcp_stream("127.0.0.1", port)
+    stream = trio.SSLStream(plain, context, server_hostname="localhost", https_compatible=True)
+    await stream.do_handshake()
+    return stream
+
+
+async def tried(port: int, context: ssl.SSLContext) -> bool:
+    """Whether the listener goes on after the handshake: one byte comes back."""
+    with trio.fail_after(PATIENCE_S):
+        stream = None
+        try:
+            stream = await opened(port, context)
+            await stream.send_all(b"x")
+            return bool(await stream.receive_some())
+        except trio.BrokenResourceError:
+            return False
+        finally:
+            if stream is not None:
+                await trio.aclose_forcefully(stream)
+
+
+async def test_connections_know_their_certificates(works: Works, door: Any) -> None:
+    """Each connection has its client's certificate, or None where it showed none."""
+    async with door(ServerTls(works.written())) as listening:
+        assert await tried(listening.port, works.context(works.client("ann")))
+        assert await tried(listening.port, works.context())
+        assert [one.certificate and one.certificate.common_name for one in listening.made] == [
+            "ann",
+            None,
+        ]
+    async with door(None) as listening:
+        stream = await trio.open_tcp_stream("127.0.0.1", listening.port)
+        await stream.send_all(b"x")
+        assert await stream.receive_some() == b"x"
+        assert listening.made[0].certificate is None
+        await stream.aclose()
+
+
+@pytest.mark.parametrize("days", [(-10, -1), (1, 10)])
+async def test_dates_are_left_to_the_login(
+    works: Works, door: Any, days: tuple[float, float]
+) -> None:
+    """An expired certificate, or one of tomorrow, passes the handshake with its dates."""
+    shown = works.client("ann", not_before=at(days[0]), not_after=at(days[1]))
+    async with door(ServerTls(works.written())) as listening:
+        assert await tried(listening.port, works.context(shown))
+        certificate = listening.made[0].certificate
+        now_ns = at(0).timestamp() * 1e9
+        assert not certificate.not_before_ns <= now_ns <= certificate.not_after_ns
+
+
+async def test_revoked_clients(works: Works, door: Any, capfd: Any) -> None:
+    """A certificate on the list is refused with a line that says so; others go on."""
+    good, bad = works.client("good"), works.client("bad")
+    works.revoke(bad)
+    async with door(ServerTls(works.written(crl=True))) as listening:
+        assert await tried(listening.port, works.context(good))
+        assert not await tried(listening.port, works.context(bad))
+        assert [one.certificate.common_name for one in listening.made] == ["good"]
+    said = capfd.readouterr().err
+    assert said.endswith("failed: certificate verify failed: certificate revoked\n")
+    assert said.count("\n") == 1
+
+
+def test_a_list_with_certificates_in_it(works: Works) -> None:
+    """A revocation list must not smuggle an authority in."""
+    works.revoke()
+    crl = works.folder / "crl.pem"
+    crl.write_bytes(crl.read_bytes() + trustme.CA().cert_pem.bytes())
+    with pytest.raises(OperationError, match=r"crl\.pem: it holds certificates as well"):
+        ServerTls(works.written(crl=True))
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+async def test_resumed_sessions(works: Works, door: Any, version: str) -> None:
+    """A client that resumes its session is who it was, until the files are read again."""
+    context = works.context(works.client("ann"))
+    context.maximum_version = ssl.TLSVersion[version]
+    tls = ServerTls(works.written())
+
+    async def visit(session: Any) -> tuple[Any, bool]:
+        plain = await trio.open_tcp_stream("127.0.0.1", listening.port)
+        stream: Any = trio.SSLStream(plain, context, server_hostname="localhost")
+        if session is not None:
+            stream.session = session
+        await stream.send_all(b"x")
+        assert await stream.receive_some() == b"x"
+        found = stream.session, stream.session_reused
+        # With a word of farewell: OpenSSL forgets sessions that break off.
+        await stream.aclose()
+        return found
+
+    async with door(tls) as listening:
+        session, _ = await visit(None)
+        _, resumed = await visit(session)
+        assert resumed is (version == "TLSv1_2")
+        names = [one.certificate.common_name for one in listening.made]
+        assert names == ["ann", "ann"]
+        tls.reload()
+        _, resumed = await visit(session)
+        assert not resumed
+
+
+async def test_remembered_peers_are_bounded(
+    works: Works, door: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TLS_REMEMBERED_PEERS certificates are remembered, and the oldest goes first."""
+    monkeypatch.setattr(limits, "TLS_REMEMBERED_PEERS", 2)
+    tls = ServerTls(works.written())
+    shown = {name: works.client(name) for name in "abc"}
+    async with door(tls) as listening:
+        for name in "abac":
+            assert await tried(listening.port, works.context(shown[name]))
+    assert [one.common_name for one in tls._seen.values()] == ["a", "c"]
+
+
+async def test_files_are_read_again(works: Works, door: Any) -> None:
+    """New handshakes get the new certificate and authorities; open connections go on."""
+    tls = ServerTls(works.written())
+    context = works.context(works.client("ann"))
+    async with door(tls) as listening:
+        stream = await opened(listening.port, context)
+        before = stream.getpeercert(True)
+        works.renew()
+        trustme.CA().cert_pem.write_to_path(str(works.folder / "clients.pem"))
+        assert await tried(listening.port, context)
+        tls.reload()
+        assert not await tried(listening.port, context)
+        other = await opened(listening.port, works.context())
+        assert other.getpeercert(True) != before
+        with trio.fail_after(PATIENCE_S):
+            await stream.send_all(b"still here")
+            assert await stream.receive_some() == b"still here"
+        for one in (stream, other):
+            await trio.aclose_forcefully(one)
+
+
+@pytest.mark.parametrize("file", ["s.pem", "clients.pem", "crl.pem"])
+async def test_files_that_went_bad(works: Works, door: Any, file: str) -> None:
+    """A reload that cannot use a file names it and leaves everything as it was."""
+    works.revoke()
+    tls = ServerTls(works.written(crl=True))
+    context = works.context(works.client("ann"))
+    before = tls.context
+    (works.folder / file).write_text("not PEM")
+    with pytest.raises(OperationError, match=f"cannot use .*{file}"):
+        tls.reload()
+    assert tls.context is before
+    async with door(tls) as listening:
+        assert await tried(listening.port, context)
+
+
+async def test_rotation_under_load(works: Works, door: Any) -> None:
+    """While the files change a hundred times, no open connection and no new one is hurt."""
+    tls = ServerTls(works.written())
+    context = works.context(works.client("ann"))
+    done = trio.Event()
+    echoed = 0
+
+    async def talk(stream: Any) -> None:
+        nonlocal echoed
+        while not done.is_set():
+            await stream.send_all(b"x" * 100)
+            got = 0
+            while got < 100:
+                data = await stream.receive_some()
+                assert data
+                got += len(data)
+            echoed += 1
+
+    async with door(tls) as listening:
+        streams = [await opened(listening.port, context) for _ in range(4)]
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                for stream in streams:
+                    nursery.start_soon(talk, stream)
+                for number in range(100):
+                    if number % 10 == 0:
+                        works.renew()
+                    tls.reload()
+                    assert await tried(listening.port, context)
+                done.set()
+        assert echoed > 100
+        assert listening.router.protocol_errors == 0
+        assert [one.reason for one in listening.made[:4]] == [""] * 4
+        for stream in streams:
+            await trio.aclose_forcefully(stream)
+
+
+def test_all_listeners_or_none(works: Works, configured: Any) -> None:
+    """Where one listener's file cannot be used, no listener changes."""
+    good = f"certificate: {works.folder}/s.pem, key: {works.folder}/s.pem"
+    (works.folder / "t.pem").write_bytes((works.folder / "s.pem").read_bytes())
+    config = configured(
+        f"""
+listeners:
+  - {{protocol: mqtts, bind: "127.0.0.1:0", msg_vpn: blue, tls: {{{good}}}}}
+  - {{protocol: links, bind: "127.0.0.1:0", tls: {{{good.replace("s.pem", "t.pem")}}}}}
+  - {{protocol: link, bind: "127.0.0.1:0"}}
+msg_vpns: {{blue: }}
+"""
+    )
+    bound = bind_all(config.listeners)
+    before = [one.context and one.context.context for one in bound]
+    (works.folder / "t.pem").write_text("not PEM")
+    with pytest.raises(OperationError, match=r"t\.pem"):
+        reload_tls(bound)
+    assert [one.context and one.context.context for one in bound] == before
+    works.renew()
+    (works.folder / "t.pem").write_bytes((works.folder / "s.pem").read_bytes())
+    reload_tls(bound)
+    after = [one.context and one.context.context for one in bound]
+    assert before[0] is not after[0]
+    assert before[1] is not after[1]
+    assert bound[2].context is None
+    for one in bound:
+        one.sock.close()
+
+
+async def test_somebody_who_only_looks(works: Works, door: Any, capfd: Any) -> None:
+    """A check that connects and closes is no failed handshake."""
+    async with door(ServerTls(works.written()), most=1) as listening:
+        for _ in range(3):
+            stream = await trio.open_tcp_stream("127.0.0.1", listening.port)
+            await stream.aclose()
+        with trio.fail_after(PATIENCE_S):
+            while not await tried(listening.port, works.context()):
+                # The place of one who looked may not be free yet.
+                await trio.testing.wait_all_tasks_blocked(0.01)
+        assert listening.router.protocol_errors == 0
+    assert capfd.readouterr().err == ""
+
+
+async def test_clients_log_in_with_certificates(
+    works: Works, running: Any, client_type: Callable[..., Any], port: Any
+) -> None:
+    """In a whole router the certificate names the client username, which the ACL profile knows."""
+    text = f"""
+listeners:
+  - protocol: mqtts
+    bind: "127.0.0.1:0"
+    msg_vpn: blue
+    tls:
+      certificate: {works.folder}/s.pem
+      key: {works.folder}/s.pem
+      client_ca: {works.folder}/clients.pem
+msg_vpns:
+  blue:
+    authentication:
+      basic: {{enabled: false}}
+      client_cert: {{enabled: true}}
+    acl_profiles:
+      own:
+        client_connect: {{default_action: allow}}
+        publish_topic: {{default_action: disallow, exceptions: [$client-username/>]}}
+        subscribe_topic: {{default_action: allow}}
+    client_usernames: {{ann: {{acl_profile: own}}}}
+"""
+    cases = [
+        (works.client("ann"), "", 0),
+        (None, "403 Basic Authentication is Shutdown", 0x87),
+        (works.client("bob"), "403 Forbidden: the certificate names no client username", 0x87),
+        (works.client("ann", not_after=at(-1)), "403 Certificate Expired", 0x87),
+        (works.client("ann", not_before=at(1)), "403 Certificate Not Yet Valid", 0x87),
+    ]
+    async with running(text) as node:
+        for shown, why, code in cases:
+            stream = await opened(port(node, "mqtts"), works.context(shown))
+            client = client_type(stream)
+            answer = await client.connect("c")
+            assert (answer.reason_code, answer.properties.reason_string or "") == (code, why)
+            if not code:
+                await client.subscribe("#")
+                await client.publish("bob/x", b"no")
+                await client.publish("ann/x", b"yes")
+                packet = await client.packet()
+                assert isinstance(packet, Publish)
+                assert packet.payload == b"yes"
+            await trio.aclose_forcefully(stream)

@@ -1,0 +1,172 @@
+"""The links of one router: which peers' bridges are logged in here, and what each is known by.
+
+A bridge looks here before it dials: an incoming link that fits is used instead (compatible.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter import limits
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts
+from vpnrouter.bridges.compatible import Half, incompatible
+from vpnrouter.bridges.states import Input
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.terms import Owner
+    from vpnrouter.core.router import Router
+    from vpnrouter.topics.mapping import TopicMapping
+    from vpnrouter.wire.link.frames import Hello
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LinkLog:
+    """Whoever tells people about the peers' bridges; the base tells nobody."""
+
+    __slots__ = ()
+
+    def peer_up(self, record: Bridge) -> None:
+        """A peer's bridge is logged in here."""
+
+    def peer_down(self, record: Bridge, why: str) -> None:
+        """It is no more."""
+
+    def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
+        """A peer at address `peer` was not let in."""
+
+
+@final
+class Place:
+    """Where a router answers links: ports of its plain and its TLS listener, 0 for none."""
+
+    __slots__ = ("host", "link_port", "links_port")
+
+    def __init__(self, host: str, link_port: int, links_port: int) -> None:
+        self.host = host
+        self.link_port = link_port
+        self.links_port = links_port
+
+
+@final
+class LinkBook:
+    """What a router knows of its links. `link_port`, `links_port` are its own listeners', 0 for none.
+
+    `records` keeps the operational record of each peer's bridge over its connections; `out_mappings`
+    says, by (VPN, peer's router, peer's VPN), how topics are renamed before they leave.
+    """
+
+    __slots__ = (
+        "_watchers",
+        "link_port",
+        "links_port",
+        "log",
+        "out_mappings",
+        "places",
+        "records",
+        "router",
+        "serving",
+    )
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+        self.log = LinkLog()
+        self.serving: dict[str, Link] = {}
+        self.records: dict[str, Bridge] = {}
+        self.places: dict[str, Place] = {}
+        self.out_mappings: dict[tuple[str, str, str], TopicMapping] = {}
+        self.link_port = 0
+        self.links_port = 0
+        self._watchers: dict[str, list[Owner]] = {}
+
+    # -- incoming links --------------------------------------------------------------------------
+
+    def watch(self, vpn: str, watcher: Owner) -> None:
+        """Tell `watcher` of links that come in to `vpn`."""
+        self._watchers.setdefault(vpn, []).append(watcher)
+
+    def unwatch(self, vpn: str, watcher: Owner) -> None:
+        """Tell it no more. Nothing happens when it was not told."""
+        known = self._watchers.get(vpn, [])
+        if watcher in known:
+            known.remove(watcher)
+
+    def came(self, key: str, link: Link) -> None:
+        """The peer's bridge `key` (`key_of`) is logged in over `link`."""
+        self.serving[key] = link
+        vpn = link.vpn
+        if vpn is not None:
+            for watcher in list(self._watchers.get(vpn.name, [])):
+                watcher.incoming(link)
+
+    def went(self, key: str, link: Link) -> None:
+        """The peer's bridge `key` is no more logged in over `link`."""
+        if self.serving.get(key) is link:
+            del self.serving[key]
+
+    def reusable(self, local: Half) -> Link | None:
+        """A link over which the bridge `local` could log in instead of dialling, if there is one."""
+        for link in self.serving.values():
+            if link.can_attach() and not incompatible(local, link.peer_half()):
+                return link
+        return None
+
+    def out_mapping(self, vpn: str, router: str, peer_vpn: str) -> TopicMapping | None:
+        """How topics are renamed that leave `vpn` for a peer; a bridge that names no router means any."""
+        mappings = self.out_mappings
+        return mappings.get((vpn, router, peer_vpn)) or mappings.get((vpn, "", peer_vpn))
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def record(self, key: str, vpn: str, client_name: str, now_ns: int) -> Bridge:
+        """The record of the peer's bridge `key`, made when it is first seen.
+
+        It outlives the connection. Beyond LINK_REMOTE_RECORDS those of bridges that are gone make
+        room.
+        """
+        known = self.records.get(key)
+        if known is not None:
+            return known
+        if len(self.records) >= limits.LINK_REMOTE_RECORDS:
+            for other in list(self.records):
+                if other not in self.serving:
+                    del self.records[other]
+                    break
+        record = Bridge(BridgeFacts(self.router.name, vpn, client_name), now_ns)
+        record.handle(Input.ATTACH, now_ns)
+        record.establisher = "remote"
+        self.records[key] = record
+        return record
+
+    # -- routers by name -------------------------------------------------------------------------
+
+    def learn(self, router: str, host: str, link_port: int, links_port: int) -> None:
+        """A link to `router` is up: it answers at `host` on these ports, as it says."""
+        if not (link_port or links_port):
+            return
+        if router not in self.places and len(self.places) >= limits.LINK_PLACES:
+            del self.places[next(iter(self.places))]
+        self.places[router] = Place(host, link_port, links_port)
+
+    def place_of(self, router: str, *, tls: bool) -> tuple[str, int] | None:
+        """Host and port where `router` answers links, learned from links that were up."""
+        if router == self.router.name:
+            port = self.links_port if tls else self.link_port
+            return ("127.0.0.1", port) if port else None
+        place = self.places.get(router)
+        if place is None:
+            return None
+        port = place.links_port if tls else place.link_port
+        return (place.host, port) if port else None
+
+
+def key_of(vpn: str, router: str, peer_vpn: str, bridge: str) -> str:
+    """What identifies a peer's bridge here: the VPN it logs in to, and who it is (LINK-20)."""
+    return f"{vpn}\0{client_name_of(router, peer_vpn, bridge)}"
+
+
+def client_name_of(router: str, peer_vpn: str, bridge: str) -> str:
+    """The name of a peer's bridge among the clients of the VPN that it logs in to."""
+    return f"#bridge/{router}/{peer_vpn}/{bridge}"

@@ -1,0 +1,81 @@
+"""The times of a link: a handshake that takes too long, heartbeats, a peer that is silent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.timers import Timed
+from vpnrouter.wire.link import close_codes, encode, frames
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.core.timers import Timer
+
+HANDSHAKE_TIMER: Final = 0
+HEARTBEAT_TIMER: Final = 1
+
+MILLISECOND_NS: Final = 1_000_000
+
+MISSED: Final = 3
+"""Heartbeat intervals of silence after which the peer counts as dead (LINK-22)."""
+
+
+@final
+class LinkClock(Timed):
+    """Waits for the handshake of `link` from the start, and asks for signs of life after `beat`."""
+
+    __slots__ = ("_interval_ns", "_link", "_said", "_timer")
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._interval_ns = 0
+        self._said = -1
+        plane = link.plane
+        self._timer: Timer | None = plane.timers.arm(
+            plane.now_ns + limits.CONNECT_TIMEOUT_S * 1000 * MILLISECOND_NS, self, HANDSHAKE_TIMER
+        )
+
+    def stop(self) -> None:
+        """Wait for nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def beat(self, interval_ms: int) -> None:
+        """Ask for a sign of life after `interval_ms` of silence; 0 never."""
+        self.stop()
+        if interval_ms:
+            self._interval_ns = interval_ms * MILLISECOND_NS
+            plane = self._link.plane
+            self._timer = plane.timers.arm(plane.now_ns + self._interval_ns, self, HEARTBEAT_TIMER)
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """No handshake in time, or a heartbeat is due."""
+        link = self._link
+        self._timer = None
+        if link.ended:
+            return
+        if kind == HANDSHAKE_TIMER:
+            _close(link, close_codes.HANDSHAKE_TIMEOUT)
+            return
+        silent_ns = now_ns - link.heard_ns
+        # A link that is not read on purpose says nothing of its peer.
+        if silent_ns >= MISSED * self._interval_ns and not link.paused:
+            _close(link, close_codes.HEARTBEAT_TIMEOUT)
+            return
+        # A peer with more to send than the way takes asks behind all that: it has to hear of us before.
+        mute = self._said == link.control_tx_msgs + link.outbox.messages
+        if silent_ns >= self._interval_ns or mute:
+            link.say(encode.heartbeat(frames.Heartbeat(now_ns & 0xFFFF_FFFF, answer=False)))
+        self._said = link.control_tx_msgs + link.outbox.messages
+        # A dead peer is to be missed after three intervals, not at the beat after.
+        at_ns = now_ns + self._interval_ns
+        dead_ns = link.heard_ns + MISSED * self._interval_ns
+        if now_ns < dead_ns < at_ns:
+            at_ns = dead_ns
+        self._timer = link.plane.timers.arm(at_ns, self, HEARTBEAT_TIMER)
+
+
+def _close(link: Link, code: int) -> None:
+    link.goodbye(code, close_codes.REASONS[code])

@@ -1,0 +1,321 @@
+"""The peer's half of a link: its bridge logs in here as a client and is sent what it attracts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.bridges.attracted import Attracted
+from vpnrouter.bridges.book import client_name_of, key_of
+from vpnrouter.bridges.loops import vpn_id
+from vpnrouter.bridges.states import Peer
+from vpnrouter.bridges.tally import TxTally
+from vpnrouter.core.login import Admission, admit, check_allowed
+from vpnrouter.errors import ProtocolError, Refused
+from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
+from vpnrouter.trace.recorder import Context
+from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link.agree import (
+    agreed_features,
+    agreed_heartbeat_ms,
+    agreed_max_frame,
+    agreed_minor,
+)
+from vpnrouter.wire.link.order import REUSABLE, SERVING
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.subscriber import Subscription
+    from vpnrouter.topics.mapping import TopicMapping
+    from vpnrouter.wire.link.decode import Frame
+
+NO_BRIDGES: Final = "403 Bridge Connections Not Allowed"
+"""The client profile lacks allow_bridge_connections_enabled (LINK-18)."""
+
+
+@final
+class OutboundHalf:
+    """One bridge of the peer, from its HELLO on. `record` is set once it is logged in."""
+
+    __slots__ = (
+        "_client",
+        "_over",
+        "_tally",
+        "attracted",
+        "hello",
+        "key",
+        "link",
+        "mapping",
+        "record",
+    )
+
+    def __init__(self, link: Link, hello: frames.Hello) -> None:
+        self.link = link
+        self.hello = hello
+        self.key = key_of(hello.remote_vpn, hello.router, hello.local_vpn, hello.bridge)
+        self.record: Bridge | None = None
+        self.mapping: TopicMapping | None = None
+        self.attracted: Attracted | None = None
+        self._client: LinkClient | None = None
+        self._tally: TxTally | None = None
+        self._over = False
+
+    # -- login -----------------------------------------------------------------------------------
+
+    def log_in(self) -> None:
+        """Let the bridge in, refuse it, or wait for the verdict on its password (LINK-18)."""
+        link = self.link
+        hello = self.hello
+        router = link.book.router
+        try:
+            vpn_id(hello.router, hello.local_vpn)
+        except ValueError as error:
+            # No path could name this VPN, and what it forwards must carry one.
+            raise ProtocolError(
+                close_codes.PROTOCOL_ERROR, "LINK-10: a name no path can carry"
+            ) from error
+        if hello.remote_router and hello.remote_router != router.name:
+            self._refuse(
+                close_codes.WRONG_ROUTER, f"404 Router Name Mismatch: this is {router.name}"
+            )
+            return
+        if hello.tls != link.tls:
+            self._refuse(close_codes.TLS_MISMATCH, close_codes.REASONS[close_codes.TLS_MISMATCH])
+            return
+        if link.client is not None and (
+            link.vpn is None
+            or hello.remote_vpn != link.vpn.name
+            or hello.router != link.peer_router
+            or hello.local_vpn != link.peer_vpn
+        ):
+            # The other half says between which two message VPNs this connection is.
+            raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-39: a HELLO for other VPNs")
+        vpn = router.vpns.get(hello.remote_vpn)
+        if vpn is None:
+            self._refuse(
+                close_codes.VPN_NOT_ALLOWED, close_codes.REASONS[close_codes.VPN_NOT_ALLOWED]
+            )
+            return
+        if not vpn.enabled:
+            self._refuse(close_codes.UNAVAILABLE, close_codes.REASONS[close_codes.UNAVAILABLE])
+            return
+        if hello.router == router.name and hello.local_vpn == hello.remote_vpn:
+            self._refuse(close_codes.SELF_LINK, close_codes.REASONS[close_codes.SELF_LINK])
+            return
+        try:
+            admission = admit(
+                vpn,
+                hello.client_username or None,
+                hello.password.encode(),
+                link.peer,
+                self._holder(),
+                link.certificate,
+                "client-certificate" if hello.scheme == frames.CLIENT_CERTIFICATE else "basic",
+            )
+        except Refused as refusal:
+            self._refuse(refusal.reason_code, refusal.reason)
+            return
+        link.admission = admission
+        if admission.needs_password:
+            link.paused = True
+            router.verifications.append(link)
+            return
+        self._admit(admission)
+
+    def password_verified(self, good: bool) -> None:
+        """The verdict on the password."""
+        link = self.link
+        admission = link.admission
+        if link.ended or admission is None:
+            return
+        link.paused = False
+        if not good:
+            self._refuse(close_codes.BAD_CREDENTIALS, "403 Forbidden")
+        else:
+            admission.vpn.credentials.remember(admission.username, admission.password)
+            try:
+                check_allowed(admission, link.peer, self._holder())
+            except Refused as refusal:
+                self._refuse(refusal.reason_code, refusal.reason)
+            else:
+                self._admit(admission)
+        if not link.ended:
+            link.resume()
+
+    def _holder(self) -> Link | None:
+        """The link over which the same bridge is logged in now; a login takes it over (LINK-20)."""
+        return self.link.book.serving.get(self.key)
+
+    def _admit(self, admission: Admission) -> None:
+        if not admission.profile.allow_bridge_connections_enabled:
+            self._refuse(close_codes.NOT_AUTHORIZED, NO_BRIDGES)
+            return
+        link = self.link
+        hello = self.hello
+        book = link.book
+        vpn = admission.vpn
+        holder = self._holder()
+        before: Attracted | None = None
+        inherited: list[Subscription] = []
+        if holder is not None and holder is not link:
+            # The same bridge moves, or came back before we noticed that it was gone.
+            if hello.resume and holder.outbound is not None and holder.client is not None:
+                before = holder.outbound.attracted
+                inherited = list(holder.client.subscriptions.values())
+            holder.goodbye(close_codes.TAKEN_OVER, close_codes.REASONS[close_codes.TAKEN_OVER])
+        name = client_name_of(hello.router, hello.local_vpn, hello.bridge)
+        first = link.client is None
+        client = link.join(vpn, name, hello.router, hello.local_vpn)
+        client.peer_bridge = hello.bridge
+        link.outbox.limit = admission.profile.max_outbox_bytes
+        vpn.occupy(admission.username.name)
+        self.mapping = book.out_mapping(vpn.name, hello.router, hello.local_vpn)
+        client.rename(self.mapping)
+        self.attracted = Attracted(client, admission, self.mapping)
+        if before is not None:
+            self.attracted.inherit(before, inherited)
+        features = link.features
+        if first:
+            features = agreed_features(hello.features)
+            if not admission.profile.compression_enabled:
+                features &= ~frames.ZSTD
+        heartbeat_ms = agreed_heartbeat_ms(hello.heartbeat_ms)
+        link.say_login(
+            encode.welcome(
+                frames.Welcome(
+                    book.router.name,
+                    vpn.name,
+                    client.client_name,
+                    features=features,
+                    heartbeat_ms=heartbeat_ms,
+                    incarnation=link.plane.ids.high,
+                    resume=before is not None,
+                    link_port=book.link_port,
+                    links_port=book.links_port,
+                    minor=agreed_minor(hello.minor),
+                )
+            )
+        )
+        if first:
+            link.up(agreed_max_frame(hello.max_frame))
+            link.agree(features, heartbeat_ms)
+        link.no_more_does(REUSABLE)
+        link.now_does(SERVING)
+        book.learn(hello.router, host_of(link.peer), hello.link_port, hello.links_port)
+        record = book.record(self.key, vpn.name, name, link.plane.now_ns)
+        self.record = record
+        record.handle_peer(Peer.LOGGED_IN)
+        record.peer_is(hello.router, hello.local_vpn, link.peer, encrypted=link.tls)
+        record.up_since_ns = link.plane.now_ns
+        record.sending.append(self)
+        self._client = client
+        self._tally = TxTally(link.outbox, client)
+        self._trace(LINK_UP, "")
+        book.log.peer_up(record)
+        book.came(self.key, link)
+
+    def _refuse(self, code: int, text: str) -> None:
+        link = self.link
+        link.book.router.logins_refused += 1
+        link.outbound = None
+        self._over = True
+        self._trace(LINK_REJECTED, text)
+        link.book.log.peer_rejected(self.hello, link.peer, text)
+        if link.client is None:
+            link.goodbye(code, text)
+        else:
+            # The first half stands (LINK-39).
+            link.say_login(encode.refuse(frames.Refuse(code, text)))
+
+    def on_frame(self, frame: Frame) -> None:
+        """A frame for this half."""
+        attracted = self.attracted
+        if isinstance(frame, frames.Detach):
+            self._detached(frame.reason)
+        elif attracted is None:
+            return
+        elif isinstance(frame, frames.Subscribe):
+            self.link.say(encode.subscribed(attracted.subscribe(frame)))
+        elif isinstance(frame, frames.Unsubscribe):
+            self.link.say(encode.subscribed(attracted.unsubscribe(frame)))
+
+    # -- end -------------------------------------------------------------------------------------
+
+    def _detached(self, why: str) -> None:
+        """The peer's bridge is gone; ours, if it uses the connection, stays."""
+        link = self.link
+        client = link.client
+        self.end(why)
+        if client is not None:
+            client.vpn.drop(client)
+        # What waits still leaves: the connection stays.
+        self.settle(-link.outbox.waiting())
+        link.outbound = None
+        link.no_more_does(SERVING)
+        link.now_does(REUSABLE)
+        if link.inbound is None:
+            link.goodbye(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
+
+    def end(self, why: str) -> None:
+        """The half is over, with its link or before it."""
+        link = self.link
+        admission = link.admission
+        record = self.record
+        if self._over or record is None or admission is None:
+            return
+        self._over = True
+        admission.vpn.release(admission.username.name)
+        link.book.went(self.key, link)
+        record.handle_peer(Peer.LOGGED_OUT, why)
+        record.up_since_ns = -1
+        self._trace(LINK_DOWN, why)
+        link.book.log.peer_down(record, why)
+
+    # -- counting --------------------------------------------------------------------------------
+
+    def bring(self, dropped: int = 0) -> None:
+        """Bring the record up to date."""
+        link = self.link
+        if self._client is not None and self._tally is not None and self.record is not None:
+            self._tally.bring(
+                link.outbox, self._client, self.record.counters, link.plane.now_ns, dropped
+            )
+
+    def settle(self, dropped: int) -> None:
+        """The last time: `dropped` messages went down with the connection."""
+        self.bring(dropped)
+        self._tally = None
+        if self.record is not None and self in self.record.sending:
+            self.record.sending.remove(self)
+
+    @property
+    def in_flight(self) -> int:
+        """Messages offered to this half that wait for the connection to take them."""
+        return 0 if self._tally is None else self.link.outbox.waiting()
+
+    # -- traces ----------------------------------------------------------------------------------
+
+    def _trace(self, event: int, why: str) -> None:
+        plane = self.link.plane
+        if not plane.tracing:
+            return
+        hello = self.hello
+        context = Context(
+            event,
+            hello.remote_vpn,
+            DIRECT,
+            client=client_name_of(hello.router, hello.local_vpn, hello.bridge),
+            bridge=hello.bridge,
+            peer_router=hello.router,
+            peer_vpn=hello.local_vpn,
+            reason=why,
+        )
+        plane.recorder.record(context, plane.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+
+
+def host_of(peer: str) -> str:
+    """The host of "HOST:PORT" or "[IPV6]:PORT"; an address without a port is all host."""
+    if peer.startswith("["):
+        return peer[1 : peer.index("]")]
+    return peer.partition(":")[0] if peer.count(":") == 1 else peer

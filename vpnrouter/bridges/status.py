@@ -1,0 +1,250 @@
+"""One bridge as monitoring shows it: the field's attributes by their names, and what the field lacks.
+
+Attribute names are those of the field's monitoring in snake_case; the management API writes them in
+camelCase. What is ours: health, the reason of the outbound half, how long ago messages were forwarded,
+discards by reason, and the balance.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vpnrouter.bridges.bridge import Bridge
+from vpnrouter.bridges.counters import Counters
+from vpnrouter.bridges.rates import BridgeRates
+from vpnrouter.bridges.remotes import Remote
+from vpnrouter.bridges.states import Inbound, Outbound
+
+MILLISECOND_NS: Final = 1_000_000
+
+VIRTUAL_ROUTER: Final = "auto"
+"""The field's bridges belong to one router of a redundant pair; ours to the router they are on."""
+
+HEALTHY_INBOUND: Final = frozenset(
+    {Inbound.READY_SUBSCRIBING, Inbound.READY_IN_SYNC, Inbound.NOT_APPLICABLE}
+)
+"""Inbound states in which messages flow, or none are meant to; the field's own rule."""
+
+HEALTHY_OUTBOUND: Final = frozenset({Outbound.READY, Outbound.NOT_APPLICABLE})
+
+NO_RATES: Final = BridgeRates()
+
+HEALTH_DISABLED: Final = "disabled"
+HEALTH_DOWN: Final = "down"
+HEALTH_UP: Final = "up"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStatus:
+    """One remote message VPN of a bridge."""
+
+    remote_msg_vpn_name: str
+    remote_msg_vpn_location: str
+    connect_order: int
+    enabled: bool
+    up: bool
+    """Whether the bridge is logged in there."""
+    last_connection_failure_reason: str = ""
+    """Why the last attempt to connect there failed; "" when it succeeded or none was made."""
+    queue_binding: str = ""
+    bound_to_queue: bool = False
+    last_queue_bind_failure_reason: str = ""
+    queue_bound_uptime: int = 0
+    remote_msg_vpn_interface: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeStatus:
+    """Everything monitoring tells of one bridge. Rates are a second, `uptime` whole seconds.
+
+    Ages are milliseconds, -1 for never. `discarded_rx` and `discarded_tx` are messages by reason of
+    core/discards.py. For each direction the imbalance is what was received (offered) and is neither
+    delivered (sent), nor discarded, nor in flight: anything but 0 is a fault of the router.
+    """
+
+    msg_vpn_name: str
+    bridge_name: str
+    bridge_virtual_router: str
+    enabled: bool
+    health: str
+    """`up`, `down` (enabled, and one half is not healthy) or `disabled`."""
+    inbound_state: str
+    inbound_failure_reason: str
+    """Why the inbound half is down; "" as soon as it is up again."""
+    outbound_state: str
+    outbound_failure_reason: str
+    outbound_bridge_name: str
+    """The remote's bridge on the same connection, "" for none."""
+    remote_msg_vpn_name: str
+    remote_router_name: str
+    remote_address: str
+    local_interface: str
+    client_name: str
+    establisher: str
+    encrypted: bool
+    compressed: bool
+    max_ttl: int
+    bound_to_queue: bool
+    local_queue_name: str
+    ttl_exceeded_event_raised: bool
+    uptime: int
+    state_age_ms: int
+    """How long the inbound half has been in its state."""
+    failure_count: int
+    """How often the inbound half failed since the router started."""
+    last_failure_age_ms: int
+    last_rx_age_ms: int
+    last_tx_age_ms: int
+    average_rx_byte_rate: int
+    average_rx_msg_rate: int
+    average_tx_byte_rate: int
+    average_tx_msg_rate: int
+    rx_byte_rate: int
+    rx_msg_rate: int
+    tx_byte_rate: int
+    tx_msg_rate: int
+    control_rx_byte_count: int
+    control_rx_msg_count: int
+    control_tx_byte_count: int
+    control_tx_msg_count: int
+    data_rx_byte_count: int
+    data_rx_msg_count: int
+    data_tx_byte_count: int
+    data_tx_msg_count: int
+    login_rx_msg_count: int
+    login_tx_msg_count: int
+    rx_byte_count: int
+    rx_msg_count: int
+    tx_byte_count: int
+    tx_msg_count: int
+    delivered_rx_msg_count: int
+    offered_tx_msg_count: int
+    discarded_rx_msg_count: int
+    discarded_tx_msg_count: int
+    discarded_rx: dict[str, int]
+    discarded_tx: dict[str, int]
+    rx_in_flight_msg_count: int
+    tx_in_flight_msg_count: int
+    rx_imbalance: int
+    tx_imbalance: int
+    remotes: tuple[RemoteStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What monitoring shows of a bridge and its own record does not hold."""
+
+    counters: Counters | None = None
+    """Used instead of the record's, where those of the living connection are added on top."""
+    rates: BridgeRates = NO_RATES
+    rx_in_flight: int = 0
+    tx_in_flight: int = 0
+    outbound_bridge_name: str = ""
+    local_interface: str = ""
+    compressed: bool = False
+    bound_to_queue: bool = False
+    local_queue_name: str = ""
+    ttl_exceeded_event_raised: bool = False
+    remotes: tuple[RemoteStatus, ...] = ()
+
+
+NOTHING_AROUND: Final = Surroundings()
+
+
+def health_of(inbound: Inbound, outbound: Outbound) -> str:
+    """`disabled`, `down` or `up`."""
+    if inbound is Inbound.DISABLED:
+        return HEALTH_DISABLED
+    good = inbound in HEALTHY_INBOUND and outbound in HEALTHY_OUTBOUND
+    return HEALTH_UP if good else HEALTH_DOWN
+
+
+def remotes_of(
+    bridge: Bridge, remotes: Sequence[Remote], failures: Mapping[tuple[str, str], str]
+) -> tuple[RemoteStatus, ...]:
+    """The remotes of a bridge in their order; `failures` by (message VPN, location)."""
+    used = bridge.remote if bridge.is_up else None
+    return tuple(
+        RemoteStatus(
+            remote.msg_vpn,
+            remote.location,
+            remote.connect_order,
+            remote.enabled,
+            used is not None and remote.names_the_same_as(used),
+            failures.get((remote.msg_vpn, remote.location), ""),
+        )
+        for remote in remotes
+    )
+
+
+def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND) -> BridgeStatus:
+    """The bridge as it stands at `now_ns`, of the clock that its record was given."""
+    counters = around.counters or bridge.counters
+    rates = around.rates
+    return BridgeStatus(
+        msg_vpn_name=bridge.facts.msg_vpn,
+        bridge_name=bridge.facts.name,
+        bridge_virtual_router=VIRTUAL_ROUTER,
+        enabled=bridge.inbound_state is not Inbound.DISABLED,
+        health=health_of(bridge.inbound_state, bridge.outbound_state),
+        inbound_state=bridge.inbound_state.value,
+        inbound_failure_reason=bridge.inbound_failure_reason,
+        outbound_state=bridge.outbound_state.value,
+        outbound_failure_reason=bridge.outbound_failure_reason,
+        outbound_bridge_name=around.outbound_bridge_name,
+        remote_msg_vpn_name="" if bridge.remote is None else bridge.remote.msg_vpn,
+        remote_router_name=bridge.remote_router_name,
+        remote_address=bridge.remote_address,
+        local_interface=around.local_interface,
+        client_name=bridge.client_name,
+        establisher=bridge.establisher,
+        encrypted=bridge.encrypted,
+        compressed=around.compressed,
+        max_ttl=bridge.facts.max_ttl,
+        bound_to_queue=around.bound_to_queue,
+        local_queue_name=around.local_queue_name,
+        ttl_exceeded_event_raised=around.ttl_exceeded_event_raised,
+        uptime=bridge.uptime_s(now_ns),
+        state_age_ms=_age_ms(bridge.state_since_ns, now_ns),
+        failure_count=bridge.failures,
+        last_failure_age_ms=_age_ms(bridge.last_failure_ns, now_ns),
+        last_rx_age_ms=_age_ms(counters.last_data_rx_ns, now_ns),
+        last_tx_age_ms=_age_ms(counters.last_data_tx_ns, now_ns),
+        average_rx_byte_rate=rates.rx_byte.average,
+        average_rx_msg_rate=rates.rx_msg.average,
+        average_tx_byte_rate=rates.tx_byte.average,
+        average_tx_msg_rate=rates.tx_msg.average,
+        rx_byte_rate=rates.rx_byte.current,
+        rx_msg_rate=rates.rx_msg.current,
+        tx_byte_rate=rates.tx_byte.current,
+        tx_msg_rate=rates.tx_msg.current,
+        control_rx_byte_count=counters.control_rx_byte_count,
+        control_rx_msg_count=counters.control_rx_msg_count,
+        control_tx_byte_count=counters.control_tx_byte_count,
+        control_tx_msg_count=counters.control_tx_msg_count,
+        data_rx_byte_count=counters.data_rx_byte_count,
+        data_rx_msg_count=counters.data_rx_msg_count,
+        data_tx_byte_count=counters.data_tx_byte_count,
+        data_tx_msg_count=counters.data_tx_msg_count,
+        login_rx_msg_count=counters.login_rx_msg_count,
+        login_tx_msg_count=counters.login_tx_msg_count,
+        rx_byte_count=counters.rx_byte_count,
+        rx_msg_count=counters.rx_msg_count,
+        tx_byte_count=counters.tx_byte_count,
+        tx_msg_count=counters.tx_msg_count,
+        delivered_rx_msg_count=counters.delivered_rx_msg_count,
+        offered_tx_msg_count=counters.offered_tx_msg_count,
+        discarded_rx_msg_count=counters.discarded_rx_msg_count,
+        discarded_tx_msg_count=counters.discarded_tx_msg_count,
+        discarded_rx=dict(counters.discarded_rx.counts),
+        discarded_tx=dict(counters.discarded_tx.counts),
+        rx_in_flight_msg_count=around.rx_in_flight,
+        tx_in_flight_msg_count=around.tx_in_flight,
+        rx_imbalance=counters.rx_imbalance(around.rx_in_flight),
+        tx_imbalance=counters.tx_imbalance(around.tx_in_flight),
+        remotes=around.remotes,
+    )
+
+
+def _age_ms(since_ns: int, now_ns: int) -> int:
+    return -1 if since_ns < 0 else (now_ns - since_ns) // MILLISECOND_NS

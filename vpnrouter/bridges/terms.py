@@ -1,0 +1,95 @@
+"""What a bridge asks of its remote message VPN, and what its half of a link tells it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, final
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter import limits
+from vpnrouter.wire.link.frames import BASIC
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.inbound import InboundHalf
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.topics.mapping import TopicMapping
+
+
+class LinkEvent(StrEnum):
+    """What an inbound half tells its owner."""
+
+    WELCOMED = "welcomed"
+    SUBSCRIBED = "subscribed"
+    """All subscriptions asked for so far are answered; a reason tells of a refused one."""
+    DRAINED = "drained"
+    """Nothing is subscribed any more, and everything that was on the way has arrived."""
+    REFUSED = "refused"
+    VERSION_MISMATCH = "version-mismatch"
+    LOST = "lost"
+    """The last event: the half is over."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Owner:
+    """Whoever runs the bridge and wants to know how its half fares."""
+
+    __slots__ = ()
+
+    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
+        """`reason` is for people, "" where nothing is wrong."""
+
+    def incoming(self, link: Link) -> None:
+        """A peer's bridge logged in to the bridge's VPN over `link` (LinkBook.watch)."""
+
+
+@final
+class BridgeTerms:
+    """What a bridge asks of its remote message VPN; filters are in `*` `>` dialect with their flags.
+
+    `selectors` holds the selector of each filter that has one. `scheme` is BASIC or
+    CLIENT_CERTIFICATE of frames.py. `compress` offers compression. `mapping` renames what comes in.
+    """
+
+    __slots__ = (
+        "bridge",
+        "client_username",
+        "compress",
+        "filters",
+        "heartbeat_ms",
+        "mapping",
+        "max_ttl",
+        "password",
+        "remote_router",
+        "remote_vpn",
+        "scheme",
+        "selectors",
+    )
+
+    def __init__(
+        self,
+        bridge: str,
+        remote_vpn: str,
+        remote_router: str,
+        client_username: str,
+        password: str,
+        filters: list[tuple[int, str]],
+        max_ttl: int = limits.HOPS,
+        heartbeat_ms: int = limits.LINK_HEARTBEAT_MS,
+        selectors: dict[str, str] | None = None,
+        scheme: int = BASIC,
+        compress: bool = False,
+        mapping: TopicMapping | None = None,
+    ) -> None:
+        self.bridge = bridge
+        self.remote_vpn = remote_vpn
+        self.remote_router = remote_router
+        self.client_username = client_username
+        self.password = password
+        self.filters = filters
+        self.selectors: dict[str, str] = {} if selectors is None else selectors
+        self.max_ttl = max_ttl
+        self.heartbeat_ms = heartbeat_ms
+        self.scheme = scheme
+        self.compress = compress
+        self.mapping = mapping

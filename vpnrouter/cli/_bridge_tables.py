@@ -1,0 +1,252 @@
+"""Bridges as tables: overview, detail, counts and rates, and the balance."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+Row = Mapping[str, Any]
+
+WIDE: Final = 1_000
+"""Columns where the output is no terminal: lines that another program reads are not folded."""
+
+_NONE: Final = "-"
+
+_COLOURS: Final = {"up": "green", "down": "bold red", "disabled": "dim"}
+
+_COUNTS: Final = (
+    ("messages", "data{}MsgCount"),
+    ("message bytes", "data{}ByteCount"),
+    ("control frames", "control{}MsgCount"),
+    ("control bytes", "control{}ByteCount"),
+    ("of these login frames", "login{}MsgCount"),
+    ("all frames", "{}MsgCount"),
+    ("all bytes", "{}ByteCount"),
+    ("frames a second", "{}MsgRate"),
+    ("bytes a second", "{}ByteRate"),
+    ("frames a second, average", "average{}MsgRate"),
+    ("bytes a second, average", "average{}ByteRate"),
+    ("discarded", "discarded{}MsgCount"),
+)
+
+
+class Half(NamedTuple):
+    """One direction of a bridge's balance: what came in, and what became of it."""
+
+    direction: str
+    came: int
+    went: int
+    discarded: Mapping[str, int]
+    discarded_count: int
+    in_flight: int
+
+    @property
+    def difference(self) -> int:
+        """Messages not accounted for, 0 for none."""
+        return self.came - self.went - self.discarded_count - self.in_flight
+
+
+def halves(row: Row) -> tuple[Half, Half]:
+    """Both directions of a bridge's balance."""
+    return (
+        Half(
+            "received",
+            row["dataRxMsgCount"],
+            row["deliveredRxMsgCount"],
+            row["discardedRx"],
+            row["discardedRxMsgCount"],
+            row["rxInFlightMsgCount"],
+        ),
+        Half(
+            "offered",
+            row["offeredTxMsgCount"],
+            row["dataTxMsgCount"],
+            row["discardedTx"],
+            row["discardedTxMsgCount"],
+            row["txInFlightMsgCount"],
+        ),
+    )
+
+
+def is_balanced(row: Row) -> bool:
+    """Whether every message of the bridge is accounted for, by name."""
+    return all(
+        half.difference == 0 and half.discarded_count == sum(half.discarded.values())
+        for half in halves(row)
+    )
+
+
+class Tables:
+    """Prints rows of the management API to `file`."""
+
+    def __init__(self, file: TextIO) -> None:
+        # Names may hold brackets and colons: nothing in them is markup.
+        self._console = Console(
+            file=file,
+            width=None if file.isatty() else WIDE,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+
+    def overview(self, rows: Sequence[Row]) -> None:
+        """One line a bridge."""
+        table = Table(box=None, pad_edge=False)
+        for title in (
+            "Bridge",
+            "VPN",
+            "Remote VPN",
+            "Remote router",
+            "Direction",
+            "Admin",
+            "Inbound",
+            "Outbound",
+            "Queue",
+            "Uptime",
+            "Health",
+            "Last forwarded",
+        ):
+            table.add_column(title, overflow="fold")
+        for row in rows:
+            table.add_row(
+                row["bridgeName"],
+                row["msgVpnName"],
+                row["remoteMsgVpnName"] or _NONE,
+                row["remoteRouterName"] or _NONE,
+                direction(row),
+                "enabled" if row["enabled"] else "disabled",
+                row["inboundState"],
+                row["outboundState"],
+                queue(row),
+                duration(row["uptime"]) if row["uptime"] else _NONE,
+                row["health"],
+                last_forwarded(row),
+                style=_COLOURS.get(row["health"]) if row["health"] != "up" else None,
+            )
+        self._console.print(table)
+
+    def detail(self, rows: Sequence[Row]) -> None:
+        """All attributes of each bridge and its remote message VPNs."""
+        for row in rows:
+            self._title(row)
+            table = Table(box=None, show_header=False, pad_edge=False)
+            table.add_row("  last forwarded", last_forwarded(row))
+            for name, value in row.items():
+                if name != "remotes":
+                    table.add_row(f"  {words(name)}", shown(value))
+            self._console.print(table)
+            for remote in row["remotes"]:
+                where = f"{remote['remoteMsgVpnName']} at {remote['remoteMsgVpnLocation']}"
+                self._console.print(f"  remote message VPN {where}")
+                inner = Table(box=None, show_header=False, pad_edge=False)
+                for name, value in remote.items():
+                    inner.add_row(f"    {words(name)}", shown(value))
+                self._console.print(inner)
+            self._console.print()
+
+    def stats(self, rows: Sequence[Row]) -> None:
+        """Counts, rates and discards by reason of each bridge."""
+        for row in rows:
+            self._title(row)
+            table = Table("", "received", "sent", box=None, pad_edge=False)
+            for column in table.columns[1:]:
+                column.justify = "right"
+            for label, name in _COUNTS:
+                table.add_row(
+                    f"  {label}", *(f"{_count(row, name, way):,}" for way in ("Rx", "Tx"))
+                )
+            for reason in sorted({*row["discardedRx"], *row["discardedTx"]}):
+                received = row["discardedRx"].get(reason, 0)
+                sent = row["discardedTx"].get(reason, 0)
+                table.add_row(f"    {reason}", f"{received:,}", f"{sent:,}")
+            self._console.print(table)
+            self._console.print()
+
+    def balance(self, rows: Sequence[Row]) -> None:
+        """Received = delivered + discarded + in flight, and offered = sent + discarded + in flight."""
+        table = Table(box=None, pad_edge=False)
+        for title in ("Bridge", "VPN", "", ""):
+            table.add_column(title, overflow="fold")
+        for title in ("delivered/sent", "discarded", "in flight", "difference"):
+            table.add_column(title, justify="right")
+        table.add_column("discards by reason", overflow="fold")
+        for row in rows:
+            for half in halves(row):
+                table.add_row(
+                    row["bridgeName"],
+                    row["msgVpnName"],
+                    half.direction,
+                    f"{half.came:,}",
+                    f"{half.went:,}",
+                    f"{half.discarded_count:,}",
+                    f"{half.in_flight:,}",
+                    f"{half.difference:,}",
+                    shown(half.discarded),
+                    style="bold red" if half.difference else None,
+                )
+        self._console.print(table)
+        wrong = sum(not is_balanced(row) for row in rows)
+        said = f"{wrong} of {len(rows)} bridges do not" if wrong else f"all {len(rows)} bridges"
+        self._console.print(f"{said} balance")
+
+    def _title(self, row: Row) -> None:
+        said = f"Bridge {row['bridgeName']} in message VPN {row['msgVpnName']}: {row['health']}"
+        if row["inboundFailureReason"]:
+            said += f" ({row['inboundFailureReason']})"
+        self._console.print(said, style=_COLOURS.get(row["health"]))
+
+
+def direction(row: Row) -> str:
+    """`bi` where the remote's bridge shares the connection, else `uni`."""
+    both = row["inboundState"] != "not-applicable" and row["outboundState"] != "not-applicable"
+    return "bi" if both else "uni"
+
+
+def queue(row: Row) -> str:
+    """Whether the bridge is bound to its queue; `-` where it is to have none."""
+    if row["boundToQueue"]:
+        return "bound"
+    return "unbound" if any(remote["queueBinding"] for remote in row["remotes"]) else _NONE
+
+
+def last_forwarded(row: Row) -> str:
+    """How long ago a message last crossed, in either direction."""
+    ages = [age for age in (row["lastRxAgeMs"], row["lastTxAgeMs"]) if age >= 0]
+    if not ages:
+        return "never"
+    least = min(ages)
+    return f"{least / 1_000:.1f} s ago" if least < 60_000 else f"{duration(least // 1_000)} ago"
+
+
+def duration(seconds: int) -> str:
+    """`4d 03:02:01`, without the days where there are none."""
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    clock = f"{hour:02}:{minute:02}:{second:02}"
+    return f"{days}d {clock}" if days else clock
+
+
+def words(name: str) -> str:
+    """`inboundFailureReason` → `inbound failure reason`."""
+    return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
+
+
+def shown(value: object) -> str:
+    """A value for people."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case dict():
+            return ", ".join(f"{key} {count:,}" for key, count in sorted(value.items())) or _NONE
+        case _:
+            return str(value) or _NONE
+
+
+def _count(row: Row, name: str, way: str) -> int:
+    filled = name.format(way)
+    return int(row[filled[0].lower() + filled[1:]])

@@ -1,0 +1,189 @@
+"""What a change of each key does to a running router: the table that a reload is made by.
+
+Every key of the models has a row (a test walks them), so that a new key makes its author decide.
+Where the field takes a bridge down for a change (maxTtl, credentials, deliver-to-one priority,
+window), this router does not; where the field leaves those logged in alone
+(allowBridgeConnectionsEnabled and the other permissions of a client profile), so does this one.
+"""
+
+from typing import Final, NamedTuple
+
+from vpnrouter.config.change import Effect
+
+ANY: Final = "*"
+"""In a pattern: every name or item at that place."""
+
+Pattern = tuple[str, ...]
+"""Keys from the top of the configuration, `ANY` for names of objects and items of lists."""
+
+
+class Row(NamedTuple):
+    """The effect of a change; `off` instead where a switch goes to false."""
+
+    effect: Effect
+    off: Effect | None = None
+
+
+def _rows(prefix: str, effect: Effect, keys: str, off: Effect | None = None) -> dict[Pattern, Row]:
+    """A row for each of `keys` below `prefix`; both are dotted."""
+    return {
+        _pattern(f"{prefix}.{key}" if prefix else key): Row(effect, off) for key in keys.split()
+    }
+
+
+def _pattern(dotted: str) -> Pattern:
+    return tuple(dotted.split("."))
+
+
+_LISTENER: Final = "listeners.*"
+_VPN: Final = "msg_vpns.*"
+_PROFILE: Final = "msg_vpns.*.client_profiles.*"
+_ACL: Final = "msg_vpns.*.acl_profiles.*"
+_USERNAME: Final = "msg_vpns.*.client_usernames.*"
+_QUEUE: Final = "msg_vpns.*.queues.*"
+_TOPIC_ENDPOINT: Final = "msg_vpns.*.topic_endpoints.*"
+_BRIDGE: Final = "msg_vpns.*.bridges.*"
+_REMOTE: Final = "msg_vpns.*.bridges.*.remote_msg_vpns.*"
+_SUBSCRIPTION: Final = "msg_vpns.*.bridges.*.remote_subscriptions.*"
+
+_ENDPOINT_KEYS: Final = (
+    "access_type dead_msg_queue delivery_count_enabled delivery_delay egress_enabled"
+    " ingress_enabled max_delivered_unacked_msgs_per_flow max_msg_size max_redelivery_count max_ttl"
+    " owner permission redelivery.enabled redelivery.delay.enabled"
+    " redelivery.delay.initial_interval redelivery.delay.max_interval redelivery.delay.multiplier"
+    " reject_low_priority_msg.enabled reject_low_priority_msg.limit respect_dmq_eligible_enabled"
+    " respect_msg_priority_enabled respect_ttl_enabled max_bind_count"
+    " reject_msg_to_sender_on_discard_behavior"
+)
+
+TABLE: Final[dict[Pattern, Row]] = {
+    # What the router is, and what writes files, is set up once.
+    **_rows("router", Effect.RESTART, "name data_dir"),
+    **_rows(
+        "",
+        Effect.RESTART,
+        "trace trace.enabled trace.directory trace.sample trace.rotation.max_bytes"
+        " trace.rotation.max_rows trace.rotation.max_seconds trace.retention.max_days"
+        " trace.retention.max_bytes",
+    ),
+    **_rows(
+        "management.users",
+        Effect.RESTART,
+        "* *.password *.role *.msg_vpns",
+    ),
+    **_rows(_LISTENER, Effect.NEXT_LOGIN, "msg_vpn"),
+    **_rows(_LISTENER, Effect.REBIND, "enabled tls"),
+    **_rows(_LISTENER, Effect.IN_PLACE, "max_connection_count"),
+    # A handshake that is over is not looked at again.
+    **_rows(
+        _LISTENER,
+        Effect.IN_PLACE,
+        "tls.certificate tls.key tls.key_password tls.min_version tls.client_ca tls.client_crl",
+    ),
+    **_rows(_VPN, Effect.IN_PLACE, "enabled", off=Effect.DISCONNECT),
+    **_rows(
+        _VPN,
+        Effect.NEXT_LOGIN,
+        "authentication.basic.enabled authentication.client_cert.enabled"
+        " authentication.client_cert.max_chain_depth authentication.client_cert.username_source"
+        " authentication.client_cert.validate_date_enabled",
+    ),
+    # As in the field: every TLS bridge of the message VPN shakes hands again.
+    **_rows(
+        _VPN,
+        Effect.RECONNECT,
+        "bridging.tls_server_cert.ca bridging.tls_server_cert.crl"
+        " bridging.tls_server_cert.max_chain_depth bridging.tls_server_cert.trusted_common_names"
+        " bridging.tls_server_cert.validate_date_enabled"
+        " bridging.tls_server_cert.validate_name_enabled",
+    ),
+    **_rows(
+        _VPN,
+        Effect.IN_PLACE,
+        "max_connection_count max_egress_flow_count max_endpoint_count max_ingress_flow_count"
+        " max_msg_spool_usage max_retained_msg_count max_subscription_count max_topic_bytes"
+        " max_topic_levels",
+    ),
+    # A client and a link were told at their login how large a message may be.
+    **_rows(_VPN, Effect.NEXT_LOGIN, "max_msg_size"),
+    **_rows(
+        _PROFILE,
+        Effect.NEXT_LOGIN,
+        "allow_bridge_connections_enabled allow_guaranteed_endpoint_create_durability"
+        " allow_guaranteed_endpoint_create_enabled allow_guaranteed_msg_receive_enabled"
+        " allow_guaranteed_msg_send_enabled allow_shared_subscriptions_enabled compression_enabled"
+        " eliding.enabled eliding.delay eliding.max_topic_count max_keepalive_timeout"
+        " max_outbox_bytes reject_msg_to_sender_on_no_subscription_match_enabled",
+    ),
+    **_rows(
+        _PROFILE,
+        Effect.IN_PLACE,
+        "max_connection_count_per_client_username max_egress_flow_count"
+        " max_endpoint_count_per_client_username max_ingress_flow_count max_subscription_count",
+    ),
+    **_rows(
+        _ACL,
+        Effect.NEXT_LOGIN,
+        "client_connect.default_action client_connect.exceptions"
+        " publish_topic.default_action publish_topic.exceptions publish_topic.topic_syntax"
+        " subscribe_topic.default_action subscribe_topic.exceptions subscribe_topic.topic_syntax"
+        " subscribe_share_name.default_action subscribe_share_name.exceptions"
+        " subscribe_share_name.topic_syntax",
+    ),
+    **_rows(_USERNAME, Effect.NEXT_LOGIN, "enabled", off=Effect.DISCONNECT),
+    **_rows(_USERNAME, Effect.NEXT_LOGIN, "password client_profile acl_profile"),
+    **_rows(_USERNAME, Effect.IN_PLACE, "guaranteed_endpoint_permission_override_enabled"),
+    **_rows(_QUEUE, Effect.IN_PLACE, _ENDPOINT_KEYS),
+    **_rows(
+        _QUEUE,
+        Effect.IN_PLACE,
+        "max_msg_spool_usage partition.count partition.rebalance_delay"
+        " partition.rebalance_max_handoff_time subscriptions topic_syntax",
+    ),
+    **_rows(_TOPIC_ENDPOINT, Effect.IN_PLACE, f"{_ENDPOINT_KEYS} max_spool_usage"),
+    # `enabled` is in place: the bridge comes up or goes down, nobody else notices.
+    **_rows(
+        _BRIDGE,
+        Effect.IN_PLACE,
+        "enabled max_ttl remote_deliver_to_one_priority topic_syntax topic_mapping"
+        " remote_connection.retry_count remote_connection.retry_delay"
+        " remote_connection.failback_delay",
+    ),
+    **_rows(_BRIDGE, Effect.RECONNECT, "remote_connection.heartbeat_interval"),
+    # Credentials are looked up at each login, so no link goes down for a rotated password.
+    **_rows(
+        _BRIDGE,
+        Effect.NEXT_LOGIN,
+        "remote_authentication.scheme remote_authentication.basic.client_username"
+        " remote_authentication.basic.password remote_authentication.client_cert.certificate"
+        " remote_authentication.client_cert.key remote_authentication.client_cert.password",
+    ),
+    # The list itself: its order counts among remotes of one connect order.
+    **_rows(_BRIDGE, Effect.IN_PLACE, "remote_msg_vpns"),
+    **_rows(_REMOTE, Effect.IN_PLACE, "connect_order queue_binding egress_flow_window_size"),
+    **_rows(_REMOTE, Effect.IN_PLACE, "enabled", off=Effect.RECONNECT_IF_USED),
+    **_rows(
+        _REMOTE, Effect.RECONNECT_IF_USED, "router tls_enabled compressed_data_enabled"
+    ),
+    **_rows(
+        _REMOTE,
+        Effect.NEXT_LOGIN,
+        "client_username password authentication_scheme client_cert client_cert.certificate"
+        " client_cert.key client_cert.password",
+    ),
+    **_rows(_SUBSCRIPTION, Effect.IN_PLACE, "deliver_always_enabled selector"),
+}  # fmt: skip
+
+IDENTITIES: Final[dict[Pattern, tuple[str, ...]]] = {
+    ("listeners",): ("protocol", "bind"),
+    _pattern(f"{_BRIDGE}.remote_msg_vpns"): ("name", "location"),
+    _pattern(f"{_BRIDGE}.remote_subscriptions"): ("topic",),
+}
+"""Lists whose items are objects of their own, and the keys that say which: another value there is
+another object, removed and added. Any other list is one value."""
+
+
+def effect_of(pattern: Pattern, after: object) -> Effect:
+    """What a change at `pattern` to the value `after` does. KeyError for what has no row."""
+    row = TABLE[pattern]
+    return row.off if after is False and row.off is not None else row.effect

@@ -1,0 +1,152 @@
+"""Loops: bridges over which one topic travels all the way round, through three message VPNs or more.
+
+Two message VPNs with a bridge each way are no loop: that is the usual bi-directional bridge, over which
+nothing goes back.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, final
+
+from vpnrouter.config.mesh_finding import MeshFindings
+from vpnrouter.config.mesh_graph import Crossing, Graph
+from vpnrouter.config.mesh_search import Budget, Frontier, Step
+
+
+class Loop(NamedTuple):
+    """A topic and the bridges that bring it, published where the first of them begins, back there.
+
+    `tangle` holds all message VPNs that the topic can go round through together with these.
+    """
+
+    topic: str
+    crossings: list[int]
+    tangle: frozenset[int]
+
+
+@final
+class LoopSearch:
+    """Finds loops, from one message VPN after the other. One already searched is left out later on."""
+
+    __slots__ = ("_done", "_graph", "_start", "loops")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._done: set[int] = set()
+        self._start = -1
+        self.loops: list[Loop] = []
+
+    def run(self, start: int, budget: Budget) -> bool:
+        """Search for loops through `start`; False when the budget ended it."""
+        graph, frontier = self._graph, Frontier(self._graph)
+        self._start = start
+        if graph.vpns[start].into:
+            for number in graph.vpns[start].out:
+                crossing = graph.crossings[number]
+                for topics in crossing.sure if self._usable(crossing) else ():
+                    first = Step(crossing.target, topics, crossing.target, 1, number, None)
+                    if frontier.is_new(first):
+                        frontier.take(first)
+        self._done.add(start)
+        while (step := frontier.next()) is not None:
+            if budget.over():
+                return False
+            self._go_on(frontier, step)
+        return True
+
+    def _usable(self, crossing: Crossing) -> bool:
+        return not crossing.mapped and (
+            crossing.target == self._start or crossing.target not in self._done
+        )
+
+    def _go_on(self, frontier: Frontier, step: Step) -> None:
+        graph = self._graph
+        for number in graph.vpns[step.vpn].out:
+            crossing = graph.crossings[number]
+            if not self._usable(crossing):
+                continue
+            closes = crossing.target == self._start
+            if closes and step.label == step.vpn:
+                continue  # straight back: the other half of a bi-directional bridge
+            for topics in crossing.sure:
+                common = graph.topics.common(step.topics, topics)
+                if common is None or frontier.is_settled(common):
+                    continue
+                onward = Step(crossing.target, common, step.label, step.cost + 1, number, step)
+                if closes:
+                    self._close(frontier, onward)
+                elif frontier.is_new(onward):
+                    frontier.take(onward)
+
+    def _close(self, frontier: Frontier, last: Step) -> None:
+        graph = self._graph
+        ring = last.crossings()[::-1]
+        for turn in range(len(ring)):
+            turned = [graph.crossings[each] for each in (*ring[turn:], *ring[:turn])]
+            part = graph.vpns[turned[0].source].publishers.part_of(last.topics)
+            if part is None or any(
+                hops > crossing.max_ttl for hops, crossing in enumerate(turned, 1)
+            ):
+                continue
+            topic = graph.topics.example(part)
+            vpns = {each.target for each in turned}
+            if topic is None or not graph.fits(topic, vpns):
+                continue
+            frontier.settle(part)
+            if not self._is_told(vpns, turned):
+                numbers = [each.number for each in turned]
+                self.loops.append(Loop(topic, numbers, _tangle(graph, topic, self._start)))
+            return
+
+    def _is_told(self, vpns: set[int], ring: list[Crossing]) -> bool:
+        """Whether a loop that was found says the same of all these bridges."""
+        return any(
+            vpns <= loop.tangle and all(self._graph.carries(each, loop.topic) for each in ring)
+            for loop in self.loops
+        )
+
+
+def _tangle(graph: Graph, topic: str, start: int) -> frozenset[int]:
+    """The message VPNs that the topic gets to from `start` and back from."""
+
+    def spread(numbers: Callable[[int], Iterable[int]], end: Callable[[Crossing], int]) -> set[int]:
+        seen, waiting = {start}, deque([start])
+        while waiting:
+            for number in numbers(waiting.popleft()):
+                crossing = graph.crossings[number]
+                there = end(crossing)
+                if there not in seen and graph.carries(crossing, topic):
+                    seen.add(there)
+                    waiting.append(there)
+        return seen
+
+    ahead = spread(lambda vpn: graph.vpns[vpn].out, lambda crossing: crossing.target)
+    behind = spread(lambda vpn: graph.vpns[vpn].into, lambda crossing: crossing.source)
+    return frozenset(ahead & behind)
+
+
+def tell_loops(found: MeshFindings, graph: Graph, budget: Budget) -> list[Loop]:
+    """Search the whole mesh for loops and tell them."""
+    search = LoopSearch(graph)
+    for start, vpn in enumerate(graph.vpns):
+        begun = graph.topics.steps
+        budget.begin()
+        done = search.run(start, budget)
+        budget.end("" if done else f"loops through {vpn.name}", begun)
+    for loop in search.loops:
+        crossings = [graph.crossings[number] for number in loop.crossings]
+        last = crossings[-1]
+        origin, stop = crossings[0].source, graph.vpns[last.source].name
+        others = len(loop.tangle) - len(crossings)
+        more = f"; {others} more message VPNs are part of such loops" if others > 0 else ""
+        remote = next((each.place.remote for each in crossings if not each.preferred), None)
+        when = f", while a bridge takes from {remote.name} at {remote.location}" if remote else ""
+        found.tell_key(
+            "note",
+            last.place.loaded,
+            last.place.bridge_path,
+            f"loop: topic {loop.topic} published in {graph.vpns[origin].name} can go all the way"
+            f" round: {graph.route(origin, crossings)}; the visited path stops it in {stop}, which"
+            f" discards a copy of each message (loop-detected){when}{more}",
+        )
+    return search.loops

@@ -1,0 +1,219 @@
+"""Sets of topics: what a filter matches, less what some exceptions match.
+
+What a chain of filters lets through is again what one filter matches, so a set stays small however
+long the chain is. Filters are kept once and known by number; what two of them have in common is
+computed once. Share names and selectors play no part here.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, final
+
+from vpnrouter import limits
+from vpnrouter.topics import algebra
+from vpnrouter.topics.grammar import ALL, LITERAL, ONE, PREFIX, REST, SMF, Filter
+
+NO_EXCEPTIONS: Final[frozenset[int]] = frozenset()
+_NOTHING: Final = -1
+_FRESH: Final = "xyzqwvkj"
+"""What stands for "some text" in an example."""
+
+
+class TopicSet(NamedTuple):
+    """The topics that a filter matches and no exception does; all by number."""
+
+    filter: int
+    exceptions: frozenset[int] = NO_EXCEPTIONS
+
+
+@final
+class Topics:
+    """The filters of a mesh. `steps` counts comparisons, so that a search can be bounded."""
+
+    __slots__ = ("_common", "_covers", "_examples", "_filters", "_numbers", "steps")
+
+    def __init__(self) -> None:
+        self._filters: list[Filter] = []
+        self._numbers: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
+        self._common: dict[tuple[int, int], int] = {}
+        self._covers: dict[tuple[int, int], bool] = {}
+        self._examples: dict[TopicSet, str | None] = {}
+        self.steps = 0
+
+    def number(self, filter_: Filter) -> int:
+        """The number of a filter: of its levels alone, whatever its dialect, prefixes and mark."""
+        key = (tuple(filter_.levels), tuple(filter_.kinds))
+        found = self._numbers.get(key)
+        if found is None:
+            found = len(self._filters)
+            self._numbers[key] = found
+            self._filters.append(filter_)
+        return found
+
+    def of(self, filter_: Filter, exceptions: Iterable[Filter] = ()) -> TopicSet | None:
+        """What the filter matches less the exceptions; None when no client can publish any of it."""
+        number = self.number(filter_)
+        excepted = frozenset(self.number(each) for each in exceptions)
+        return self._of(number, excepted)
+
+    def _of(self, number: int, exceptions: frozenset[int]) -> TopicSet | None:
+        if exceptions:
+            exceptions = frozenset(
+                each for each in exceptions if self._meet(number, each) != _NOTHING
+            )
+        topics = TopicSet(number, exceptions)
+        return topics if self.example(topics) is not None else None
+
+    def common(self, a: TopicSet, b: TopicSet) -> TopicSet | None:
+        """What both hold; None when that is nothing."""
+        number = self._meet(a.filter, b.filter)
+        if number == _NOTHING:
+            return None
+        if not a.exceptions and not b.exceptions:
+            return TopicSet(number)
+        return self._of(number, a.exceptions | b.exceptions)
+
+    def less(self, topics: TopicSet, filters: Iterable[int]) -> TopicSet | None:
+        """What is left of a set without what these filters match; None when that is nothing."""
+        return self._of(topics.filter, topics.exceptions.union(filters))
+
+    def holds_all(self, a: TopicSet, b: TopicSet) -> bool:
+        """Whether `a` is sure to hold all that `b` holds."""
+        self.steps += 1
+        if not a.exceptions <= b.exceptions:
+            return False
+        if a.filter == b.filter:
+            return True
+        key = (a.filter, b.filter)
+        found = self._covers.get(key)
+        if found is None:
+            found = algebra.covers(self._filters[a.filter], self._filters[b.filter])
+            self._covers[key] = found
+        return found
+
+    def holds(self, topics: TopicSet, topic: str) -> bool:
+        """Whether `topic` is one of them."""
+        return algebra.matches(self._filters[topics.filter], topic) and not any(
+            algebra.matches(self._filters[each], topic) for each in topics.exceptions
+        )
+
+    def example(self, topics: TopicSet) -> str | None:
+        """A topic of the set that an MQTT client can publish, a shortest one; None when there is none.
+
+        Where the filter leaves text free, the example has text that no exception mentions: an
+        exception that matches it nevertheless matches every topic of the same number of levels.
+        """
+        if topics not in self._examples:
+            self._examples[topics] = self._find_example(topics)
+        return self._examples[topics]
+
+    def _find_example(self, topics: TopicSet) -> str | None:
+        filter_ = self._filters[topics.filter]
+        exceptions = [self._filters[each] for each in topics.exceptions]
+        least = _least(filter_)
+        most = least
+        if exceptions and _is_open(filter_):
+            most = max(least, *(len(each.kinds) for each in exceptions)) + 1
+        fresh = _fresh(exceptions)
+        for count in range(least, min(most, limits.TOPIC_LEVELS) + 1):
+            topic = "/".join(
+                _text(filter_, index, fresh, plain=not exceptions) for index in range(count)
+            )
+            if (
+                "+" not in topic
+                and "#" not in topic
+                and len(topic.encode()) <= limits.TOPIC_BYTES
+                and algebra.matches(filter_, topic)
+                and not any(algebra.matches(each, topic) for each in exceptions)
+            ):
+                return topic
+        return None
+
+    def _meet(self, a: int, b: int) -> int:
+        self.steps += 1
+        if a == b:
+            return a
+        key = (a, b) if a < b else (b, a)
+        found = self._common.get(key)
+        if found is None:
+            met = meet(self._filters[a], self._filters[b])
+            found = _NOTHING
+            if met is not None:
+                found = self.number(met)
+                # Its levels may spell something that no client can publish.
+                if self.example(TopicSet(found)) is None:
+                    found = _NOTHING
+            self._common[key] = found
+        return found
+
+
+def meet(a: Filter, b: Filter) -> Filter | None:
+    """The filter of what both match; None when that is nothing."""
+    if algebra.witness(a, b) is None:
+        return None
+    least = max(_least(a), _least(b))
+    if not _is_open(a) or not _is_open(b):
+        fixed, end = least, []
+    else:
+        fixed = max(_fixed(a), _fixed(b))
+        end = [ALL if least == fixed else REST]
+    levels: list[str] = []
+    kinds: list[int] = []
+    for index in range(fixed):
+        kind, level = _narrower(_at(a, index), _at(b, index))
+        kinds.append(kind)
+        levels.append(level)
+    kinds += end
+    levels += [""] * len(end)
+    text = "/".join(levels)
+    return Filter(text, SMF, levels, kinds, text)
+
+
+def _narrower(a: tuple[int, str], b: tuple[int, str]) -> tuple[int, str]:
+    """What two level patterns that have something in common both match."""
+    for one in (a, b):
+        if one[0] == LITERAL:
+            return one
+    # The prefix of a ONE is "".
+    longer = a[1] if len(a[1]) >= len(b[1]) else b[1]
+    return (PREFIX if longer else ONE, longer)
+
+
+def _is_open(filter_: Filter) -> bool:
+    return filter_.kinds[-1] in {REST, ALL}
+
+
+def _fixed(filter_: Filter) -> int:
+    return len(filter_.kinds) - _is_open(filter_)
+
+
+def _least(filter_: Filter) -> int:
+    """Levels of the shortest topics it matches."""
+    if filter_.levels == ["", ""] and filter_.kinds == [LITERAL, ALL]:
+        return 2  # the parent would be the empty topic, which there is not (TOPIC-3)
+    return max(1, _fixed(filter_) + (filter_.kinds[-1] == REST))
+
+
+def _at(filter_: Filter, index: int) -> tuple[int, str]:
+    """Kind and text of a level; an open end is any number of ONE."""
+    if index < _fixed(filter_):
+        return filter_.kinds[index], filter_.levels[index]
+    return ONE, ""
+
+
+def _text(filter_: Filter, index: int, fresh: str, *, plain: bool) -> str:
+    kind, text = _at(filter_, index)
+    if kind == LITERAL or (kind == PREFIX and plain):
+        return text
+    return text + fresh
+
+
+def _fresh(filters: list[Filter]) -> str:
+    """A letter that stands in no filter."""
+    taken = {letter for each in filters for level in each.levels for letter in level}
+    for letter in _FRESH:
+        if letter not in taken:
+            return letter
+    code = ord("a")
+    while chr(code) in taken or not chr(code).isalnum():
+        code += 1
+    return chr(code)

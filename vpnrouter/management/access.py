@@ -1,0 +1,156 @@
+"""Who may use the management API, and what of the router they see."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+import trio
+
+from vpnrouter import limits
+from vpnrouter.config.management import Management, User
+from vpnrouter.config.secret import Password
+from vpnrouter.errors import RequestError
+from vpnrouter.management.attempts import Attempts
+from vpnrouter.management.faults import busy, forbidden, too_many, unauthorized
+
+THREADS: Final = 1
+"""Password hashes verified at once: more would take the data plane's core away."""
+
+SECOND_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks. `msg_vpns` None means all of them."""
+
+    name: str
+    role: str = "read-only"
+    msg_vpns: frozenset[str] | None = None
+
+    def sees(self, msg_vpn: str) -> bool:
+        """Whether a message VPN exists as far as this caller is told."""
+        return self.msg_vpns is None or msg_vpn in self.msg_vpns
+
+    @property
+    def may_change(self) -> bool:
+        """Whether requests that change something are allowed."""
+        return self.role == "admin"
+
+
+ON_THIS_MACHINE: Final = Caller("", "admin")
+"""Whoever asks from a loopback address where no users are configured."""
+
+
+@final
+class Access:
+    """Admits requests. Without users everybody on this machine, else users by HTTP basic (RFC 7617)."""
+
+    def __init__(
+        self, users: Mapping[str, User], clock_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._users = dict(users)
+        self._clock_ns = clock_ns
+        self._attempts = Attempts()
+        self._threads = trio.CapacityLimiter(THREADS)
+        self._waiting = 0
+        # What was verified is remembered by keyed digest: whoever looks every second pays once.
+        self._secret = os.urandom(32)
+        self._verified: dict[str, bytes] = {}
+        hashed = (user.password for user in self._users.values() if user.password.is_hash)
+        self._decoy: Password | None = next(hashed, None)
+
+    @classmethod
+    def of(cls, management: Management) -> "Access":
+        """As the configuration says."""
+        return cls(management.users)
+
+    async def admit(self, peer: str, host: str, authorization: str) -> Caller:
+        """Who asks: `peer` is its address, `host` and `authorization` are the headers, "" for none.
+
+        Raises RequestError for whoever is not let in.
+        """
+        if not self._users:
+            return _on_this_machine(peer, host)
+        name, given = _credentials(authorization)
+        wait_ns = self._attempts.begin(peer, self._clock_ns())
+        if wait_ns:
+            seconds = -(-wait_ns // SECOND_NS)
+            raise too_many(f"Too many wrong passwords from {peer}; try again in {seconds} s")
+        try:
+            good = await self._is_right(name, given)
+        except RequestError:
+            self._attempts.take_back(peer)
+            raise
+        if not good:
+            raise unauthorized("Unknown user or wrong password")
+        self._attempts.take_back(peer)
+        user = self._users[name]
+        seen = None if user.msg_vpns is None else frozenset(user.msg_vpns)
+        return Caller(name, user.role, seen)
+
+    async def _is_right(self, name: str, given: bytes) -> bool:
+        user = self._users.get(name)
+        # An unknown name takes as long as a wrong password, so that names cannot be found out.
+        stored = self._decoy if user is None else user.password
+        if stored is None:
+            return False
+        digest = hmac.new(self._secret, name.encode() + b"\0" + given, hashlib.sha256).digest()
+        known = self._verified.get(name)
+        if known is not None and hmac.compare_digest(known, digest):
+            return True
+        good = await self._verify(stored, given) and user is not None
+        if good:
+            self._verified[name] = digest
+        return good
+
+    async def _verify(self, stored: Password, given: bytes) -> bool:
+        if not stored.is_hash:
+            return stored.verify(given)
+        if self._waiting >= limits.MANAGEMENT_LOGINS_WAITING:
+            raise busy("Too many logins at once; try again")
+        self._waiting += 1
+        try:
+            return await trio.to_thread.run_sync(stored.verify, given, limiter=self._threads)
+        finally:
+            self._waiting -= 1
+
+
+def _on_this_machine(peer: str, host: str) -> Caller:
+    if not _is_loopback(peer):
+        raise forbidden(f"No users are configured, so {peer or 'this address'} is not served")
+    # A web page may send a browser here under a name of its own that leads to 127.0.0.1.
+    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    if name and name != "localhost" and not _is_loopback(name):
+        raise forbidden(f"No users are configured, so only localhost is served and not {name}")
+    return ON_THIS_MACHINE
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _credentials(authorization: str) -> tuple[str, bytes]:
+    if not authorization:
+        raise unauthorized("A user and password are needed")
+    scheme, _, encoded = authorization.partition(" ")
+    try:
+        pair = base64.b64decode(encoded.strip(), validate=True)
+        name, password = pair.split(b":", 1)
+        user = name.decode()
+    except (binascii.Error, ValueError):
+        user = ""
+    if not user or scheme.lower() != "basic":
+        raise unauthorized("The Authorization header is not HTTP basic authentication")
+    return user, password

@@ -1,0 +1,73 @@
+"""The application: paths, the gate before them, and what errors look like."""
+
+from typing import Final
+
+import trio
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from vpnrouter import __version__
+from vpnrouter.errors import RequestError
+from vpnrouter.management import bridges, health, msg_vpns
+from vpnrouter.management.access import Access
+from vpnrouter.management.envelope import error_reply
+from vpnrouter.management.faults import failed, invalid, no_path, not_supported
+from vpnrouter.management.gate import Gate
+from vpnrouter.management.monitor import Monitor
+
+OPENAPI: Final = "/SEMP/v2/openapi.json"
+"""Where the description of the API is. Its pages for people would load scripts of others: left out."""
+
+
+def build_app(monitor: Monitor, access: Access) -> FastAPI:
+    """The ASGI application that tells of one router."""
+    app = FastAPI(
+        title="vpnrouter management",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.monitor = monitor
+    app.add_middleware(Gate, access=access)
+    app.add_exception_handler(RequestError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(Exception, _fault)
+    app.add_api_route(OPENAPI, _description, include_in_schema=False)
+    for routes in (msg_vpns.routes, bridges.routes, bridges.ours, health.routes):
+        app.include_router(routes)
+    return app
+
+
+async def _description(request: Request) -> JSONResponse:
+    # It takes as long as many requests, the first time, and needs nothing of the router.
+    return JSONResponse(await trio.to_thread.run_sync(request.app.openapi))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestError):
+        return error_reply(request, error)
+    return await _fault(request, error)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """A parameter that the framework found wrong."""
+    found = error.errors() if isinstance(error, RequestValidationError) else []
+    said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in found)
+    return error_reply(request, invalid(said))
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        said = f"{request.method} is not supported by {request.url.path}"
+        return error_reply(request, not_supported(said), error.headers)
+    return error_reply(request, no_path(request.url.path))
+
+
+async def _fault(request: Request, _: Exception) -> Response:
+    """A bug; the server writes its traceback to stderr."""
+    return error_reply(request, failed("The router failed to answer; its log says why"))

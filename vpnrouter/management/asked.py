@@ -1,0 +1,111 @@
+"""What a request asks for beside its path: page, conditions, attributes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
+
+from fastapi import Depends, Query, Request
+from starlette.responses import Response
+
+from vpnrouter import limits
+from vpnrouter.management.attributes import Row, names_of
+from vpnrouter.management.envelope import Links, list_reply, object_reply
+from vpnrouter.management.faults import invalid
+from vpnrouter.management.paging import Key, page_of
+from vpnrouter.management.select import parse_select
+from vpnrouter.management.where import parse_where
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+PAGE_ROWS: Final = 10
+"""Objects in an answer that says nothing of `count`, the field's default."""
+
+_SELECT: Final = (
+    "Names of the attributes to give, separated by commas; `*` stands for any characters, \
+a `-` before a name leaves it out"
+)
+_WHERE: Final = "Conditions separated by commas, such as `inboundState!=ready-in-sync`"
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """The query of a request for one object."""
+
+    select: str = ""
+
+    def reply(
+        self, request: Request, row: Row, links: Links, kind: type["DataclassInstance"]
+    ) -> Response:
+        """The object, as far as it is selected."""
+        known = names_of(kind)
+        return object_reply(request, _cut(row, parse_select(self.select, known)), links)
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The query of a request for a collection."""
+
+    count: int
+    cursor: str
+    where: str
+    select: str
+
+    async def reply(
+        self,
+        request: Request,
+        keys: Sequence[Key],
+        row: Callable[[Key], Row | None],
+        links: Callable[[Key], Links],
+        kind: type["DataclassInstance"],
+    ) -> Response:
+        """One page of the objects of these keys; `row` gives None for one that is gone."""
+        known = names_of(kind)
+        selected = parse_select(self.select, known)
+        conditions = parse_where(self.where, known)
+        page = await page_of(keys, row, self.count, self.cursor, conditions)
+        return list_reply(
+            request,
+            [_cut(each, selected) for _, each in page.rows],
+            [links(key) for key, _ in page.rows],
+            page.total,
+            page.cursor,
+        )
+
+
+def _cut(row: Row, selected: frozenset[str] | None) -> Row:
+    # What is no attribute of the kind, such as the remotes inside a bridge, goes with "all" alone.
+    if selected is None:
+        return row
+    return {name: value for name, value in row.items() if name in selected}
+
+
+def _only(request: Request, known: frozenset[str]) -> None:
+    """A misspelt parameter is an error: without it the answer would be another one than asked for."""
+    for name in request.query_params:
+        if name not in known:
+            raise invalid(f"there is no query parameter {name}")
+
+
+async def _one(request: Request, select: Annotated[str, Query(description=_SELECT)] = "") -> One:
+    _only(request, frozenset({"select"}))
+    return One(select)
+
+
+async def _many(
+    request: Request,
+    count: Annotated[
+        int, Query(ge=1, le=limits.MANAGEMENT_PAGE_ROWS, description="Objects in the answer")
+    ] = PAGE_ROWS,
+    cursor: Annotated[str, Query(description="From `meta.paging` of the page before")] = "",
+    where: Annotated[str, Query(description=_WHERE)] = "",
+    select: Annotated[str, Query(description=_SELECT)] = "",
+) -> Many:
+    _only(request, frozenset({"count", "cursor", "where", "select"}))
+    return Many(count, cursor, where, select)
+
+
+# All of them are coroutines: what is no coroutine would run in a thread, and the router's state is
+# its own thread's alone.
+AskedOne = Annotated[One, Depends(_one)]
+AskedMany = Annotated[Many, Depends(_many)]

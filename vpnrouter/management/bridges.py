@@ -1,0 +1,168 @@
+"""Bridges: `/SEMP/v2/monitor/msgVpns/{…}/bridges`, and those of all message VPNs at once."""
+
+from functools import partial
+from typing import Annotated, Final
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from vpnrouter.bridges.status import VIRTUAL_ROUTER, BridgeStatus, RemoteStatus
+from vpnrouter.management.asked import AskedMany, AskedOne
+from vpnrouter.management.attributes import Row, row_of
+from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
+from vpnrouter.management.envelope import Links, root_of, segment
+from vpnrouter.management.faults import invalid, not_found
+from vpnrouter.management.monitor import Monitor
+from vpnrouter.management.msg_vpns import MONITOR
+from vpnrouter.management.paging import Key
+
+routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/bridges", tags=["bridge"])
+
+ours: Final = APIRouter(prefix="/vpnrouter/v1/bridges", tags=["vpnrouter"])
+"""What the field's API has no path for."""
+
+BridgeKey = Annotated[str, Path(alias="bridgeKey", description="bridgeName,bridgeVirtualRouter")]
+
+RemoteKey = Annotated[
+    str,
+    Path(
+        alias="remoteKey",
+        description="remoteMsgVpnName,remoteMsgVpnLocation,remoteMsgVpnInterface",
+    ),
+]
+
+
+@routes.get(
+    "", summary="List bridges", responses=answers(BridgeStatus, many=True), response_model=None
+)
+async def bridges(
+    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, asked: AskedMany
+) -> Response:
+    """The bridges of a message VPN."""
+    keys = [(msg_vpn, name) for name in monitor.bridge_names(msg_vpn)]
+    links = partial(_links, root_of(request))
+    return await asked.reply(request, keys, partial(_row, monitor), links, BridgeStatus)
+
+
+@routes.get(
+    "/{bridgeKey}",
+    summary="Get a bridge",
+    responses=answers(BridgeStatus, many=False),
+    response_model=None,
+)
+async def bridge(
+    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedOne
+) -> Response:
+    """One bridge."""
+    status = _bridge(monitor, msg_vpn, key)
+    links = _links(root_of(request), (msg_vpn, status.bridge_name))
+    return asked.reply(request, row_of(status), links, BridgeStatus)
+
+
+@routes.get(
+    "/{bridgeKey}/remoteMsgVpns",
+    summary="List remote message VPNs",
+    responses=answers(RemoteStatus, many=True),
+    response_model=None,
+)
+async def remote_msg_vpns(
+    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
+) -> Response:
+    """The remote message VPNs of a bridge."""
+    status = _bridge(monitor, msg_vpn, key)
+    remotes = {_remote_key(remote): remote for remote in status.remotes}
+    links = partial(_remote_links, root_of(request), (msg_vpn, status.bridge_name))
+    return await asked.reply(
+        request, list(remotes), lambda key: row_of(remotes[key]), links, RemoteStatus
+    )
+
+
+@routes.get(
+    "/{bridgeKey}/remoteMsgVpns/{remoteKey}",
+    summary="Get a remote message VPN",
+    responses=answers(RemoteStatus, many=False),
+    response_model=None,
+)
+async def remote_msg_vpn(
+    request: Request,
+    monitor: MonitorHere,
+    msg_vpn: MsgVpnHere,
+    key: BridgeKey,
+    written: RemoteKey,
+    asked: AskedOne,
+) -> Response:
+    """One remote message VPN of a bridge."""
+    status = _bridge(monitor, msg_vpn, key)
+    wanted = _parts(written, 3)
+    for remote in status.remotes:
+        if _remote_key(remote) == wanted:
+            links = _remote_links(root_of(request), (msg_vpn, status.bridge_name), wanted)
+            return asked.reply(request, row_of(remote), links, RemoteStatus)
+    raise not_found(f"remoteMsgVpn {unquote(written)}")
+
+
+@ours.get(
+    "",
+    summary="List the bridges of all message VPNs",
+    responses=answers(BridgeStatus, many=True),
+    response_model=None,
+)
+async def all_bridges(
+    request: Request, monitor: MonitorHere, caller: CallerHere, asked: AskedMany
+) -> Response:
+    """The bridges of all message VPNs that the user sees, each with its remote message VPNs."""
+    keys = [
+        (msg_vpn, name)
+        for msg_vpn in monitor.msg_vpn_names()
+        if caller.sees(msg_vpn)
+        for name in monitor.bridge_names(msg_vpn)
+    ]
+    links = partial(_links, root_of(request))
+    return await asked.reply(request, keys, partial(_whole_row, monitor), links, BridgeStatus)
+
+
+def _bridge(monitor: Monitor, msg_vpn: str, key: str) -> BridgeStatus:
+    name, virtual_router = _parts(key, 2)
+    status = monitor.bridge(msg_vpn, name) if virtual_router == VIRTUAL_ROUTER else None
+    if status is None:
+        raise not_found(f"bridge {name},{virtual_router} in msgVpn {msg_vpn}")
+    return status
+
+
+def _parts(key: str, count: int) -> Key:
+    """The names of a compound key. A name may hold a comma: encoded, or not in the last names."""
+    parts = tuple(unquote(part) for part in key.rsplit(",", count - 1))
+    if len(parts) != count:
+        raise invalid(f"{unquote(key)} is no key of {count} names joined by commas")
+    return parts
+
+
+def _row(monitor: Monitor, key: Key) -> Row | None:
+    status = monitor.bridge(*key)
+    return None if status is None else row_of(status)
+
+
+def _whole_row(monitor: Monitor, key: Key) -> Row | None:
+    status = monitor.bridge(*key)
+    if status is None:
+        return None
+    return row_of(status) | {"remotes": [row_of(remote) for remote in status.remotes]}
+
+
+def _remote_key(remote: RemoteStatus) -> Key:
+    return (
+        remote.remote_msg_vpn_name,
+        remote.remote_msg_vpn_location,
+        remote.remote_msg_vpn_interface,
+    )
+
+
+def _links(root: str, key: Key) -> Links:
+    msg_vpn, name = key
+    uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}/bridges/{segment(name, VIRTUAL_ROUTER)}"
+    return {"uri": uri, "remoteMsgVpnsUri": f"{uri}/remoteMsgVpns"}
+
+
+def _remote_links(root: str, bridge_key: Key, key: Key) -> Links:
+    return {"uri": f"{_links(root, bridge_key)['remoteMsgVpnsUri']}/{segment(*key)}"}

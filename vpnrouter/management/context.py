@@ -1,0 +1,65 @@
+"""What every handler gets: the router it tells of, and who asks."""
+
+from typing import TYPE_CHECKING, Annotated, Any, cast
+from urllib.parse import unquote
+
+from fastapi import Depends, Path, Request
+
+from vpnrouter.management.access import Caller
+from vpnrouter.management.attributes import schema_of
+from vpnrouter.management.faults import not_found
+from vpnrouter.management.gate import caller_of
+from vpnrouter.management.monitor import Monitor
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+ERRORS = {
+    400: "No such object, or a parameter that is wrong",
+    401: "A user and password are needed",
+    403: "Not served to this address",
+}
+
+
+async def _monitor(request: Request) -> Monitor:
+    return cast(Monitor, request.app.state.monitor)
+
+
+async def _caller(request: Request) -> Caller:
+    return caller_of(request)
+
+
+MonitorHere = Annotated[Monitor, Depends(_monitor)]
+CallerHere = Annotated[Caller, Depends(_caller)]
+
+
+async def _msg_vpn(
+    monitor: MonitorHere, caller: CallerHere, name: Annotated[str, Path(alias="msgVpnName")]
+) -> str:
+    msg_vpn = unquote(name)
+    # One answer for what is not there and what is hidden.
+    if not caller.sees(msg_vpn) or msg_vpn not in monitor.msg_vpn_names():
+        raise not_found(f"msgVpn {msg_vpn}")
+    return msg_vpn
+
+
+MsgVpnHere = Annotated[str, Depends(_msg_vpn)]
+"""The message VPN of the path, which exists and which the caller sees."""
+
+
+def answers(kind: type["DataclassInstance"], *, many: bool) -> dict[int | str, dict[str, Any]]:
+    """The answers of a path for the API's description; rows are made of `kind`."""
+    row = schema_of(kind)
+    links = {"type": "object", "additionalProperties": {"type": "string"}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "data": {"type": "array", "items": row} if many else row,
+            "links": {"type": "array", "items": links} if many else links,
+            "meta": {"type": "object"},
+        },
+    }
+    told: dict[int | str, dict[str, Any]] = {
+        200: {"description": "Done", "content": {"application/json": {"schema": schema}}}
+    }
+    return told | {code: {"description": text} for code, text in ERRORS.items()}

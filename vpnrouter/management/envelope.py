@@ -1,0 +1,68 @@
+"""The envelope of every answer: data, links, and meta with request, response code, paging or error."""
+
+import json
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vpnrouter.errors import RequestError
+from vpnrouter.management.attributes import Row
+
+Links = Mapping[str, str]
+"""`uri` and `…Uri` of an object's children."""
+
+
+def segment(*names: str) -> str:
+    """A path segment of a compound key: its parts encoded, joined by commas."""
+    return ",".join(quote(name, safe="") for name in names)
+
+
+def root_of(request: Request) -> str:
+    """Scheme and host as the client wrote them."""
+    return str(request.base_url).rstrip("/")
+
+
+def object_reply(request: Request, row: Row, links: Links) -> Response:
+    """One object."""
+    return _reply(200, {"data": row, "links": links, "meta": _meta(request, 200)})
+
+
+def list_reply(
+    request: Request,
+    rows: Sequence[Row],
+    links: Sequence[Links],
+    count: int,
+    cursor: str | None = None,
+) -> Response:
+    """One page of objects; `count` is how many there are in all pages."""
+    meta = _meta(request, 200) | {"count": count}
+    if cursor is not None:
+        following = request.url.include_query_params(cursor=cursor)
+        meta["paging"] = {"cursorQuery": quote(cursor, safe=""), "nextPageUri": str(following)}
+    return _reply(200, {"data": list(rows), "links": list(links), "meta": meta})
+
+
+def error_reply(
+    request: Request, error: RequestError, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Why there is no answer."""
+    meta = _meta(request, error.http_status)
+    meta["error"] = {"code": error.code, "description": str(error), "status": error.status}
+    return _reply(error.http_status, {"meta": meta}, headers)
+
+
+def _meta(request: Request, response_code: int) -> dict[str, object]:
+    return {
+        "request": {"method": request.method, "uri": str(request.url)},
+        "responseCode": response_code,
+    }
+
+
+def _reply(status: int, body: object, headers: Mapping[str, str] | None = None) -> Response:
+    # Counters of a moment are nothing to keep in a cache.
+    sent = {"cache-control": "no-store"} | dict(headers or {})
+    return Response(
+        json.dumps(body, separators=(",", ":")), status, sent, media_type="application/json"
+    )

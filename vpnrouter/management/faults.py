@@ -1,0 +1,52 @@
+"""What can be wrong with a request, by the field's numbers and names.
+
+The response codes are the field's too: an object that does not exist is 400 with code 6, so that
+scripts find what they look for. A path that is none of the API's is 404.
+"""
+
+from vpnrouter.errors import RequestError
+
+
+def failed(description: str) -> RequestError:
+    """A fault of the router."""
+    return RequestError(2, "FAIL", 500, description)
+
+
+def busy(description: str) -> RequestError:
+    """Not now."""
+    return RequestError(2, "FAIL", 503, description)
+
+
+def not_found(what: str) -> RequestError:
+    """An object, or one it belongs to, does not exist or is hidden from the user."""
+    return RequestError(6, "NOT_FOUND", 400, f"Could not find match for {what}")
+
+
+def invalid(description: str) -> RequestError:
+    """A parameter that is not known, or whose value is wrong."""
+    return RequestError(11, "INVALID_PARAMETER", 400, description)
+
+
+def not_supported(description: str) -> RequestError:
+    """A known path asked with a method that it does not take."""
+    return RequestError(14, "NOT_SUPPORTED", 405, description)
+
+
+def unauthorized(description: str) -> RequestError:
+    """No user, an unknown one, or a wrong password."""
+    return RequestError(72, "UNAUTHORIZED", 401, description)
+
+
+def forbidden(description: str) -> RequestError:
+    """Nobody may ask this from there."""
+    return RequestError(72, "UNAUTHORIZED", 403, description)
+
+
+def too_many(description: str) -> RequestError:
+    """Too many wrong passwords from one address."""
+    return RequestError(72, "UNAUTHORIZED", 429, description)
+
+
+def no_path(path: str) -> RequestError:
+    """A path that is none of the API's."""
+    return RequestError(535, "INVALID_PATH", 404, f"Unknown path {path}")

@@ -1,0 +1,80 @@
+"""One page of a collection: a page costs what it shows, and the cursor survives changes between pages.
+
+A cursor is the key of the last object shown, so that an object which comes or goes meanwhile makes
+no other object appear twice or be left out.
+"""
+
+import base64
+import binascii
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import trio
+
+from vpnrouter.management.attributes import Row
+from vpnrouter.management.faults import invalid
+from vpnrouter.management.where import Condition, meets
+
+Key = tuple[str, ...]
+"""The names that tell one object of a collection from the others."""
+
+CHUNK: Final = 32
+"""Objects looked at before the router's other tasks have their turn: about a millisecond."""
+
+
+class Page(NamedTuple):
+    """Rows with their keys, how many objects there are in all pages, and where the next one begins."""
+
+    rows: list[tuple[Key, Row]]
+    total: int
+    cursor: str | None
+
+
+async def page_of(
+    keys: Sequence[Key],
+    row: Callable[[Key], Row | None],
+    most: int,
+    cursor: str,
+    conditions: tuple[Condition, ...],
+) -> Page:
+    """At most `most` rows after `cursor` ("" for the first page) that meet the conditions.
+
+    `row` gives None for an object that is gone meanwhile. Raises RequestError for a cursor that is
+    none.
+    """
+    ordered = sorted(keys)
+    start = bisect_right(ordered, _key_of(cursor)) if cursor else 0
+    count = 0 if conditions else len(ordered)
+    rows: list[tuple[Key, Row]] = []
+    # Without conditions only this page is looked at; with them all objects are, for the count.
+    begin, end = (0, len(ordered)) if conditions else (start, start + most)
+    for place in range(begin, min(end, len(ordered))):
+        if (place - begin) % CHUNK == CHUNK - 1:
+            await trio.lowlevel.checkpoint()
+        key = ordered[place]
+        made = row(key)
+        if made is None or not meets(made, conditions):
+            continue
+        if conditions:
+            count += 1
+        if place >= start and len(rows) <= most:
+            rows.append((key, made))
+    more = len(rows) > most if conditions else end < len(ordered)
+    last = ordered[end - 1] if more and not conditions else rows[most - 1][0] if more else None
+    return Page(rows[:most], count, None if last is None else _cursor_of(last))
+
+
+def _cursor_of(key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode("ascii")
+
+
+def _key_of(cursor: str) -> Key:
+    try:
+        names = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise invalid("cursor: not one that this API gave")
+    return tuple(names)

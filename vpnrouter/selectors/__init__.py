@@ -1,0 +1,10 @@
+"""Message selectors: conditions on a message's properties, the SQL-92 subset of Jakarta Messaging.
+
+`parse_selector` makes a `Selector` of a text, `Selector.matches` asks it about one message. The
+language is that of Jakarta Messaging 3.1, 3.8.1; docs/selectors.md has it with our own rules.
+"""
+
+from vpnrouter.selectors.parse import parse_selector
+from vpnrouter.selectors.selector import HEADERS, Selector
+
+__all__ = ["HEADERS", "Selector", "parse_selector"]

@@ -1,0 +1,217 @@
+"""Parsed selector to conditions, each part checked for what it may be where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from vpnrouter.errors import SelectorError
+from vpnrouter.limits import SELECTOR_DEPTH
+from vpnrouter.selectors.comparison import comparison, condition_of, name_of, term_of
+from vpnrouter.selectors.conditions import AllOf, Always, AnyOf, Condition, Not, Ordered
+from vpnrouter.selectors.like import LikePattern
+from vpnrouter.selectors.numbers import read_number
+from vpnrouter.selectors.operands import (
+    ConditionOperand,
+    NameOperand,
+    NumberOperand,
+    Operand,
+    TextOperand,
+)
+from vpnrouter.selectors.selector import HEADERS
+from vpnrouter.selectors.terms import Chain, Constant, Signed
+from vpnrouter.selectors.texts import Absent, Like, OneOf
+from vpnrouter.selectors.truth import FALSE, TRUE
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+    # What a rule gets: its words, the parts that are built, None where something optional is not.
+    Parts = Sequence[Operand | Token | None]
+    Build = Callable[[int, str, Parts], Operand]
+
+_DEEPER: Final = frozenset({"group", "negation", "signed"})
+"""Rules that can hold themselves without end."""
+
+
+def build(tree: Tree[Token], text: str) -> tuple[frozenset[str], Condition]:
+    """The names in a parsed selector and its condition; `text` is what was parsed.
+
+    Raises SelectorError.
+    """
+    names: set[str] = set()
+    built: dict[int, Operand] = {}
+    depths: dict[int, int] = {}
+    # Parts come before what they are part of, from a list in memory: nothing recurses.
+    for subtree in tree.iter_subtrees():
+        at = subtree.meta.start_pos
+        parts: list[Operand | Token | None] = []
+        depth = 1 if subtree.data in _DEEPER else 0
+        deepest = 0
+        for child in cast("Sequence[Tree[Token] | Token | None]", subtree.children):
+            part = built.pop(id(child), None)
+            deepest = max(deepest, depths.pop(id(child), 0))
+            parts.append(cast("Token | None", child) if part is None else part)
+        depth += deepest
+        if depth > SELECTOR_DEPTH:
+            most = f"at most {SELECTOR_DEPTH} brackets, NOT and signs around one another"
+            raise SelectorError(f"expected {most}", at + 1)
+        source = text[at : subtree.meta.end_pos]
+        if subtree.data in _TRANSPARENT:
+            operand = _operand(parts[0])
+        elif subtree.data in _LEAVES:
+            operand = _LEAVES[subtree.data](at + 1, source)
+        else:
+            operand = _RULES[subtree.data](at + 1, source, parts)
+        if isinstance(operand, NameOperand):
+            names.add(operand.name)
+        built[id(subtree)] = operand
+        depths[id(subtree)] = depth
+    return frozenset(names), condition_of(built[id(tree)])
+
+
+def _operand(part: Operand | Token | None) -> Operand:
+    return cast("Operand", part)
+
+
+def _word(part: Operand | Token | None) -> Token:
+    return cast("Token", part)
+
+
+def _joined(at: int, source: str, parts: Parts, joins: type[AllOf | AnyOf]) -> Operand:
+    conditions = [condition_of(_operand(part)) for part in parts[::2]]
+    return ConditionOperand(at, source, joins(conditions))
+
+
+def _disjunction(at: int, source: str, parts: Parts) -> Operand:
+    return _joined(at, source, parts, AnyOf)
+
+
+def _conjunction(at: int, source: str, parts: Parts) -> Operand:
+    return _joined(at, source, parts, AllOf)
+
+
+def _negation(at: int, source: str, parts: Parts) -> Operand:
+    return ConditionOperand(at, source, Not(condition_of(_operand(parts[1]))))
+
+
+def _comparison(at: int, source: str, parts: Parts) -> Operand:
+    left, operator, right = parts
+    condition = comparison(_operand(left), str(operator), _operand(right))
+    return ConditionOperand(at, source, condition)
+
+
+def _between(at: int, source: str, parts: Parts) -> Operand:
+    value, negated, _, low, _, high = parts
+    term = term_of(_operand(value))
+    least = term_of(_operand(low))
+    most = term_of(_operand(high))
+    condition: Condition
+    # Not the opposite: of a text that is no number both forms are false (3.8.1.2, the examples).
+    if negated is not None:
+        condition = AnyOf((Ordered(term, "<", least), Ordered(term, ">", most)))
+    else:
+        condition = AllOf((Ordered(term, ">=", least), Ordered(term, "<=", most)))
+    return ConditionOperand(at, source, condition)
+
+
+def _membership(at: int, source: str, parts: Parts) -> Operand:
+    name, negated, keyword, *words = parts
+    texts = [_unquoted(_word(word)) for word in words]
+    yes, no = (TRUE, FALSE) if negated is None else (FALSE, TRUE)
+    condition = OneOf(name_of(_operand(name), str(keyword)), texts, yes, no)
+    return ConditionOperand(at, source, condition)
+
+
+def _like(at: int, source: str, parts: Parts) -> Operand:
+    name, negated, keyword, pattern, _, escape = parts
+    character = ""
+    if escape is not None:
+        character = _unquoted(_word(escape))
+        if len(character) != 1:
+            raise SelectorError(
+                f"expected one character to escape with, not {len(character)}",
+                _position(_word(escape)),
+            )
+    word = _word(pattern)
+    matcher = LikePattern(_unquoted(word), character, _position(word))
+    yes, no = (TRUE, FALSE) if negated is None else (FALSE, TRUE)
+    condition = Like(name_of(_operand(name), str(keyword)), matcher, yes, no)
+    return ConditionOperand(at, source, condition)
+
+
+def _absence(at: int, source: str, parts: Parts) -> Operand:
+    name, keyword, negated, _ = parts
+    yes, no = (TRUE, FALSE) if negated is None else (FALSE, TRUE)
+    return ConditionOperand(at, source, Absent(name_of(_operand(name), str(keyword)), yes, no))
+
+
+def _chain(at: int, source: str, parts: Parts) -> Operand:
+    terms = [term_of(_operand(part)) for part in parts[::2]]
+    operators = [str(part) for part in parts[1::2]]
+    steps = list(zip(operators, terms[1:], strict=True))
+    return NumberOperand(at, source, Chain(terms[0], steps))
+
+
+def _signed(at: int, source: str, parts: Parts) -> Operand:
+    return NumberOperand(at, source, Signed(term_of(_operand(parts[1])), parts[0] == "-"))
+
+
+def _name(at: int, source: str) -> Operand:
+    name = source[1:-1].replace('""', '"') if source.startswith('"') else source
+    if not name:
+        raise SelectorError("expected a name between the quotes", at)
+    if name.startswith("JMS") and name not in HEADERS and name[3:4] not in {"X", "_"}:
+        headers = ", ".join(sorted(HEADERS))
+        raise SelectorError(f"expected one of the headers {headers}, not {name[:64]!r}", at)
+    return NameOperand(at, source, name)
+
+
+def _string(at: int, source: str) -> Operand:
+    return TextOperand(at, source, _unquoted(source))
+
+
+def _number(at: int, source: str) -> Operand:
+    return NumberOperand(at, source, Constant(read_number(source) or 0))
+
+
+def _true(at: int, source: str) -> Operand:
+    return ConditionOperand(at, source, Always(TRUE))
+
+
+def _false(at: int, source: str) -> Operand:
+    return ConditionOperand(at, source, Always(FALSE))
+
+
+def _unquoted(word: str) -> str:
+    return word[1:-1].replace("''", "'")
+
+
+def _position(word: Token) -> int:
+    return (word.start_pos or 0) + 1
+
+
+_TRANSPARENT: Final = frozenset({"group", "selector"})
+
+_LEAVES: Final[dict[str, Callable[[int, str], Operand]]] = {
+    "name": _name,
+    "string": _string,
+    "number": _number,
+    "true": _true,
+    "false": _false,
+}
+
+_RULES: Final[dict[str, Build]] = {
+    "disjunction": _disjunction,
+    "conjunction": _conjunction,
+    "negation": _negation,
+    "comparison": _comparison,
+    "between": _between,
+    "membership": _membership,
+    "like": _like,
+    "absence": _absence,
+    "sum": _chain,
+    "product": _chain,
+    "signed": _signed,
+}
+"""A rule of the grammar, by its name there, and what makes an operand of its parts."""

@@ -1,0 +1,216 @@
+"""What a bridge knows of its remotes and how it reaches them, whichever link comes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter.bridges.backoff import SECOND, Backoff
+from vpnrouter.bridges.compatible import Half
+from vpnrouter.bridges.door import dial
+from vpnrouter.bridges.remotes import Remote, Remotes
+from vpnrouter.config.address import router_of
+from vpnrouter.errors import OperationError
+from vpnrouter.server.bridge_terms import client_cert_of, expected_router, mapping_of, terms_of
+from vpnrouter.server.connect import TlsTerms
+from vpnrouter.server.flush import flush_ready
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.inbound import InboundHalf
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.terms import BridgeTerms, Owner
+    from vpnrouter.config.bridge import Bridge as BridgeConfig
+    from vpnrouter.config.bridge import RemoteMsgVpn
+    from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.server.connect import Connector
+    from vpnrouter.server.handshake import Secured
+
+
+SLOWEST_NS: Final = 10 * SECOND
+"""Longest delay between two tries where the configuration asks for none that is longer."""
+
+
+def now_ns() -> int:
+    """Nanoseconds of trio's clock, which tests can turn."""
+    return int(trio.current_time() * SECOND)
+
+
+@final
+class Approach:
+    """The remotes of the bridge `name` of `vpn`, which one is next and when, and the way there."""
+
+    def __init__(
+        self,
+        book: LinkBook,
+        connector: Connector,
+        vpn: MessageVpn,
+        name: str,
+        written: BridgeConfig,
+        server_cert: TlsServerCert,
+    ) -> None:
+        self.book = book
+        self.connector = connector
+        self.vpn = vpn
+        self.name = name
+        self.remotes = Remotes([])
+        self.backoff = Backoff()
+        self.written = written
+        self.server_cert = server_cert
+        self._by_key: dict[tuple[str, str], RemoteMsgVpn] = {}
+        self.failures: dict[tuple[str, str], str] = {}
+        self._learned: dict[tuple[str, str], str] = {}
+        self.take(written, server_cert)
+
+    def take(self, written: BridgeConfig, server_cert: TlsServerCert) -> bool:
+        """Take what is written; returns whether the remote in use is still among the remotes."""
+        self.forget()
+        self.written = written
+        self.server_cert = server_cert
+        self._by_key = {(each.name, each.location): each for each in written.remote_msg_vpns}
+        mapping = mapping_of(written, "out") if written.enabled else None
+        if mapping is not None:
+            for remote in written.remote_msg_vpns:
+                self.book.out_mappings[self._peer(remote)] = mapping
+        delay_ns = written.remote_connection.retry_delay * SECOND
+        self.backoff = Backoff(delay_ns, max(SLOWEST_NS, delay_ns))
+        return self.remotes.replace(
+            [
+                Remote(each.name, each.location, each.connect_order, each.enabled)
+                for each in written.remote_msg_vpns
+            ],
+            written.remote_connection.retry_count,
+        )
+
+    def forget(self) -> None:
+        """The bridge is no more: what goes out to its remotes is renamed no more."""
+        for remote in self._by_key.values():
+            self.book.out_mappings.pop(self._peer(remote), None)
+
+    def _peer(self, remote: RemoteMsgVpn) -> tuple[str, str, str]:
+        return (self.vpn.name, expected_router(remote), remote.name)
+
+    @property
+    def current(self) -> RemoteMsgVpn:
+        """The remote to dial, or in use, as it is written; one must be enabled."""
+        current = self.remotes.current
+        if current is None:
+            raise AssertionError("no remote is enabled")
+        return self.of(current)
+
+    def of(self, remote: Remote) -> RemoteMsgVpn:
+        """A remote as it is written."""
+        return self._by_key[(remote.msg_vpn, remote.location)]
+
+    def choose(self, remote: Remote | None) -> BridgeTerms | None:
+        """Go to `remote`; what the bridge asks of it now, None when it is no more written."""
+        if remote is None or remote not in self.remotes.all():
+            return None
+        self.remotes.choose(remote)
+        return self.terms(self.current)
+
+    def learn(self, router: str) -> None:
+        """The remote in use gave its router's name."""
+        current = self.remotes.current
+        if current is not None:
+            self._learned[(current.msg_vpn, current.location)] = router
+
+    def failed(self, why: str) -> None:
+        """Why the remote in use, or tried, does not serve; "" when it does."""
+        current = self.remotes.current
+        if current is not None:
+            self.failures[(current.msg_vpn, current.location)] = why
+
+    def terms(self, remote: RemoteMsgVpn) -> BridgeTerms:
+        """What the bridge asks of this remote."""
+        return terms_of(self.name, self.written, remote)
+
+    def incoming(self) -> tuple[Remote, Link] | None:
+        """The best remote whose own bridge comes in over a link that this bridge can use, and the link."""
+        for remote in self.remotes.all():
+            link = self.book.reusable(self._half(self.of(remote)))
+            if link is not None:
+                return remote, link
+        return None
+
+    def _half(self, remote: RemoteMsgVpn) -> Half:
+        """Our side of the test of compatibility; a router that named itself is remembered."""
+        router = expected_router(remote) or self._learned.get((remote.name, remote.location), "")
+        return Half(self.book.router.name, self.vpn.name, router, remote.name, remote.tls_enabled)
+
+    def wants_back(self) -> bool:
+        """Whether a remote better than the one in use is to be watched."""
+        return self.written.remote_connection.failback_delay > 0 and bool(self.remotes.better())
+
+    def peers_connection(self, link: Link) -> Link | None:
+        """The incoming link to use instead of the dialled `link`, when both sides dialled at once.
+
+        The connection dialled by the side whose "router/vpn" is the smaller stays (LINK-39); the other
+        side, which is the one to move, is us when ours is the larger.
+        """
+        client = link.client
+        if not link.dialed or link.outbound is not None or client is None:
+            return None
+        if self.vpn.vpn_id.encode() < client.vpn_id.encode():
+            return None
+        return self.book.reusable(
+            Half(self.book.router.name, self.vpn.name, link.peer_router, link.peer_vpn, link.tls)
+        )
+
+    async def open(
+        self,
+        remote: RemoteMsgVpn,
+        owner: Owner,
+        record: Bridge,
+        resolved: Callable[[], None],
+        begun: Callable[[InboundHalf], None],
+        moves_from: InboundHalf | None = None,
+    ) -> InboundHalf | None:
+        """Dial `remote` and say HELLO.
+
+        None when meanwhile an incoming link came that serves as well, or the configuration changed.
+        `begun` is called before the first byte leaves. Raises OperationError that says what failed.
+        """
+        host, port = self._address(remote)
+        written = self.written
+        tls = None
+        if remote.tls_enabled:
+            tls = TlsTerms(self.server_cert, client_cert_of(written, remote))
+        terms = self.terms(remote)
+        transport: socket.socket | Secured = await self.connector.open(host, port, tls, resolved)
+        overtaken = moves_from is None and self.book.reusable(self._half(remote)) is not None
+        if self.written is not written or overtaken:
+            await self.connector.drop(transport)
+            return None
+        self.connector.set_clocks()
+        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        half = dial(
+            self.book,
+            self.vpn,
+            shown,
+            terms,
+            owner,
+            record,
+            tls=remote.tls_enabled,
+            moves_from=moves_from,
+        )
+        begun(half)
+        self.connector.serve(transport, half.link)
+        flush_ready(half.link.plane)
+        return half
+
+    def _address(self, remote: RemoteMsgVpn) -> tuple[str, int]:
+        address = remote.address
+        if address is not None:
+            return address.host, address.port
+        name = router_of(remote.location) or ""
+        place = self.book.place_of(name, tls=remote.tls_enabled)
+        if place is None:
+            raise OperationError(f"no link to router {name} is up that tells where it is")
+        return place

@@ -1,0 +1,400 @@
+"""The task of one bridge: find a link to use or dial one, keep it, replace it, begin again."""
+
+from __future__ import annotations
+
+import random
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter import limits
+from vpnrouter.bridges.backoff import SECOND
+from vpnrouter.bridges.inbound import InboundHalf
+from vpnrouter.bridges.states import Inbound, Input
+from vpnrouter.bridges.terms import LinkEvent, Owner
+from vpnrouter.errors import OperationError
+from vpnrouter.server.approach import Approach, now_ns
+from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.narrate import narrate
+from vpnrouter.server.standby import Standby, begun, leave, nothing, watch_better
+from vpnrouter.server.standing import Standing, facts_of
+from vpnrouter.wire.link import close_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.config.bridge import Bridge as BridgeConfig
+    from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.server.connect import Connector
+
+VERSION_WAIT_S: Final = 60.0
+"""Seconds before a remote that speaks another major version is tried again."""
+
+DRAIN_S: Final = 2.0
+"""Seconds a link that is left has to deliver what is on the way."""
+
+MERGE_AGAIN_S: Final = 3.0
+"""Seconds before a bridge asks again for the connection of a peer that did not let it in."""
+
+_WAITING: Final = (Inbound.NOT_READY_WAIT_NEXT, Inbound.NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH)
+
+
+@final
+class BridgeRunner(Owner):
+    """One bridge of the configuration, its state, and the half of a link that it has or is after.
+
+    `draw` gives random numbers in [0, 1) for the jitter of retries.
+    """
+
+    def __init__(
+        self,
+        book: LinkBook,
+        connector: Connector,
+        vpn_name: str,
+        name: str,
+        written: BridgeConfig,
+        server_cert: TlsServerCert,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.approach = Approach(
+            book, connector, book.router.vpns[vpn_name], name, written, server_cert
+        )
+        self.draw = draw
+        self.half: InboundHalf | None = None
+        self.standby: Standby | None = None
+        self.standing = Standing(facts_of(self.approach), monotonic_ns())
+        self.record = self.standing.record
+        self._wake = trio.Event()
+        self._drained = False
+        self._moving = False
+        self._reconnect = False
+        self._removed = False
+        self._refused = False
+        self._next_ns = -1
+        self._asked_ns = 0
+        self._merge_ns = 0
+
+    def poke(self) -> None:
+        """Look again at what there is to do."""
+        self._wake.set()
+
+    def incoming(self, link: Link) -> None:
+        """See Owner.incoming."""
+        self.poke()
+
+    def change(self, written: BridgeConfig, server_cert: TlsServerCert, *, reconnect: bool) -> None:
+        """Go on under a changed configuration; `reconnect` where the connection itself changes."""
+        kept = self.approach.take(written, server_cert)
+        self.record.facts = facts_of(self.approach)
+        half = self.half
+        if half is not None and half.welcomed and not half.over and kept and not self._moving:
+            terms = self.approach.terms(self.approach.current)
+            half.take(terms)
+            if self.record.is_up:
+                self.record.handle(Input.SUBSCRIPTIONS_CHANGED, monotonic_ns())
+            half.want(terms.filters, terms.selectors)
+            flush_ready(half.link.plane)
+        if self.standby is not None:
+            # It was opened under what was written before.
+            self.standby.leave()
+        self._reconnect = half is not None and (self._reconnect or reconnect or not kept)
+        self._refused = False
+        self._next_ns = -1
+        self.poke()
+
+    def remove(self) -> None:
+        """The bridge is no more part of the configuration: log out and end."""
+        self._removed = True
+        self.poke()
+
+    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
+        """See Owner.link_event."""
+        if half is not self.half:
+            return
+        if event == LinkEvent.WELCOMED:
+            self._welcomed(half)
+        elif event == LinkEvent.SUBSCRIBED:
+            self.standing.subscribed(reason, monotonic_ns())
+            self._moving = False
+        elif event == LinkEvent.DRAINED:
+            self._drained = True
+        elif event in {LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH}:
+            self._refused = True
+            given = Input.REFUSED if event == LinkEvent.REFUSED else Input.VERSION_MISMATCH
+            self.standing.refused(given, reason, monotonic_ns())
+        else:
+            self.standing.lost(reason, monotonic_ns(), moving=self._moving)
+        if not half.welcomed:
+            self.approach.failed(reason)
+        self.poke()
+
+    def _welcomed(self, half: InboundHalf) -> None:
+        self.approach.backoff.up(now_ns())
+        self.approach.learn(half.link.peer_router)
+        self.approach.failed("")
+        self.standing.welcomed(half.link, monotonic_ns())
+        if self._better(half) is None:
+            half.want(half.terms.filters, half.terms.selectors)
+
+    # -- the task --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keep the bridge connected until cancelled or removed."""
+        approach = self.approach
+        approach.book.watch(approach.vpn.name, self)
+        try:
+            while not self._removed:
+                half = await self._connect()
+                while half is not None:
+                    half = self._after(await self._keep(half))
+        finally:
+            approach.book.unwatch(approach.vpn.name, self)
+            approach.forget()
+            if self.standby is not None:
+                self.standby.leave()
+            if self.half is not None:
+                leave(self.half)
+
+    async def _pause(self, until_ns: int = -1) -> None:
+        """Wait to be poked, or for a time of trio's clock."""
+        limit_s = float("inf") if until_ns < 0 else max(0.0, (until_ns - now_ns()) / SECOND)
+        with trio.move_on_after(limit_s):
+            await self._wake.wait()
+        self._wake = trio.Event()
+
+    async def _connect(self) -> InboundHalf | None:
+        """One step towards a half: an incoming link that fits, or one attempt when it is time."""
+        if not self.standing.may_run(self.approach, monotonic_ns()):
+            await self._pause()
+            return None
+        if self._next_ns < 0:
+            delay_ns = self.approach.backoff.delay_ns(now_ns(), self.draw())
+            self._next_ns = now_ns() + delay_ns
+        if now_ns() < self._next_ns:
+            # Who was refused keeps away, over whatever connection.
+            half = None if self._refused else self._over_incoming()
+            if half is None:
+                await self._pause(self._next_ns)
+            return half
+        self._next_ns = -1
+        half = self._over_incoming()
+        if half is None:
+            if self.record.inbound_state in _WAITING:
+                self.record.handle(Input.NEXT_REMOTE, monotonic_ns())
+            half = await self._dial()
+        return half
+
+    async def _dial(self) -> InboundHalf | None:
+        record = self.record
+        approach = self.approach
+        remote = approach.current
+        record.handle(Input.DIAL, monotonic_ns())
+        record.remote_address = remote.location
+        record.remote = approach.remotes.current
+        try:
+            half = await approach.open(remote, self, record, self._resolved, self._begin)
+        except OperationError as error:
+            approach.failed(str(error))
+            self.standing.failed(str(error), monotonic_ns())
+            approach.backoff.down(now_ns())
+            approach.remotes.failed()
+            return None
+        if half is None and record.inbound_state is Inbound.NOT_READY_CONNECTING:
+            record.handle(Input.FAILED, monotonic_ns())
+            record.inbound_failure_reason = ""
+            self._next_ns = now_ns()
+        return half
+
+    def _resolved(self) -> None:
+        if self.record.inbound_state is Inbound.PREPARE_FETCHING_DNS:
+            self.record.handle(Input.RESOLVED, monotonic_ns())
+
+    def _over_incoming(self) -> InboundHalf | None:
+        """Log in over a link that a compatible bridge of the peer has here, if there is one."""
+        record = self.record
+        approach = self.approach
+        found = approach.incoming()
+        if found is None:
+            return None
+        remote, link = found
+        approach.remotes.choose(remote)
+        if record.inbound_state is Inbound.NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH:
+            record.handle(Input.NEXT_REMOTE, monotonic_ns())
+        record.handle(Input.REUSE, monotonic_ns())
+        record.handle(Input.REUSED, monotonic_ns())
+        approach.connector.set_clocks()
+        half = InboundHalf(link, approach.terms(approach.of(remote)), self, record)
+        self._begin(half)
+        flush_ready(link.plane)
+        return half
+
+    def _begin(self, half: InboundHalf) -> None:
+        record = self.record
+        self.half = half
+        self._refused = False
+        self._drained = False
+        self._asked_ns = now_ns()
+        record.remote = self.approach.remotes.current
+        record.remote_address = half.link.peer
+        if record.inbound_state is Inbound.NOT_READY_CONNECTING:
+            record.handle(Input.CONNECTED, monotonic_ns())
+
+    async def _keep(self, half: InboundHalf) -> InboundHalf:
+        """Stay with the half, or one that took its place, until that is over; returns the last one."""
+        async with trio.open_nursery() as nursery:
+            watching = False
+            while not half.over:
+                if self._removed or not self.standing.may_run(self.approach, monotonic_ns()):
+                    leave(half)
+                elif not half.welcomed:
+                    until_ns = self._asked_ns + limits.CONNECT_TIMEOUT_S * SECOND
+                    if now_ns() >= until_ns:
+                        leave(half, close_codes.HANDSHAKE_TIMEOUT)
+                    else:
+                        await self._pause(until_ns)
+                elif self._reconnect:
+                    self._reconnect = False
+                    half = await self._renew(half)
+                elif (better := self._better(half)) is not None:
+                    half = await self._merge(half, better)
+                elif self.standby is not None and self.standby.healthy:
+                    half = await self._switch(half, self.standby)
+                    watching = False
+                else:
+                    if not watching and self.approach.wants_back():
+                        watching = True
+                        nursery.start_soon(watch_better, self)
+                    await self._pause(self._merge_ns if now_ns() < self._merge_ns else -1)
+            nursery.cancel_scope.cancel()
+        return half
+
+    def _better(self, half: InboundHalf) -> Link | None:
+        return None if now_ns() < self._merge_ns else self.approach.peers_connection(half.link)
+
+    async def _drain(self, half: InboundHalf) -> None:
+        """Leave the half when what is on the way has arrived, or after DRAIN_S."""
+        if half.wanted and not half.over:
+            self._drained = False
+            half.drain()
+            flush_ready(half.link.plane)
+            until_ns = now_ns() + int(DRAIN_S * SECOND)
+            while not (self._drained or half.over) and now_ns() < until_ns:
+                await self._pause(until_ns)
+        leave(half)
+
+    async def _renew(self, half: InboundHalf) -> InboundHalf:
+        """The connection itself changed: move to a new one.
+
+        A new one that fails does not keep the old one alive: what is written now may be safer.
+        """
+        approach = self.approach
+        standby = Standby(self, approach.remotes.current)
+        written = approach.written
+        try:
+            standby.half = await approach.open(
+                approach.current, standby, self.record, nothing, begun, half
+            )
+        except OperationError as error:
+            narrate(self.record, "", f"not connected: {error}")
+        if approach.written is not written and standby.half is None:
+            self._reconnect = True  # what was opened is out of date already
+            return half
+        moved = await self._switch(half, standby)
+        if moved is half and not half.over:
+            await self._drain(half)
+        return moved
+
+    async def _merge(self, half: InboundHalf, link: Link) -> InboundHalf:
+        """Move to the peer's connection, which stays. Where the peer refuses, both stay for a while."""
+        self._merge_ns = now_ns() + int(MERGE_AGAIN_S * SECOND)
+        standby = Standby(self, self.approach.remotes.current)
+        standby.half = InboundHalf(link, half.terms, standby, self.record, half)
+        flush_ready(link.plane)
+        return await self._switch(half, standby)
+
+    async def _switch(self, half: InboundHalf, standby: Standby) -> InboundHalf:
+        """Go over from `half` to the half that stands by, when that is logged in; returns which it is.
+
+        Where the peer hands the subscriptions over it closes the old connection itself; another peer gets
+        ours when what is on the way from the old one has arrived.
+        """
+        until_ns = now_ns() + limits.CONNECT_TIMEOUT_S * SECOND
+        self._moving = True
+        while standby.half is not None and not (standby.welcomed or standby.lost):
+            if now_ns() >= until_ns:
+                break
+            await self._pause(until_ns)
+        if standby.half is None or not standby.welcomed or standby.lost:
+            standby.leave()
+            self._moving = half.over
+            return half
+        if standby.half.resumed:
+            until_ns = now_ns() + int(DRAIN_S * SECOND)
+            while not half.over and now_ns() < until_ns:
+                await self._pause(until_ns)
+            leave(half)
+        else:
+            await self._drain(half)
+        return self._adopt(standby) or half
+
+    def _adopt(self, standby: Standby) -> InboundHalf | None:
+        """Take the half that stands by for ours; None when it is lost."""
+        self.standby = None
+        half = standby.half
+        terms = self.approach.choose(standby.remote)
+        if half is None or half.over or terms is None:
+            standby.leave()
+            return None
+        half.take(terms)
+        half.owner = self
+        self._merge_ns = 0
+        self._begin(half)
+        self.standing.moved(monotonic_ns())
+        self._welcomed(half)
+        if half.link.paused:
+            half.link.resume()
+        flush_ready(half.link.plane)
+        return half
+
+    def _after(self, half: InboundHalf) -> InboundHalf | None:
+        """The half is gone: take the one that stands by, or say when to try again.
+
+        What the bridge does next depends on how far it had come.
+        """
+        record = self.record
+        approach = self.approach
+        self.half, self._reconnect = None, False
+        standby = self.standby
+        self.standby = None
+        moving = self._moving
+        self._moving = False
+        if standby is not None:
+            goes_on = not self._removed and self.standing.may_run(approach, monotonic_ns())
+            adopted = self._adopt(standby) if goes_on else None
+            if adopted is not None:
+                return adopted
+            standby.leave()
+        if record.inbound_state is Inbound.DISABLED:
+            return None
+        if record.inbound_state is Inbound.NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH:
+            approach.backoff.refused(now_ns())
+            approach.remotes.failed()
+            self._next_ns = now_ns() + int(VERSION_WAIT_S * SECOND)
+            return None
+        if record.inbound_state is Inbound.NOT_READY_WAIT_CLEANUP:
+            record.handle(Input.CLEANED, monotonic_ns())
+        if moving:
+            self._next_ns = now_ns()
+        elif half.welcomed:
+            approach.backoff.down(now_ns())
+            approach.remotes.lost()
+        else:
+            if self._refused:
+                approach.backoff.refused(now_ns())
+            else:
+                approach.backoff.down(now_ns())
+            approach.remotes.failed()
+        return None

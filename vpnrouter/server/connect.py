@@ -1,0 +1,148 @@
+"""Reach a remote router: look its name up, connect, shake hands; and serve what came of it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from vpnrouter.errors import OperationError
+from vpnrouter.server.dial_tls import client_context, secure
+from vpnrouter.server.streams import serve_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from vpnrouter.config.bridge import ClientCertRemoteAuthentication
+    from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.plane import Plane
+    from vpnrouter.server.handshake import Secured
+    from vpnrouter.server.host import Host
+
+    Addresses = Sequence[tuple[int, int, int, str, object]]
+
+CONNECT_S: Final = 10.0
+"""Seconds for looking a name up, for connecting and for TLS, each: a dead remote holds up nothing but
+its bridge."""
+
+LOOKUPS: Final = 16
+"""Names looked up at once. Threads of their own: name servers that hang must not take those that verify
+passwords and write traces."""
+
+
+class TlsTerms:
+    """How a connection is encrypted: what is asked of the remote's certificate, and what is shown."""
+
+    def __init__(
+        self, server_cert: TlsServerCert, client_cert: ClientCertRemoteAuthentication | None
+    ) -> None:
+        self.server_cert = server_cert
+        self.client_cert = client_cert
+
+
+class Connector:
+    """How bridges reach their remotes; `streams` is where TLS connections are served."""
+
+    def __init__(self, plane: Plane, host: Host, streams: trio.Nursery) -> None:
+        self._plane = plane
+        self._host = host
+        self._streams = streams
+        self._lookups = trio.CapacityLimiter(LOOKUPS)
+
+    def set_clocks(self) -> None:
+        """Set the plane's times before a connection is made."""
+        self._host.set_clocks()
+
+    async def open(
+        self, host: str, port: int, tls: TlsTerms | None, resolved: Callable[[], None]
+    ) -> socket.socket | Secured:
+        """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between.
+
+        Raises OperationError that says in one line what failed.
+        """
+        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        found = await self._look_up(host, port)
+        resolved()
+        try:
+            sock = await _connect(found)
+        except (OSError, trio.TooSlowError) as error:
+            raise OperationError(f"cannot connect to {shown}: {_why(error)}") from error
+        if tls is None:
+            return sock
+        context = client_context(tls.server_cert, tls.client_cert)
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        try:
+            with trio.fail_after(CONNECT_S):
+                return await secure(stream, context, host)
+        except trio.TooSlowError as error:
+            raise OperationError(f"cannot shake hands with {shown}: {_why(error)}") from error
+        except OperationError as error:
+            raise OperationError(f"{shown}: {error}") from error
+
+    def serve(self, transport: socket.socket | Secured, connection: Connection) -> None:
+        """Serve what `open` gave."""
+        if isinstance(transport, socket.socket):
+            self._host.add(transport, connection)
+        else:
+            self._streams.start_soon(serve_stream, self._plane, transport, connection)
+
+    async def drop(self, transport: socket.socket | Secured) -> None:
+        """Close what `open` gave and nobody wants."""
+        if isinstance(transport, socket.socket):
+            transport.close()
+        else:
+            await trio.aclose_forcefully(transport)
+
+    async def _look_up(self, host: str, port: int) -> Addresses:
+        try:
+            # A literal address needs no name server and no thread.
+            return socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+            )
+        except (OSError, UnicodeError):
+            pass
+        try:
+            with trio.fail_after(CONNECT_S):
+                return await trio.to_thread.run_sync(
+                    _names, host, port, abandon_on_cancel=True, limiter=self._lookups
+                )
+        except (OSError, UnicodeError, trio.TooSlowError) as error:
+            raise OperationError(f"cannot look up {host}: {_why(error)}") from error
+
+
+def _names(host: str, port: int) -> Addresses:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+async def _connect(found: Addresses) -> socket.socket:
+    """A connected socket to the first of the addresses that answers; they share CONNECT_S."""
+    last: OSError | trio.TooSlowError | None = None
+    for family, kind, protocol, _, address in found:
+        sock = trio.socket.socket(family, kind, protocol)
+        try:
+            # One address that swallows everything must not keep the next from being tried.
+            with trio.fail_after(CONNECT_S / len(found)):
+                await sock.connect(address)
+        except (OSError, trio.TooSlowError) as error:
+            sock.close()
+            last = error
+            continue
+        except BaseException:
+            sock.close()
+            raise
+        return socket.socket(fileno=sock.detach())
+    raise last or OSError("no address")
+
+
+def _why(error: OSError | UnicodeError | trio.TooSlowError) -> str:
+    if isinstance(error, trio.TooSlowError):
+        return f"no answer within {CONNECT_S:.0f} s"
+    if isinstance(error, UnicodeError):
+        return "not a host name"
+    if error.errno is not None and error.errno > 0:
+        # The words of the library name the address once more.
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

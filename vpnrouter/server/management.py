@@ -1,0 +1,275 @@
+"""Serve the management API: Hypercorn's HTTP over connections that the router accepts and bounds.
+
+Hypercorn's own worker would take any number of connections, and its writes are shielded from
+cancellation: one peer that stops reading could keep the router from stopping. So the router accepts,
+and each connection is closed under Hypercorn when a write takes too long or the router stops.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Protocol, cast, final
+
+import trio
+
+from vpnrouter import limits
+from vpnrouter.core.totals import totals
+from vpnrouter.management.monitor import MsgVpnStatus
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from hypercorn.typing import ASGIFramework
+
+    from vpnrouter.bridges.status import BridgeStatus
+    from vpnrouter.config.management import Management
+    from vpnrouter.core.router import Router
+    from vpnrouter.management.monitor import Monitor
+    from vpnrouter.server.listeners import BoundListener
+
+PROTOCOLS: Final = frozenset({"http", "https"})
+"""Protocols of listeners that are served here."""
+
+WRITE_S: Final = 10.0
+"""Seconds that a peer has to take what is written to it; the answer is lost then, and the connection."""
+
+IDLE_S: Final = 10.0
+"""Seconds that a connection may wait for its first or its next request."""
+
+HANDSHAKE_S: Final = 10.0
+"""Seconds for a TLS handshake; the same bound as for a silent client."""
+
+LAST_S: Final = 1.0
+"""Seconds to answer a peer that will send nothing more. Hypercorn would keep the connection until it
+counts as idle, and most peers that said their last have gone."""
+
+STREAMS_EACH: Final = 8
+"""Requests at a time on one connection that speaks HTTP/2."""
+
+REST_S: Final = 0.1
+"""Pause of the accept loop when the system is out of descriptors."""
+
+SAMPLE_S: Final = 1.0
+"""Seconds between samples of the bridges' counts."""
+
+
+class HasContext(Protocol):
+    """The TLS of a listener; its context may be replaced while the listener serves."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """What a new connection is encrypted with."""
+
+
+class BridgeSource(Protocol):
+    """A bridge that can be asked how it stands."""
+
+    def status(self, now_ns: int) -> BridgeStatus:
+        """How it stands at `now_ns`, monotonic."""
+
+    def sample(self, now_ns: int) -> None:
+        """Note the counts that rates are made from."""
+
+
+@final
+class RouterMonitor:
+    """The router as the management API sees it; `bridges` by message VPN and name, and may change."""
+
+    def __init__(
+        self,
+        router: Router,
+        bridges: Mapping[tuple[str, str], BridgeSource],
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._router = router
+        self._bridges = bridges
+        self._clock_ns = clock_ns
+        self.stopping = False
+
+    def router_name(self) -> str:
+        """See Monitor.router_name."""
+        return self._router.name
+
+    def is_ready(self) -> bool:
+        """See Monitor.is_ready: nothing is served before all listeners are bound."""
+        return not self.stopping
+
+    def msg_vpn_names(self) -> Sequence[str]:
+        """See Monitor.msg_vpn_names."""
+        return list(self._router.vpns)
+
+    def msg_vpn(self, msg_vpn: str) -> MsgVpnStatus | None:
+        """See Monitor.msg_vpn."""
+        vpn = self._router.vpns.get(msg_vpn)
+        if vpn is None:
+            return None
+        sums = totals(vpn)
+        return MsgVpnStatus(
+            msg_vpn_name=vpn.name,
+            enabled=vpn.enabled,
+            state="up" if vpn.enabled else "down",
+            msg_vpn_connections=len(vpn.publishers),
+            subscription_count=vpn.subscription_count,
+            max_connection_count=vpn.limits.max_connection_count,
+            max_subscription_count=vpn.limits.max_subscription_count,
+            bridge_count=len(self.bridge_names(msg_vpn)),
+            rx_msg_count=sums.rx_msg_count,
+            rx_byte_count=sums.rx_byte_count,
+            tx_msg_count=sums.tx_msg_count,
+            tx_byte_count=sums.tx_byte_count,
+            discarded_msg_count=sum(sums.discards.values()),
+            discarded=sums.discards,
+        )
+
+    def bridge_names(self, msg_vpn: str) -> Sequence[str]:
+        """See Monitor.bridge_names."""
+        return [name for place, name in self._bridges if place == msg_vpn]
+
+    def bridge(self, msg_vpn: str, bridge: str) -> BridgeStatus | None:
+        """See Monitor.bridge."""
+        source = self._bridges.get((msg_vpn, bridge))
+        return None if source is None else source.status(self._clock_ns())
+
+
+async def keep_rates(sources: Callable[[], Iterable[BridgeSource]]) -> None:
+    """Sample the counts of all bridges about once a second, for ever."""
+    while True:
+        now_ns = time.monotonic_ns()
+        for source in sources():
+            source.sample(now_ns)
+        await trio.sleep(SAMPLE_S)
+
+
+@final
+class _Stream(trio.abc.HalfCloseableStream):
+    """A TCP stream whose peer has WRITE_S to take what is written; `served` ends soon after it ended."""
+
+    def __init__(self, inner: trio.SocketStream, served: trio.CancelScope) -> None:
+        self._inner = inner
+        self._served = served
+        self.socket = inner.socket
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        with trio.move_on_after(WRITE_S) as waiting:
+            await self._inner.send_all(data)
+        if waiting.cancelled_caught:
+            self.socket.close()
+            raise trio.BrokenResourceError(f"nothing taken within {WRITE_S:.0f} s")
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inner.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self._inner.send_eof()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data = bytes(await self._inner.receive_some(max_bytes))
+        if not data:
+            self._served.deadline = min(self._served.deadline, trio.current_time() + LAST_S)
+        return data
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@final
+class _Http:
+    """Speaks HTTP/1.1, and HTTP/2 where a client begins with it, for one application."""
+
+    def __init__(self, app: ASGIFramework) -> None:
+        # Late, and still before the first request: who has no management listener does not load it.
+        from hypercorn.app_wrappers import ASGIWrapper
+        from hypercorn.config import Config
+        from hypercorn.trio.tcp_server import TCPServer
+        from hypercorn.trio.worker_context import WorkerContext
+
+        settings = Config()
+        settings.keep_alive_timeout = IDLE_S
+        settings.ssl_handshake_timeout = HANDSHAKE_S
+        settings.h2_max_concurrent_streams = STREAMS_EACH
+        settings.include_server_header = False
+        self._server = TCPServer
+        self._app = ASGIWrapper(app)
+        self._settings = settings
+        self._context = WorkerContext(None)
+
+    async def converse(self, stream: trio.abc.Stream) -> None:
+        """Serve one connection until either side has enough of it."""
+        # What it uses of a stream, ours has; its types name the two classes of its own worker.
+        served = cast("trio.SSLStream[trio.SocketStream]", stream)
+        await self._server(self._app, self._settings, self._context, {}, served).run()
+
+
+def answer_management(
+    listeners: Iterable[BoundListener],
+    written: Management,
+    monitor: Monitor,
+    nursery: trio.Nursery,
+) -> None:
+    """Begin to answer on those listeners that are for management, if there are any."""
+    mine = [bound for bound in listeners if bound.written.protocol in PROTOCOLS]
+    if not mine:
+        return
+    from vpnrouter.management.access import Access
+    from vpnrouter.management.application import build_app
+
+    app = cast("ASGIFramework", build_app(monitor, Access.of(written)))
+    for bound in mine:
+        most = bound.written.max_connection_count
+        nursery.start_soon(serve_management, bound.sock, bound.context, most, app)
+
+
+async def serve_management(
+    sock: socket.socket, tls: HasContext | None, most: int, app: ASGIFramework
+) -> None:
+    """Answer HTTP on a bound, listening, non-blocking socket until cancelled.
+
+    `tls` is that of an `https` listener, asked at each connection. Beyond `most` connections at a time, and
+    beyond `limits.MANAGEMENT_CONNECTIONS`, a new one is closed at once.
+    """
+    http = _Http(app)
+    most = min(most, limits.MANAGEMENT_CONNECTIONS)
+    taken: set[trio.SocketStream] = set()
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    async with listener, trio.open_nursery() as connections:
+        try:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except OSError:
+                    # Out of descriptors or buffers: let connections end before trying again.
+                    await trio.sleep(REST_S)
+                    continue
+                if len(taken) >= most:
+                    await trio.aclose_forcefully(stream)
+                    continue
+                taken.add(stream)
+                connections.start_soon(_serve_one, stream, tls, http, taken)
+        finally:
+            for stream in taken:
+                # Wakes writes that are shielded from cancellation.
+                stream.socket.close()
+
+
+async def _serve_one(
+    accepted: trio.SocketStream,
+    tls: HasContext | None,
+    http: _Http,
+    taken: set[trio.SocketStream],
+) -> None:
+    served = trio.CancelScope()
+    stream: trio.abc.Stream = _Stream(accepted, served)
+    if tls is not None:
+        stream = trio.SSLStream(stream, tls.context, server_side=True, https_compatible=True)
+    try:
+        with served:
+            await http.converse(stream)
+    except* Exception as errors:  # noqa: BLE001 - whatever it is, the router goes on
+        # A fault of one connection must not end the router.
+        print(f"vpnrouter: management: {errors.exceptions[0]!r}", file=sys.stderr)
+    finally:
+        taken.discard(accepted)
+        accepted.socket.close()

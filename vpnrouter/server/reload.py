@@ -1,0 +1,153 @@
+"""Bring a running router from the configuration in force to another one, and on SIGHUP to its file's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter.config.change import Effect, describe
+from vpnrouter.config.diff import changes
+from vpnrouter.config.load import read
+from vpnrouter.errors import OperationError
+from vpnrouter.server.apply_bridges import change_bridges
+from vpnrouter.server.apply_listeners import ListenerChange
+from vpnrouter.server.apply_mapping import rename_outward
+from vpnrouter.server.apply_message_vpns import change_message_vpn, remove_message_vpn
+from vpnrouter.server.assemble import vpn_of
+from vpnrouter.server.bridge_runner import BridgeRunner
+from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.narrate import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.server.answer import Answering
+    from vpnrouter.server.connect import Connector
+
+FIXED: Final = ("router", "trace", "management")
+"""Top-level keys that hold until the router stops; every key below them needs a restart."""
+
+NEEDS_RESTART: Final = "needs restart: "
+"""How a line begins that tells of a difference that was not applied."""
+
+
+@final
+class Reload:
+    """Changes a running router. `config` is what is in force; `secret` is that of its passwords.
+
+    `runners` is changed in place. Called in the router's thread only; nothing here waits, so that nobody
+    sees half of a change.
+    """
+
+    def __init__(
+        self,
+        config: RouterConfig,
+        secret: bytes,
+        book: LinkBook,
+        connector: Connector,
+        answering: Answering,
+        runners: list[BridgeRunner],
+        nursery: trio.Nursery,
+    ) -> None:
+        self.config = config
+        self._secret = secret
+        self._book = book
+        self._connector = connector
+        self._answering = answering
+        self._runners = runners
+        self._nursery = nursery
+
+    def __call__(self, config: RouterConfig) -> list[str]:
+        """Put a checked configuration into force; returns one line for each difference.
+
+        What needs a restart stays as it was, and is told again as long as it differs. The TLS files of
+        listeners are read again in any case. Raises OperationError when an address cannot be bound or a
+        file not be used; nothing has changed then.
+        """
+        before = self.config
+        after = config.model_copy(update={key: getattr(before, key) for key in FIXED})
+        listeners = ListenerChange(self._answering, after.listeners)
+        # From here on nothing can fail.
+        found = changes(before, after)
+        told = [
+            NEEDS_RESTART + describe(change).removesuffix(f" ({Effect.RESTART.value})")
+            for change in changes(before, config)
+            if change.kind is Effect.RESTART
+        ]
+        self._connector.set_clocks()
+        router = self._book.router
+        for name, written in after.msg_vpns.items():
+            known = before.msg_vpns.get(name)
+            if known is None:
+                router.add(vpn_of(router, name, written, self._secret))
+            elif known != written:
+                change_message_vpn(router.vpns[name], self._book, known, written, self._secret)
+        change_bridges(
+            self._runners, before, after, found, lambda vpn, name: self._begin(after, vpn, name)
+        )
+        for name in before.msg_vpns:
+            if name not in after.msg_vpns:
+                remove_message_vpn(router.vpns[name], self._book)
+        listeners.apply()
+        self.tell_ports()
+        rename_outward(self._book)
+        self.config = after
+        flush_ready(router.plane)
+        return [describe(change) for change in found] + told
+
+    def begin_all(self) -> None:
+        """Start the bridges of the configuration that is in force."""
+        for vpn_name, vpn in self.config.msg_vpns.items():
+            for name in vpn.bridges:
+                self._runners.append(self._begin(self.config, vpn_name, name))
+
+    def tell_ports(self) -> None:
+        """Let peers be told where links are answered now."""
+        self._book.link_port = self._answering.port_of("link")
+        self._book.links_port = self._answering.port_of("links")
+
+    def _begin(self, config: RouterConfig, vpn_name: str, name: str) -> BridgeRunner:
+        vpn = config.msg_vpns[vpn_name]
+        runner = BridgeRunner(
+            self._book,
+            self._connector,
+            vpn_name,
+            name,
+            vpn.bridges[name],
+            vpn.bridging.tls_server_cert,
+        )
+        self._nursery.start_soon(runner.run)
+        return runner
+
+
+async def reload_file(path: str, reload: Callable[[RouterConfig], list[str]]) -> None:
+    """Read the configuration file again, put it into force if it is accepted, and tell on stderr."""
+    try:
+        reading = await trio.to_thread.run_sync(read, path, abandon_on_cancel=True)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the router goes on
+        _tell(f"{path}: {error!r}; {_STAYS}")
+        return
+    for problem in reading.problems:
+        _tell(str(problem))
+    if reading.loaded is None:
+        _tell(f"{path} is refused; {_STAYS}")
+        return
+    try:
+        lines = reload(reading.loaded.config)
+    except OperationError as error:
+        _tell(f"{error}; {_STAYS}")
+        return
+    for line in lines:
+        _tell(line)
+    count = sum(1 for line in lines if not line.startswith(NEEDS_RESTART))
+    _tell(f"reloaded {path}: {count} change{'' if count == 1 else 's'}")
+
+
+_STAYS: Final = "everything stays as it was"
+
+
+def _tell(text: str) -> None:
+    say("SIGHUP", text)
