@@ -2,8 +2,10 @@
 
 import os
 import queue
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,8 +21,12 @@ from paho.mqtt.enums import CallbackAPIVersion
 import vpnrouter
 from vpnrouter.management.client import ManagementClient
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long a test waits for what it expects; only a failing one waits that long."""
+
+
+OWN_BRIDGE_UP = re.compile(r" VPN \S+ bridge \S+ from .*: up$")
+"""A line of stderr: a bridge of the router itself is up, and not the bridge of a peer that logged in there."""
 
 
 def command() -> list[str]:
@@ -135,11 +141,14 @@ class RouterProcess:
         return found[0]
 
     def bridges_up(self, count: int = 1) -> None:
-        """Wait until stderr told `count` times that a bridge is up."""
+        """Wait until stderr told `count` times that a bridge of this router is up.
+
+        What the peer's bridge attracts from here is known once the peer's router says that it is up.
+        """
 
         def up() -> bool:
-            told = [line for line in list(self.err) if " bridge " in line]
-            return len([line for line in told if line.rstrip().endswith(": up")]) >= count
+            told = [line for line in list(self.err) if OWN_BRIDGE_UP.search(line.rstrip())]
+            return len(told) >= count
 
         until(up, f"{count} bridges up in {self.err}")
 
@@ -195,6 +204,27 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield run
     for process in started:
         process.kill()
+
+
+@pytest.fixture
+def free_port() -> Iterator[Callable[[], int]]:
+    """`free_port()`: a port for a listener, kept from everybody else until the test ends.
+
+    A bound socket that does not listen: others may listen there, but the system gives the port to nobody
+    who asks for any, nor to a connection that goes out.
+    """
+    kept: list[socket.socket] = []
+
+    def find() -> int:
+        sock = socket.socket()
+        kept.append(sock)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+    yield find
+    for sock in kept:
+        sock.close()
 
 
 class PahoClient:

@@ -17,10 +17,14 @@ MARK = "VPNROUTER_TEST_RUN"
 END_S = 30.0
 
 COMMAND = "from vpnrouter.cli.app import main; main()"
-# A run in the background may have been told to ignore Ctrl-C.
-INTERRUPTIBLE = (
-    f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {COMMAND}"
-)
+# A run in the background may have been told to ignore Ctrl-C, and one under nohup SIGHUP as well, which the
+# command then does too.
+INTERRUPTIBLE = f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+{COMMAND}
+"""
 SABOTAGED = f"""
 import functools
 import vpnrouter.demo.play as module

@@ -77,3 +77,22 @@ def test_a_failure_is_told_once(approach: Approach, capsys: pytest.CaptureFixtur
     told = [line.rpartition(": ")[2] for line in capsys.readouterr().err.splitlines()]
     assert told == ["refused", "no route", "refused"]
     assert standing.record.failures == 4
+
+
+def test_a_move_that_comes_to_nothing(
+    approach: Approach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A half that ends in a move is told of only when no other takes its place."""
+    standing = Standing(facts_of(approach), 0)
+    record = standing.record
+    assert standing.may_run(approach, 1)
+    for given in (Input.DIAL, Input.RESOLVED, Input.CONNECTED, Input.WELCOMED):
+        record.handle(given, 2)
+    standing.subscribed("", 3)
+    standing.lost("409 Client Name Taken Over", 4, moving=True)
+    told = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(": ")[2] for line in told] == ["up"]
+    for _ in range(2):
+        standing.stranded()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("down: 409 Client Name Taken Over")

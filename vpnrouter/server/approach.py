@@ -144,6 +144,13 @@ class Approach:
         router = expected_router(remote) or self._learned.get((remote.name, remote.location), "")
         return Half(self.book.router.name, self.vpn.name, router, remote.name, remote.tls_enabled)
 
+    def may_be_remote(self, link: Link) -> bool:
+        """Whether the peer whose bridge came in over `link` is the remote to dial next, as far as is known."""
+        current = self.remotes.current
+        if current is None or current.msg_vpn != link.peer_vpn:
+            return False
+        return expected_router(self.of(current)) in {"", link.peer_router}
+
     def wants_back(self) -> bool:
         """Whether a remote better than the one in use is to be watched."""
         return self.written.remote_connection.failback_delay > 0 and bool(self.remotes.better())

@@ -16,6 +16,7 @@ from vpnrouter.bridges.terms import LinkEvent, Owner
 from vpnrouter.errors import OperationError
 from vpnrouter.server.approach import Approach, now_ns
 from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.handover import drain, hand_over
 from vpnrouter.server.narrate import narrate
 from vpnrouter.server.standby import Standby, begun, leave, nothing, watch_better
 from vpnrouter.server.standing import Standing, facts_of
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 VERSION_WAIT_S: Final = 60.0
 """Seconds before a remote that speaks another major version is tried again."""
-
-DRAIN_S: Final = 2.0
-"""Seconds a link that is left has to deliver what is on the way."""
 
 MERGE_AGAIN_S: Final = 3.0
 """Seconds before a bridge asks again for the connection of a peer that did not let it in."""
@@ -68,8 +66,8 @@ class BridgeRunner(Owner):
         self.standing = Standing(facts_of(self.approach), monotonic_ns())
         self.record = self.standing.record
         self._wake = trio.Event()
-        self._drained = False
-        self._moving = False
+        self.drained = False
+        self._leaving: InboundHalf | None = None
         self._reconnect = False
         self._removed = False
         self._refused = False
@@ -83,6 +81,13 @@ class BridgeRunner(Owner):
 
     def incoming(self, link: Link) -> None:
         """See Owner.incoming."""
+        if (
+            self.record.inbound_state is Inbound.NOT_READY_WAIT_NEXT
+            and not self._refused
+            and self.approach.may_be_remote(link)
+        ):
+            # It is there again: no reason to wait for the time of the next attempt.
+            self._next_ns = now_ns()
         self.poke()
 
     def change(self, written: BridgeConfig, server_cert: TlsServerCert, *, reconnect: bool) -> None:
@@ -90,12 +95,9 @@ class BridgeRunner(Owner):
         kept = self.approach.take(written, server_cert)
         self.record.facts = facts_of(self.approach)
         half = self.half
-        if half is not None and half.welcomed and not half.over and kept and not self._moving:
-            terms = self.approach.terms(self.approach.current)
-            half.take(terms)
-            if self.record.is_up:
-                self.record.handle(Input.SUBSCRIPTIONS_CHANGED, monotonic_ns())
-            half.want(terms.filters, terms.selectors)
+        moves = half is self._leaving
+        if half is not None and half.welcomed and not half.over and kept and not moves:
+            self._follow(half)
             flush_ready(half.link.plane)
         if self.standby is not None:
             # It was opened under what was written before.
@@ -104,6 +106,16 @@ class BridgeRunner(Owner):
         self._refused = False
         self._next_ns = -1
         self.poke()
+
+    def _follow(self, half: InboundHalf) -> None:
+        """Ask for what is written now, which may be other than when the half began."""
+        if self.approach.remotes.current is None:
+            return
+        terms = self.approach.terms(self.approach.current)
+        half.take(terms)
+        if self.record.is_up:
+            self.record.handle(Input.SUBSCRIPTIONS_CHANGED, monotonic_ns())
+        half.want(terms.filters, terms.selectors)
 
     def remove(self) -> None:
         """The bridge is no more part of the configuration: log out and end."""
@@ -118,15 +130,14 @@ class BridgeRunner(Owner):
             self._welcomed(half)
         elif event == LinkEvent.SUBSCRIBED:
             self.standing.subscribed(reason, monotonic_ns())
-            self._moving = False
         elif event == LinkEvent.DRAINED:
-            self._drained = True
+            self.drained = True
         elif event in {LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH}:
             self._refused = True
             given = Input.REFUSED if event == LinkEvent.REFUSED else Input.VERSION_MISMATCH
             self.standing.refused(given, reason, monotonic_ns())
         else:
-            self.standing.lost(reason, monotonic_ns(), moving=self._moving)
+            self.standing.lost(reason, monotonic_ns(), moving=half is self._leaving)
         if not half.welcomed:
             self.approach.failed(reason)
         self.poke()
@@ -136,8 +147,8 @@ class BridgeRunner(Owner):
         self.approach.learn(half.link.peer_router)
         self.approach.failed("")
         self.standing.welcomed(half.link, monotonic_ns())
-        if self._better(half) is None:
-            half.want(half.terms.filters, half.terms.selectors)
+        # At once, even if another connection is to be used soon: that one may break before.
+        self._follow(half)
 
     # -- the task --------------------------------------------------------------------------------
 
@@ -158,7 +169,7 @@ class BridgeRunner(Owner):
             if self.half is not None:
                 leave(self.half)
 
-    async def _pause(self, until_ns: int = -1) -> None:
+    async def pause(self, until_ns: int = -1) -> None:
         """Wait to be poked, or for a time of trio's clock."""
         limit_s = float("inf") if until_ns < 0 else max(0.0, (until_ns - now_ns()) / SECOND)
         with trio.move_on_after(limit_s):
@@ -168,7 +179,7 @@ class BridgeRunner(Owner):
     async def _connect(self) -> InboundHalf | None:
         """One step towards a half: an incoming link that fits, or one attempt when it is time."""
         if not self.standing.may_run(self.approach, monotonic_ns()):
-            await self._pause()
+            await self.pause()
             return None
         if self._next_ns < 0:
             delay_ns = self.approach.backoff.delay_ns(now_ns(), self.draw())
@@ -177,7 +188,7 @@ class BridgeRunner(Owner):
             # Who was refused keeps away, over whatever connection.
             half = None if self._refused else self._over_incoming()
             if half is None:
-                await self._pause(self._next_ns)
+                await self.pause(self._next_ns)
             return half
         self._next_ns = -1
         half = self._over_incoming()
@@ -235,7 +246,7 @@ class BridgeRunner(Owner):
         record = self.record
         self.half = half
         self._refused = False
-        self._drained = False
+        self._leaving = None
         self._asked_ns = now_ns()
         record.remote = self.approach.remotes.current
         record.remote_address = half.link.peer
@@ -254,7 +265,7 @@ class BridgeRunner(Owner):
                     if now_ns() >= until_ns:
                         leave(half, close_codes.HANDSHAKE_TIMEOUT)
                     else:
-                        await self._pause(until_ns)
+                        await self.pause(until_ns)
                 elif self._reconnect:
                     self._reconnect = False
                     half = await self._renew(half)
@@ -267,23 +278,12 @@ class BridgeRunner(Owner):
                     if not watching and self.approach.wants_back():
                         watching = True
                         nursery.start_soon(watch_better, self)
-                    await self._pause(self._merge_ns if now_ns() < self._merge_ns else -1)
+                    await self.pause(self._merge_ns if now_ns() < self._merge_ns else -1)
             nursery.cancel_scope.cancel()
         return half
 
     def _better(self, half: InboundHalf) -> Link | None:
         return None if now_ns() < self._merge_ns else self.approach.peers_connection(half.link)
-
-    async def _drain(self, half: InboundHalf) -> None:
-        """Leave the half when what is on the way has arrived, or after DRAIN_S."""
-        if half.wanted and not half.over:
-            self._drained = False
-            half.drain()
-            flush_ready(half.link.plane)
-            until_ns = now_ns() + int(DRAIN_S * SECOND)
-            while not (self._drained or half.over) and now_ns() < until_ns:
-                await self._pause(until_ns)
-        leave(half)
 
     async def _renew(self, half: InboundHalf) -> InboundHalf:
         """The connection itself changed: move to a new one.
@@ -304,7 +304,7 @@ class BridgeRunner(Owner):
             return half
         moved = await self._switch(half, standby)
         if moved is half and not half.over:
-            await self._drain(half)
+            await drain(self, half)
         return moved
 
     async def _merge(self, half: InboundHalf, link: Link) -> InboundHalf:
@@ -316,29 +316,18 @@ class BridgeRunner(Owner):
         return await self._switch(half, standby)
 
     async def _switch(self, half: InboundHalf, standby: Standby) -> InboundHalf:
-        """Go over from `half` to the half that stands by, when that is logged in; returns which it is.
-
-        Where the peer hands the subscriptions over it closes the old connection itself; another peer gets
-        ours when what is on the way from the old one has arrived.
-        """
-        until_ns = now_ns() + limits.CONNECT_TIMEOUT_S * SECOND
-        self._moving = True
-        while standby.half is not None and not (standby.welcomed or standby.lost):
-            if now_ns() >= until_ns:
-                break
-            await self._pause(until_ns)
-        if standby.half is None or not standby.welcomed or standby.lost:
-            standby.leave()
-            self._moving = half.over
-            return half
-        if standby.half.resumed:
-            until_ns = now_ns() + int(DRAIN_S * SECOND)
-            while not half.over and now_ns() < until_ns:
-                await self._pause(until_ns)
-            leave(half)
-        else:
-            await self._drain(half)
-        return self._adopt(standby) or half
+        """Go over from `half` to the half that stands by, when that is logged in; returns which it is."""
+        self._leaving = half
+        if await hand_over(self, half, standby):
+            return self._adopt(standby) or half
+        standby.leave()
+        if not half.over:
+            self._leaving = None
+            if not self._reconnect:
+                # What was written meanwhile was not asked for.
+                self._follow(half)
+                flush_ready(half.link.plane)
+        return half
 
     def _adopt(self, standby: Standby) -> InboundHalf | None:
         """Take the half that stands by for ours; None when it is lost."""
@@ -347,6 +336,9 @@ class BridgeRunner(Owner):
         terms = self.approach.choose(standby.remote)
         if half is None or half.over or terms is None:
             standby.leave()
+            if half is not None and half.link.paused:
+                # The peer's half goes on there.
+                half.link.resume()
             return None
         half.take(terms)
         half.owner = self
@@ -369,8 +361,8 @@ class BridgeRunner(Owner):
         self.half, self._reconnect = None, False
         standby = self.standby
         self.standby = None
-        moving = self._moving
-        self._moving = False
+        moving = half is self._leaving
+        self._leaving = None
         if standby is not None:
             goes_on = not self._removed and self.standing.may_run(approach, monotonic_ns())
             adopted = self._adopt(standby) if goes_on else None
@@ -387,6 +379,7 @@ class BridgeRunner(Owner):
         if record.inbound_state is Inbound.NOT_READY_WAIT_CLEANUP:
             record.handle(Input.CLEANED, monotonic_ns())
         if moving:
+            self.standing.stranded()
             self._next_ns = now_ns()
         elif half.welcomed:
             approach.backoff.down(now_ns())

@@ -105,6 +105,12 @@ class Standing:
             # Somebody took the connection and ended it without an answer to HELLO: no link went down.
             self._not_connected(why)
 
+    def stranded(self) -> None:
+        """The half is over that was left, and no other has taken its place."""
+        if self._announced:
+            self._announced = False
+            narrate(self.record, DOWN, f"down: {self.record.inbound_failure_reason}")
+
     def moved(self, now_ns: int) -> None:
         """Another connection has taken the place of the one before."""
         record = self.record

@@ -11,7 +11,7 @@ import yaml
 from vpnrouter.testing.faulty_link import FaultyLink
 from vpnrouter.testing.faulty_network import FaultyNetwork
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long a test waits for what it expects; only a failing one waits that long."""
 
 

@@ -11,8 +11,9 @@ import pytest
 from vpnrouter.testing.faulty_link import FaultyLink
 from vpnrouter.testing.relay import FROM_TARGET, TO_TARGET
 
-BACK_WITHIN_S = 1.0
-"""Meant are 0.1 s; the machine that runs this may be busy."""
+BACK_WITHIN_S = 12.0
+"""Meant are 0.1 s, and tests/server/test_failback.py asks that of a clock of its own. A busy machine that takes
+more than five seconds for what a test does in between comes to the slow tries, at most 10 s apart."""
 
 HEARTBEAT = "408 Heartbeat Timeout"
 

@@ -211,7 +211,7 @@ def test_a_ring_over_a_bad_network(ring: Ring, paho: Any, patiently: Any) -> Non
 
 def assert_stands_still(ring: Ring) -> None:
     """The last copies of what was published are discarded soon, and then no message moves for a second."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     before = -1
     while ring.messages() != before:
         assert time.monotonic() < deadline, "messages still move"

@@ -1,6 +1,5 @@
 """Routers with bridges, told by their message VPNs, and clients that say what they heard."""
 
-import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -104,17 +103,6 @@ def say() -> Callable[..., None]:
         client.client.publish(topic, payload, properties=found).wait_for_publish(20)
 
     return publish
-
-
-@pytest.fixture
-def free_port() -> Callable[[], int]:
-    """A port that was free a moment ago."""
-
-    def find() -> int:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            return int(server.getsockname()[1])
-
-    return find
 
 
 @pytest.fixture

@@ -1,0 +1,178 @@
+"""Two bridges that dialled each other at once, while one moves over to the other's connection."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from vpnrouter.bridges.states import Inbound
+from vpnrouter.config.bridge import Bridge
+
+SEEDS = range(40)
+
+
+class Pair:
+    """Islands ash and birch. Both bridges dial; ash's connection is the one that stays."""
+
+    def __init__(self, sea: Any) -> None:
+        self.sea = sea
+        self.ash = sea.island("ash", "v")
+        self.birch = sea.island("birch", "v")
+        self.both = (self.ash, self.birch)
+        self.next = 0
+
+    def begin(self, *order: Any) -> None:
+        """Run both bridges, in this order; neither knows the other's router by name."""
+        for island in order or self.both:
+            other = self.ash if island is self.birch else self.birch
+            island.bridge({"remote_msg_vpns": [{"name": "v", "location": other.name}]})
+
+    def cables(self, dialer: str) -> list[Any]:
+        """The connections that stand which this router dialled."""
+        return [cable for cable in self.sea.standing() if cable.dialer == dialer]
+
+    def in_sync(self) -> bool:
+        """Whether both bridges say that they are."""
+        return all(
+            island.runner.record.inbound_state is Inbound.READY_IN_SYNC for island in self.both
+        )
+
+    def in_sync_ash(self) -> bool:
+        """Whether ash's bridge says that it is."""
+        return self.ash.runner.record.inbound_state is Inbound.READY_IN_SYNC
+
+    def publish(self) -> int:
+        """Publish a number on both; returns it."""
+        for island in self.both:
+            island.publish(self.next)
+        self.next += 1
+        return self.next - 1
+
+    def came(self, number: int) -> bool:
+        """Whether what was published on either has come to the other."""
+        return number in self.ash.numbers("birch") and number in self.birch.numbers("ash")
+
+
+def filters(*topics: str) -> Any:
+    """Remote subscriptions as a configuration holds them."""
+    return Bridge.model_validate({"remote_subscriptions": topics}).remote_subscriptions
+
+
+def links_on_hold(pair: Pair) -> list[Any]:
+    """The connections to birch that are not read until the one before has ended."""
+    return [
+        cable.link for cable in pair.cables("ash") if cable.link is not None and cable.link.paused
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dialer", ["ash", "birch"])
+def test_one_of_the_two_breaks(voyage: Any, seed: int, dialer: str) -> None:
+    """Whenever one of two connections breaks, the other one, or a new one, carries both ways soon."""
+
+    async def tell(sea: Any) -> None:
+        pair = Pair(sea)
+        pair.begin()
+        await sea.until(lambda: bool(pair.cables(dialer)))
+        await trio.sleep(sea.draw.random() * 0.8)
+        for cable in pair.cables(dialer):
+            cable.cut()
+        await trio.sleep(15)
+        assert pair.in_sync()
+        number = pair.publish()
+        await trio.sleep(1)
+        assert pair.came(number)
+
+    voyage(tell, seed, 0.3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_move_is_no_loss(voyage: Any, seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each bridge is said to be up once, and the one that moves is never said to be down."""
+
+    async def tell(sea: Any) -> None:
+        pair = Pair(sea)
+        pair.begin(*sea.draw.sample(pair.both, 2))
+        await trio.sleep(10)
+        assert pair.in_sync()
+        assert len(sea.standing()) == 1
+        err = capsys.readouterr().err
+        assert err.count(": up") == 2
+        assert "down" not in err
+
+    voyage(tell, seed, 0.3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_change_on_the_way(voyage: Any, seed: int) -> None:
+    """What is written while a bridge moves holds then, whether or not something came of the move."""
+
+    async def tell(sea: Any) -> None:
+        pair = Pair(sea)
+        pair.begin()
+        await sea.until(lambda: bool(pair.cables("ash") and pair.cables("birch")))
+        await trio.sleep(sea.draw.random() * 2)
+        pair.birch.change(remote_subscriptions=filters(">", "more"))
+        await trio.sleep(sea.draw.random() * 0.3)
+        if sea.draw.random() < 0.5:
+            for cable in pair.cables("ash"):
+                cable.cut()
+        await trio.sleep(15)
+        assert pair.in_sync()
+        assert sorted(pair.birch.runner.half.wanted) == [">", "more"]
+        assert pair.ash.vpn.subscription_count == 3
+
+    voyage(tell, seed, 0.3)
+
+
+def test_a_remote_that_goes_on_the_way(voyage: Any) -> None:
+    """A bridge whose remote is taken away while it moves leaves the peer's connection alive and read."""
+    met: list[int] = []
+
+    def moves(pair: Pair) -> bool:
+        half = pair.birch.runner.half
+        return bool(links_on_hold(pair)) or (half is not None and not half.link.dialed)
+
+    async def tell(sea: Any) -> None:
+        pair = Pair(sea)
+        pair.begin()
+        await sea.until(lambda: moves(pair))
+        if not links_on_hold(pair):
+            # The old connection ended before there was anything to hold back.
+            return
+        met.append(1)
+        pair.birch.change(remote_msg_vpns=[])
+        await trio.sleep(5)
+        assert pair.birch.runner.half is None
+        (cable,) = sea.standing()
+        assert cable.dialer == "ash"
+        assert not cable.link.paused
+        pair.ash.change(remote_subscriptions=filters("birch"))
+        await trio.sleep(5)
+        assert pair.in_sync_ash()
+        assert list(cable.link.client.subscriptions) == ["birch"]
+
+    for seed in range(10):
+        print("seed", seed)
+        voyage(tell, seed, 0.3)
+    assert met
+
+
+def test_who_comes_in_is_dialled(voyage: Any) -> None:
+    """A bridge that waits for the time of its next attempt dials at once when the remote's bridge comes in."""
+
+    async def tell(sea: Any) -> None:
+        pair = Pair(sea)
+        sea.down.add("birch")
+        pair.begin(pair.ash)
+        # Attempts are rare by then.
+        await trio.sleep(60)
+        sea.down.clear()
+        tried = len(sea.dialed)
+        pair.begin(pair.birch)
+        await sea.until(pair.in_sync, within_s=1)
+        assert [name for _, name, _, _ in sea.dialed[tried:]] == ["birch", "ash"]
+        await sea.until(lambda: len(sea.standing()) == 1, within_s=3)
+
+    for seed in range(10):
+        voyage(tell, seed)
