@@ -7,6 +7,7 @@
     ├── ConfigError           a configuration is refused; carries every problem found
     ├── Refused               a request is well formed but not allowed; carries the field's reason string
     ├── RequestError          a management request cannot be answered; carries the field's code and HTTP status
+    ├── SpoolError            the store of guaranteed messages cannot do what was asked; carries why
     └── OperationError        something outside (file, address, process) made an operation impossible
 
 Anything else that escapes is a bug. Classes carry fields for machines; `str()` is for people.
@@ -91,6 +92,20 @@ class RequestError(VpnrouterError):
         self.code = code
         self.status = status
         self.http_status = http_status
+
+
+class SpoolError(VpnrouterError):
+    """The store of guaranteed messages cannot do what was asked; nothing was lost silently.
+
+    `reason` is one word for machines: "full" (no space, or a quota), "locked" (another process has it),
+    "denied" (permissions), "corrupt" (what was stored reads back wrong), "version" (another format),
+    "missing" (a store that should be there is not), "closed", or "broken" for anything else. "full" and
+    "broken" may pass: the same commit may be tried again.
+    """
+
+    def __init__(self, message: str, reason: str = "broken") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class OperationError(VpnrouterError):

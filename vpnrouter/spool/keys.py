@@ -1,0 +1,142 @@
+"""Keys of the spool: one byte that says what it is, then big endian numbers, so that keys sort as they count.
+
+    m first         bodies of a segment         i first         its index
+    a first ep      offsets settled             e ep            endpoint definition (JSON)
+    k ep            deliverable mark (u64 id)   c ep id         redelivery count (u16)
+    p ep pid        outbound QoS 2: u64 id, or empty once PUBREC came and PUBREL is due
+    q ep pid        inbound QoS 2 packet id seen
+    s vpn 0 client  durable MQTT session        t vpn 0 topic   retained message (record)
+    b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
+    #               store id and format version
+
+`first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
+identifier (u16). Each function raises struct.error for a number that does not fit its field.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+BODIES: Final = b"m"
+INDEX: Final = b"i"
+SETTLED: Final = b"a"
+ENDPOINT: Final = b"e"
+MARK: Final = b"k"
+REDELIVERIES: Final = b"c"
+OUTBOUND: Final = b"p"
+INBOUND: Final = b"q"
+SESSION: Final = b"s"
+RETAINED: Final = b"t"
+BRIDGE: Final = b"b"
+NEXT_ID: Final = b"n"
+STORE: Final = b"#"
+
+_ONE: Final = Struct(">cQ").pack
+_ENDPOINT: Final = Struct(">cI").pack
+_ENDPOINT_ID: Final = Struct(">cIQ").pack
+_ID_ENDPOINT: Final = Struct(">cQI").pack
+_ENDPOINT_PID: Final = Struct(">cIH").pack
+_NUMBER: Final = Struct(">Q")
+
+
+def bodies(first: int) -> bytes:
+    """Of the bodies of the segment that begins with the spool id `first`."""
+    return _ONE(BODIES, first)
+
+
+def index(first: int) -> bytes:
+    """Of the index of the segment that begins with the spool id `first`."""
+    return _ONE(INDEX, first)
+
+
+def settled(endpoint: int, first: int) -> bytes:
+    """Of the bitmap of what an endpoint has settled of a segment.
+
+    These sort by segment, as the indexes do: recovery goes through both side by side.
+    """
+    return _ID_ENDPOINT(SETTLED, first, endpoint)
+
+
+def endpoint(number: int) -> bytes:
+    """Of an endpoint's definition."""
+    return _ENDPOINT(ENDPOINT, number)
+
+
+def mark(endpoint: int) -> bytes:
+    """Of an endpoint's deliverable mark: ids up to it may have been delivered before a crash."""
+    return _ENDPOINT(MARK, endpoint)
+
+
+def redeliveries(endpoint: int, message: int) -> bytes:
+    """Of the redelivery count of a message (a spool id) at an endpoint."""
+    return _ENDPOINT_ID(REDELIVERIES, endpoint, message)
+
+
+def outbound(endpoint: int, packet: int) -> bytes:
+    """Of an outbound QoS 2 packet identifier of a session."""
+    return _ENDPOINT_PID(OUTBOUND, endpoint, packet)
+
+
+def inbound(endpoint: int, packet: int) -> bytes:
+    """Of an inbound QoS 2 packet identifier of a session."""
+    return _ENDPOINT_PID(INBOUND, endpoint, packet)
+
+
+def session(vpn: str, client: str) -> bytes:
+    """Of a durable MQTT session."""
+    return SESSION + _two(vpn, client.encode())
+
+
+def retained(vpn: str, topic: bytes) -> bytes:
+    """Of a retained message."""
+    return RETAINED + _two(vpn, topic)
+
+
+def bridge(vpn: str, name: str) -> bytes:
+    """Of a bridge's positions."""
+    return BRIDGE + _two(vpn, name.encode())
+
+
+def of_vpn(prefix: bytes, vpn: str) -> bytes:
+    """What all keys of one kind (SESSION, RETAINED, BRIDGE) in a message VPN begin with."""
+    return prefix + _two(vpn, b"")
+
+
+def vpn_and_rest(key: bytes) -> tuple[str, bytes]:
+    """The message VPN and what follows, of a key made by `session`, `retained` or `bridge`."""
+    vpn, _, rest = key[1:].partition(b"\0")
+    return vpn.decode(), rest
+
+
+def endpoint_of(key: bytes) -> int:
+    """The endpoint number in a key of an endpoint's state, or of a bitmap."""
+    if key[0] == SETTLED[0]:
+        return int.from_bytes(key[9:13], "big")
+    return int.from_bytes(key[1:5], "big")
+
+
+def number_of(key: bytes) -> int:
+    """The spool id in a key made by `bodies`, `index` or `settled`."""
+    return int.from_bytes(key[1:9], "big")
+
+
+def second_of(key: bytes) -> int:
+    """The number behind the endpoint's: a spool id or a packet identifier."""
+    return int.from_bytes(key[5:], "big")
+
+
+def pack_id(number: int) -> bytes:
+    """A spool id as a value: 8 bytes, big endian."""
+    return _NUMBER.pack(number)
+
+
+def unpack_id(value: bytes) -> int:
+    """The spool id that `pack_id` made the value of. Raises struct.error if it is not 8 bytes."""
+    number: int = _NUMBER.unpack(value)[0]
+    return number
+
+
+def _two(vpn: str, rest: bytes) -> bytes:
+    """A message VPN's name, which has no NUL in it, and what follows."""
+    return vpn.encode() + b"\0" + rest

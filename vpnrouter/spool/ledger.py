@@ -1,0 +1,303 @@
+"""The account of guaranteed messages: who still has to settle what, and the unit of work being built.
+
+Messages get spool ids, are added for endpoints, and are settled by each. A unit collects that and becomes
+one batch for the store. Memory per segment is a row of the table; the bitmaps of partly settled segments
+are held for a bounded number of them and read again for others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from mypy_extensions import i64
+
+from vpnrouter import limits
+from vpnrouter.errors import SpoolError
+from vpnrouter.spool import keys
+from vpnrouter.spool.building import Building
+from vpnrouter.spool.parts import Part, Parts
+from vpnrouter.spool.recovery import Recovered, Recovery
+from vpnrouter.spool.segment import decode_segment
+from vpnrouter.spool.segments import SegmentTable
+from vpnrouter.spool.store import Batch, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@final
+class Ledger:
+    """Spool ids, memberships and units over a store. One thread uses it; another may commit its batches.
+
+    At most one sealed batch is uncommitted at a time: `seal` takes for granted that the batch before is
+    in the store. `pending` says that the unit holds anything, `pending_bytes` about how much. `next_id` is
+    the id of the message added next; ids rise and never come back in the life of the store.
+
+    The bounds are those of `vpnrouter.limits` except in tests. Raises SpoolError if the store cannot be
+    read.
+    """
+
+    __slots__ = (
+        "_building",
+        "_full",
+        "_hot",
+        "_hot_segments",
+        "_id_lease",
+        "_lease",
+        "_near",
+        "_portion",
+        "_sealed_first",
+        "_segment_messages",
+        "_state",
+        "_store",
+        "_table",
+        "_touched",
+        "_unit",
+        "_unit_first",
+        "next_id",
+        "pending",
+        "pending_bytes",
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        segment_messages: int = limits.SPOOL_SEGMENT_MESSAGES,
+        hot_segments: int = limits.SPOOL_PARTS,
+        id_lease: int = limits.SPOOL_ID_LEASE,
+        portion: int = limits.SPOOL_RECOVERED,
+    ) -> None:
+        self._store = store
+        self._segment_messages = segment_messages
+        self._hot_segments = hot_segments
+        self._id_lease = id_lease
+        self._portion = portion
+        self._table = SegmentTable()
+        lease = store.get(keys.NEXT_ID)
+        if lease is not None and len(lease) != 8:
+            raise SpoolError("the next id of the spool is damaged", "corrupt")
+        self.next_id = 1 if lease is None else keys.unpack_id(lease)
+        self._lease = self.next_id
+        self._unit = 1
+        self._unit_first: i64 = self.next_id
+        self._sealed_first = self.next_id
+        self._building = Building(self.next_id, self._segment_messages)
+        self._full: list[Building] = []
+        self._hot: dict[int, Parts] = {}
+        self._near: Parts | None = None
+        self._touched: list[Parts] = []
+        self._state: dict[bytes, bytes | None] = {}
+        self.pending = False
+        self.pending_bytes = 0
+
+    @property
+    def store_id(self) -> bytes:
+        """Of the store: 16 bytes that name its life."""
+        return self._store.store_id
+
+    def __len__(self) -> int:
+        """Segments in the store."""
+        return len(self._table)
+
+    def recover(self) -> Iterator[Recovered]:
+        """What waits in the store, in portions; to be taken to its end before anything else is done.
+
+        Each portion has messages of one endpoint, ascending, and later portions of it have higher ids.
+        Raises SpoolError for what cannot be read.
+        """
+        recovery = Recovery(self._store, self._table, self._portion)
+        yield from recovery.run()
+        if recovery.next_id > self.next_id:
+            raise SpoolError("the spool has messages beyond its next id", "corrupt")
+        for first in recovery.spent:
+            # Never written like this; nothing is lost by taking the last step here.
+            self._touch(Parts(first, 1, 0, True))
+
+    def add(
+        self,
+        record: bytes,
+        size: int,
+        priority: int,
+        lane: int,
+        expires_ns: int,
+        endpoints: list[int],
+    ) -> int:
+        """Add a message to the unit; returns its spool id.
+
+        Args:
+            record: what `encode_record` made; not empty.
+            size: bytes it counts for in an endpoint, below 2**32.
+            priority: 0 … 255.
+            lane: 0 … 65,535.
+            expires_ns: wall clock, or 0 for never.
+            endpoints: numbers of those that are to have it, each once, at least one.
+
+        Raises OverflowError or ValueError for an argument that is outside its range.
+        """
+        building = self._building
+        if not building.takes(len(record)):
+            self._full.append(building)
+            building = Building(self.next_id, self._segment_messages)
+            self._building = building
+        building.add(record, size, priority, lane, expires_ns, endpoints)
+        number = self.next_id
+        self.next_id = number + 1
+        self.pending = True
+        self.pending_bytes += len(record) + 16
+        return number
+
+    def settle(self, endpoint: int, number: int) -> None:
+        """Note in the unit that an endpoint which has the message `number` needs it no more.
+
+        What is settled already stays so, and an id that is gone is nothing to settle.
+        """
+        wanted: i64 = number
+        if wanted >= self._unit_first:
+            self._unadd(endpoint, number)
+            return
+        near = self._near
+        if near is None or not near.first <= wanted < near.first + near.count:
+            near = self._parts_of(number)
+            if near is None:
+                return
+            self._near = near
+        if near.settle(self._store, endpoint, wanted):
+            self.pending = True
+            self.pending_bytes += 1
+            if not near.changed:
+                self._touch(near)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Let `key` have `value`, with this unit. The last change of a key in a unit holds."""
+        self._state[key] = value
+        self.pending = True
+        self.pending_bytes += len(key) + len(value)
+
+    def delete(self, key: bytes) -> None:
+        """Let `key` have nothing, with this unit."""
+        self._state[key] = None
+        self.pending = True
+        self.pending_bytes += len(key)
+
+    def seal(self) -> Batch:
+        """End the unit and begin the next; returns what to commit, which may be nothing (`Batch.empty`)."""
+        batch = Batch()
+        self._seal_parts(batch)
+        if self.next_id > self._unit_first:
+            self._seal_messages(batch)
+        for key, value in self._state.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        self._state = {}
+        self._cool()
+        self._unit += 1
+        self._sealed_first = int(self._unit_first)
+        self._unit_first = self.next_id
+        self.pending = False
+        self.pending_bytes = 0
+        return batch
+
+    def read(self, number: int) -> list[tuple[int, bytes]]:
+        """Ids and records of the whole segment that has the message `number`, ascending.
+
+        Those of messages that are settled may be among them or not. Raises KeyError if the segment is gone
+        or not committed yet, SpoolError if it cannot be read.
+        """
+        first = self._table.find(number)
+        data = self._store.get(keys.bodies(first))
+        if data is None:
+            if first >= self._sealed_first:
+                raise KeyError(number)
+            raise SpoolError(f"segment {first}: its messages are missing", "corrupt")
+        found: list[tuple[int, bytes]] = []
+        for record in decode_segment(data):
+            if record:
+                found.append((first, record))
+            first += 1
+        return found
+
+    def _unadd(self, endpoint: int, number: int) -> None:
+        """Settle a message that was added in the unit being built."""
+        if number >= self.next_id:
+            return
+        building = self._building
+        at = len(self._full) - 1
+        while number < building.first:
+            building = self._full[at]
+            at -= 1
+        building.settle(endpoint, number - building.first)
+
+    def _parts_of(self, number: int) -> Parts | None:
+        """The state of the segment that has a message; None if it is gone."""
+        table = self._table
+        if not table.seek(number):
+            return None
+        parts = self._hot.get(table.first)
+        if parts is None:
+            parts = Parts(table.first, table.count, table.left, table.parts)
+            self._hot[table.first] = parts
+        return parts
+
+    def _touch(self, parts: Parts) -> None:
+        """The unit changes the state of a segment."""
+        parts.changed = True
+        parts.unit = self._unit
+        self._touched.append(parts)
+        self.pending = True
+
+    def _seal_parts(self, batch: Batch) -> None:
+        """Write what was settled of stored segments, and delete those that nobody needs any more."""
+        touched = self._touched
+        self._touched = []
+        for parts in touched:
+            parts.changed = False
+            first = int(parts.first)
+            if parts.left > 0:
+                self._table.update(first, int(parts.left), parts.write(batch))
+                continue
+            parts.erase(self._store, batch)
+            self._hot.pop(first, None)
+            if self._table.seek(first):
+                self._table.remove(first)
+        # It may be one of those that are gone.
+        self._near = None
+
+    def _seal_messages(self, batch: Batch) -> None:
+        """Write the unit's messages, except where nothing of a segment is left to write."""
+        self._full.append(self._building)
+        for building in self._full:
+            if building.left:
+                first = building.first
+                batch.put(keys.bodies(first), building.bodies())
+                batch.put(keys.index(first), building.index())
+                self._table.append(first, len(building), building.left)
+                early = building.parts()
+                if early:
+                    self._keep(first, early, batch)
+        self._full = []
+        self._building = Building(self.next_id, self._segment_messages)
+        if self.next_id > self._lease:
+            self._lease = self.next_id + self._id_lease
+            batch.put(keys.NEXT_ID, keys.pack_id(self._lease))
+
+    def _keep(self, first: int, early: list[Part], batch: Batch) -> None:
+        """Write what was settled before the segment was stored, and hold it: the store has it later."""
+        self._table.seek(first)
+        parts = Parts(first, self._table.count, self._table.left, False)
+        for part in early:
+            parts.take(part)
+        parts.unit = self._unit
+        self._hot[first] = parts
+        self._table.update(first, int(parts.left), parts.write(batch))
+
+    def _cool(self) -> None:
+        """Forget the state of the oldest segments beyond the bound, if what it says is committed."""
+        over = len(self._hot) - self._hot_segments
+        if over <= 0:
+            return
+        for first in list(self._hot)[: over * 2]:
+            if over > 0 and self._hot[first].unit < self._unit:
+                del self._hot[first]
+                over -= 1

@@ -1,0 +1,175 @@
+"""What a start finds in the store: which messages wait in which endpoint."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, final
+
+from vpnrouter import limits
+from vpnrouter.errors import SpoolError
+from vpnrouter.spool import keys
+from vpnrouter.spool.segment import Columns, decode_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpnrouter.spool.segments import SegmentTable
+    from vpnrouter.spool.store import Store
+
+
+@final
+class Recovered:
+    """Messages that wait in one endpoint, ascending; a value a message in each array.
+
+    `ids` has type code Q, `sizes` I (bytes), `priorities` B, `lanes` H, `expires` Q (wall clock,
+    nanoseconds, 0 for never).
+    """
+
+    __slots__ = ("endpoint", "expires", "ids", "lanes", "priorities", "sizes")
+
+    def __init__(self, endpoint: int) -> None:
+        self.endpoint = endpoint
+        self.ids: array[int] = array("Q")
+        self.sizes: array[int] = array("I")
+        self.priorities: array[int] = array("B")
+        self.lanes: array[int] = array("H")
+        self.expires: array[int] = array("Q")
+
+
+@final
+class Recovery:
+    """Reads all indexes, in order, with the bitmaps beside them. Bodies are not read.
+
+    `portion` is how many memberships are handed over at a time, and at most a segment's more.
+
+    `next_id` is the first spool id behind the last segment; `spent` lists segments of which nothing is left.
+    """
+
+    __slots__ = (
+        "_bitmap",
+        "_bitmap_first",
+        "_bitmaps",
+        "_found",
+        "_portion",
+        "_store",
+        "_table",
+        "next_id",
+        "spent",
+    )
+
+    def __init__(
+        self, store: Store, table: SegmentTable, portion: int = limits.SPOOL_RECOVERED
+    ) -> None:
+        self._portion = portion
+        self.next_id = 1
+        self.spent: list[int] = []
+        self._store = store
+        self._table = table
+        self._found: dict[int, Recovered] = {}
+        self._bitmaps = store.scan(keys.SETTLED)
+        self._bitmap: tuple[bytes, bytes] | None = None
+        self._bitmap_first = -1
+        self._advance()
+
+    def run(self) -> Iterator[Recovered]:
+        """Portions of what waits; several of one endpoint, ascending. Fills the table on the way.
+
+        Raises SpoolError for an index that cannot be read.
+        """
+        count = 0
+        for key, value in self._store.scan(keys.INDEX):
+            count += self._take(keys.number_of(key), value)
+            if count >= self._portion:
+                count = 0
+                yield from self._handed_over()
+        yield from self._handed_over()
+
+    def _handed_over(self) -> list[Recovered]:
+        """What was found since the last time."""
+        found = [each for each in self._found.values() if each.ids]
+        self._found = {}
+        return found
+
+    def _take(self, first: int, value: bytes) -> int:
+        """Note one segment; returns how many of its memberships are not settled."""
+        try:
+            columns = decode_index(value)
+        except SpoolError as error:
+            raise SpoolError(f"segment {first}: {error}", error.reason) from error
+        if first < self.next_id:
+            raise SpoolError(f"segment {first} begins before the one before it ends", "corrupt")
+        self.next_id = first + columns.count
+        settled = self._settled(first, columns.count)
+        left = 0
+        if not columns.which:
+            for endpoint in columns.sets[0]:
+                bitmap = settled.get(endpoint)
+                if bitmap is None:
+                    self._all(endpoint, first, columns)
+                    left += columns.count
+                else:
+                    left += self._some(endpoint, first, columns, range(columns.count), bitmap)
+        else:
+            places: dict[int, list[int]] = {}
+            for place, number in enumerate(columns.which):
+                for endpoint in columns.sets[number]:
+                    places.setdefault(endpoint, []).append(place)
+            for endpoint, mine in places.items():
+                left += self._some(endpoint, first, columns, mine, settled.get(endpoint, b""))
+        if left:
+            self._table.append(first, columns.count, left, bool(settled))
+        else:
+            self.spent.append(first)
+        return left
+
+    def _all(self, endpoint: int, first: int, columns: Columns) -> None:
+        """All messages of the segment wait in the endpoint."""
+        found = self._of(endpoint)
+        found.ids.extend(array("Q", range(first, first + columns.count)))
+        found.sizes.extend(columns.sizes)
+        found.priorities.extend(columns.priorities)
+        found.lanes.extend(columns.lanes)
+        found.expires.extend(columns.expires)
+
+    def _some(
+        self, endpoint: int, first: int, columns: Columns, places: range | list[int], bitmap: bytes
+    ) -> int:
+        """Those at `places` wait, except what is settled; returns how many wait."""
+        found = self._of(endpoint)
+        ids = found.ids
+        before = len(ids)
+        for place in places:
+            if bitmap and bitmap[place >> 3] >> (place & 7) & 1:
+                continue
+            ids.append(first + place)
+            found.sizes.append(columns.sizes[place])
+            found.priorities.append(columns.priorities[place])
+            found.lanes.append(columns.lanes[place])
+            found.expires.append(columns.expires[place])
+        return len(ids) - before
+
+    def _of(self, endpoint: int) -> Recovered:
+        found = self._found.get(endpoint)
+        if found is None:
+            found = Recovered(endpoint)
+            self._found[endpoint] = found
+        return found
+
+    def _settled(self, first: int, count: int) -> dict[int, bytes]:
+        """The bitmaps of a segment, by endpoint."""
+        found: dict[int, bytes] = {}
+        while self._bitmap_first != -1 and self._bitmap_first <= first:
+            bitmap = self._bitmap
+            if bitmap is not None and self._bitmap_first == first:
+                key, value = bitmap
+                if len(value) != count + 7 >> 3:
+                    raise SpoolError(f"segment {first}: a bitmap has the wrong length", "corrupt")
+                found[keys.endpoint_of(key)] = value
+            self._advance()
+        return found
+
+    def _advance(self) -> None:
+        """Go to the next bitmap."""
+        bitmap = next(self._bitmaps, None)
+        self._bitmap = bitmap
+        self._bitmap_first = -1 if bitmap is None else keys.number_of(bitmap[0])

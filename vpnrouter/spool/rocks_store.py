@@ -1,0 +1,281 @@
+"""The store on disk: RocksDB in a directory of its own.
+
+Errors of RocksDB become SpoolError with a reason; after one that a commit met, the next commit closes the
+database and opens it again, since RocksDB refuses writes until then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from threading import RLock
+from typing import TYPE_CHECKING, Final, final
+
+from rocksdict import AccessType, Checkpoint, DbClosedError, Rdict, RdictIter, WriteBatch
+
+from vpnrouter import limits
+from vpnrouter.errors import SpoolError
+from vpnrouter.spool import keys
+from vpnrouter.spool.rocks_options import options, prefix_only, synced
+from vpnrouter.spool.store import FORMAT, STORE_ID_BYTES, Batch, Store
+from vpnrouter.spool.torn_log import end_is_torn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COPY_MARK: Final = "VPNROUTER-COPY"
+"""A file in a backup. A store opened with it gets an id of its own: from here on, its spool ids mean other
+messages than those of the original."""
+
+PRESENT: Final = "CURRENT"
+"""A file that each store has."""
+
+_CLOSE_ATTEMPTS: Final = 5_000
+_CLOSE_PAUSE_S: Final = 0.001
+"""A read takes less than a millisecond; whoever still holds the database after five seconds keeps it."""
+
+_REASONS: Final = (
+    ("no space left", "full"),
+    ("quota exceeded", "full"),
+    ("file too large", "full"),
+    ("lock file", "locked"),
+    ("lock hold by current process", "locked"),
+    ("permission denied", "denied"),
+    ("read-only file system", "denied"),
+    ("operation not permitted", "denied"),
+    ("corruption", "corrupt"),
+)
+
+_TEXTS: Final = {
+    "full": "there is no space left for it",
+    "locked": "another process, or another part of this one, has it open",
+    "denied": "its files may not be read and written",
+    "corrupt": "its files are damaged",
+    "closed": "it is closed",
+    "broken": "it does not work",
+}
+
+
+@final
+class RocksStore(Store):
+    """A store in `directory`, which is made if `create` says so.
+
+    Raises SpoolError: "locked", "denied", "corrupt", "full", "version" if another version wrote it,
+    "missing" if it is not there and is not to be made.
+    """
+
+    def __init__(self, directory: Path, create: bool = True) -> None:
+        super().__init__()
+        self.directory = directory
+        self._sync = synced()
+        # Held while the database is exchanged for one opened anew; readers wait for that.
+        self._exchange = RLock()
+        # The reason of the last commit's failure.
+        self._failure = ""
+        self._closed = False
+        if not create and not (directory / PRESENT).exists():
+            raise SpoolError(f"{directory}: there is no spool", "missing")
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _spool_error(directory, error) from error
+        self._db = self._open()
+        try:
+            self._identify()
+        except BaseException:
+            self.close()
+            raise
+
+    def commit(self, batch: Batch) -> None:
+        """Write the batch and wait for the disk."""
+        if self._failure and not self._closed:
+            self._mend(batch.size)
+        made = WriteBatch(raw_mode=True)
+        for key, value in batch.puts:
+            made.put(key, value)
+        for key in batch.deletes:
+            made.delete(key)
+        try:
+            self._db.write(made, self._sync)
+        except Exception as error:
+            raised = self._error(error)
+            self._failure = raised.reason
+            raise raised from error
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of `key`, or None."""
+        db = self._db
+        try:
+            value: bytes | None = db.get(key)
+        except Exception as error:
+            if not isinstance(error, DbClosedError) and not _borrowed(error):
+                raise self._error(error) from error
+            # It is being exchanged, or is gone for good.
+            with self._exchange:
+                try:
+                    value = self._db.get(key)
+                except Exception as other:
+                    raise self._error(other) from other
+        return value
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys that begin with `prefix`, ascending, with their values, as they are now."""
+        with self._exchange:
+            try:
+                within = prefix_only(prefix)
+                rows = self._db.iter(within)
+                rows.seek(prefix)
+            except Exception as error:
+                raise self._error(error) from error
+        return self._rows(rows, within)
+
+    def backup(self, directory: Path) -> None:
+        """Write a copy, as of one moment, into a directory that is not there yet; work goes on meanwhile."""
+        if directory.exists():
+            raise SpoolError(
+                f"{directory}: it is there already, a backup goes into a new directory"
+            )
+        try:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            Checkpoint(self._db).create_checkpoint(str(directory))
+            _write_through(directory / COPY_MARK, b"")
+            _sync_directory(directory)
+            _sync_directory(directory.parent)
+        except Exception as error:
+            raise _spool_error(directory, error) from error
+
+    def close(self) -> None:
+        """Close the database."""
+        with self._exchange:
+            self._closed = True
+            self._shut()
+
+    def _open(self, torn: bool = False) -> Rdict:
+        """Open the database."""
+        fresh = not (self.directory / PRESENT).exists()
+        try:
+            made = Rdict(str(self.directory), options(torn), access_type=AccessType.read_write())
+            if fresh:
+                # The entry of a new directory is not on disk before its parent is.
+                _sync_directory(self.directory.parent)
+        except Exception as error:
+            reason = _reason(error)
+            if reason == "corrupt" and not torn and end_is_torn(self.directory):
+                return self._open(torn=True)
+            raise _spool_error(self.directory, error) from error
+        return made
+
+    def _mend(self, size: int) -> None:
+        """Close the database and open it, after a failed write. Raises SpoolError if it cannot be opened.
+
+        While a full disk has no room for what opening writes, the database stays as it is: it can be read.
+        """
+        free = shutil.disk_usage(self.directory).free
+        if self._failure == "full" and free < limits.SPOOL_WAL_BYTES + size:
+            raise SpoolError(f"spool {self.directory}: {_TEXTS['full']} ({free} bytes)", "full")
+        with self._exchange:
+            self._shut()
+            try:
+                self._db = self._open()
+            except SpoolError:
+                # Reading may still be possible.
+                with contextlib.suppress(Exception):
+                    self._db = Rdict(
+                        str(self.directory), options(), access_type=AccessType.read_only()
+                    )
+                raise
+            self._failure = ""
+
+    def _shut(self) -> None:
+        """Close the database, and wait for readers that are in the middle of it."""
+        for _ in range(_CLOSE_ATTEMPTS):
+            try:
+                self._db.close()
+            except Exception as error:  # noqa: BLE001 - it tells once more of the write that failed
+                if _borrowed(error):
+                    time.sleep(_CLOSE_PAUSE_S)
+                    continue
+            return
+
+    def _error(self, error: Exception) -> SpoolError:
+        """What went wrong, as a SpoolError."""
+        if isinstance(error, DbClosedError) and not self._closed:
+            reason = self._failure or "broken"
+            text = f"it could not be opened again after a failed write, {_TEXTS[reason]}"
+            return SpoolError(f"spool {self.directory}: {text}", reason)
+        return _spool_error(self.directory, error)
+
+    def _identify(self) -> None:
+        """Read the store's id, or give it one."""
+        known = self.get(keys.STORE)
+        if known is None:
+            if next(self.scan(b""), None) is not None:
+                raise SpoolError(f"{self.directory}: its files are not those of a spool", "version")
+            self._name_anew()
+            return
+        version = int.from_bytes(known[STORE_ID_BYTES:], "big")
+        if len(known) < STORE_ID_BYTES + 1 or version != FORMAT:
+            raise SpoolError(
+                f"{self.directory}: the spool has format {version}, this version reads {FORMAT}",
+                "version",
+            )
+        self.store_id = known[:STORE_ID_BYTES]
+        mark = self.directory / COPY_MARK
+        if mark.exists():
+            self._name_anew()
+            mark.unlink()
+
+    def _name_anew(self) -> None:
+        """Draw the id of a store that begins its life."""
+        self.store_id = os.urandom(STORE_ID_BYTES)
+        batch = Batch()
+        batch.put(keys.STORE, self.store_id + FORMAT.to_bytes(2, "big"))
+        self.commit(batch)
+
+    def _rows(self, rows: RdictIter, within: object) -> Iterator[tuple[bytes, bytes]]:
+        # The bound of `rows` lives in its options, which have to live as long as it does.
+        try:
+            while rows.valid():
+                yield rows.key(), rows.value()
+                rows.next()
+            rows.status()
+        except SpoolError:
+            raise
+        except Exception as error:
+            raise self._error(error) from error
+
+
+def _spool_error(directory: Path, error: Exception) -> SpoolError:
+    """What went wrong, in the words of a SpoolError."""
+    reason = _reason(error)
+    return SpoolError(f"spool {directory}: {_TEXTS[reason]} ({error})", reason)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, DbClosedError):
+        return "closed"
+    text = str(error).lower()
+    return next((reason for part, reason in _REASONS if part in text), "broken")
+
+
+def _borrowed(error: Exception) -> bool:
+    """Does another thread use the database in a way that this one has to wait for?"""
+    return isinstance(error, RuntimeError) and "borrowed" in str(error)
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

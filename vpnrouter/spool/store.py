@@ -1,0 +1,82 @@
+"""What the spool needs of a store: ordered keys, atomic batches that are on disk when `commit` returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import mypyc_attr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FORMAT: Final = 1
+"""Version of everything under the keys; a store with another one is refused."""
+
+STORE_ID_BYTES: Final = 16
+
+
+@final
+class Batch:
+    """Changes that are made together or not at all. No key is in it twice.
+
+    `size` counts the bytes of keys and values.
+    """
+
+    __slots__ = ("deletes", "puts", "size")
+
+    def __init__(self) -> None:
+        self.puts: list[tuple[bytes, bytes]] = []
+        self.deletes: list[bytes] = []
+        self.size = 0
+
+    @property
+    def empty(self) -> bool:
+        """Nothing to change: there is no need to commit it."""
+        return not self.puts and not self.deletes
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Let `key` have `value`."""
+        self.puts.append((key, value))
+        self.size += len(key) + len(value)
+
+    def delete(self, key: bytes) -> None:
+        """Let `key` have nothing."""
+        self.deletes.append(key)
+        self.size += len(key)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Store:
+    """Base of the stores. One thread commits; `get` and `scan` may be called in another one meanwhile.
+
+    `store_id` is drawn when the store is made, and stays: 16 bytes. Every method raises SpoolError when
+    the store cannot do it.
+    """
+
+    def __init__(self) -> None:
+        self.store_id = b""
+
+    def commit(self, batch: Batch) -> None:
+        """Make the changes, all or none, and return when they survive a power cut.
+
+        After a SpoolError the changes may be there or not, and the same batch may be committed again: that
+        also brings the store back into order, where it can be.
+        """
+        raise AssertionError(batch)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of `key`, or None."""
+        raise AssertionError(key)
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys that begin with `prefix`, ascending, with their values, as they were at the first one."""
+        raise AssertionError(prefix)
+
+    def backup(self, directory: Path) -> None:
+        """Write a copy, as of one moment, into a directory that is not there yet; work goes on meanwhile."""
+        raise AssertionError(directory)
+
+    def close(self) -> None:
+        """Give up files and locks. May be called twice."""
+        raise AssertionError(self)
