@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import close_codes, encode, encode_flows, flow_frames, frames
 from vpnrouter.wire.link.decode import Frame, decode, link_frame_at
 
 _ENCODERS: dict[type, Callable[..., bytes]] = {
@@ -27,6 +27,15 @@ _ENCODERS: dict[type, Callable[..., bytes]] = {
     frames.Unsubscribe: encode.unsubscribe,
     frames.Subscribed: encode.subscribed,
     frames.Direct: encode.message,
+    flow_frames.Bind: encode_flows.bind,
+    flow_frames.Bound: encode_flows.bound,
+    flow_frames.Unbind: encode_flows.unbind,
+    flow_frames.Unbound: encode_flows.unbound,
+    flow_frames.Guaranteed: encode_flows.guaranteed_message,
+    flow_frames.Ack: encode_flows.ack,
+    flow_frames.Forget: encode_flows.forget,
+    flow_frames.Reject: encode_flows.reject,
+    flow_frames.Settled: encode_flows.settled,
 }
 
 
@@ -44,9 +53,23 @@ def seeds() -> list[bytes]:
         origin_vpn="blue",
         origin_ts_ns=5,
         retain=True,
+        expiry_ms=60_000,
     )
     properties = bytes.fromhex("0101 020000003c 2600016b000176")
+    message = frames.Direct(b"a/b", properties, b"payload", extension)
+    accepted = {b"s" * 16: [(7, 1), (9, 300)], b"t" * 16: [(1 << 63, 2)]}
     return [
+        encode_flows.bind(
+            flow_frames.Bind(1, "q", 255, accepted=accepted, selector="a = 1", lanes=1, on_reject=2)
+        ),
+        encode_flows.bound(flow_frames.Bound(1, 0, 7, 100, b"s" * 16)),
+        encode_flows.unbind(flow_frames.Unbind(7, 0x88, "503 Queue Shutdown")),
+        encode_flows.unbound(flow_frames.Unbound(7)),
+        encode_flows.guaranteed_message(flow_frames.Guaranteed(7, 9, 3, 4, message)),
+        encode_flows.ack(flow_frames.Ack(7, 255, [(1, 255), (1000, 1)])),
+        encode_flows.forget(flow_frames.Forget(7, [(1, 255)])),
+        encode_flows.reject(flow_frames.Reject(7, 9, 0x97, "503 Spool Over Quota", 2)),
+        encode_flows.settled(flow_frames.Settled(7, 9, 1)),
         encode.hello(frames.Hello("core", "b", "red", "blue", password=secret, heartbeat_ms=1000)),
         encode.welcome(frames.Welcome("edge", "blue", "core/red/b", max_frame=1_000_000)),
         encode.refuse(frames.Refuse(close_codes.NOT_AUTHORIZED, "403 Permission Denied", 5)),
@@ -56,7 +79,7 @@ def seeds() -> list[bytes]:
         encode.unsubscribe(frames.Unsubscribe(2, ["a/>", "b/*"])),
         encode.subscribed(frames.Subscribed(2, [0, 0x8F], "400 Subscription Parse Error")),
         encode.message(frames.Direct(b"a/b", properties, b"payload")),
-        encode.message(frames.Direct(b"a/b", properties, b"payload", extension)),
+        encode.message(message),
     ]
 
 

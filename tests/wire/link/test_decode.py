@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at, split_direct
+from vpnrouter.wire.link.extension import encode_extension
 from vpnrouter.wire.varint import varint
 
 NAMES = st.text(
@@ -44,7 +45,24 @@ def extensions(draw: st.DrawFn) -> frames.Extension:
         origin_vpn=draw(NAMES) if origin else "",
         origin_ts_ns=draw(st.integers(-(2**63), 2**63 - 1)) if origin else 0,
         retain=draw(st.booleans()),
+        expiry_ms=draw(st.one_of(st.just(-1), U64)),
     )
+
+
+@st.composite
+def ranges(draw: st.DrawFn, least: int = 0) -> list[tuple[int, int]]:
+    """Ranges that one frame may name, near each other, in a row, or far apart."""
+    counts = draw(
+        st.lists(st.one_of(st.just(1), st.integers(1, 9_000)), min_size=least, max_size=6)
+    )
+    return [(draw(st.integers(0, 2**64 - 1 - count)), count) for count in counts]
+
+
+def flow_message(message: frames.Direct) -> frames.Direct:
+    """As GUARANTEED carries it: an extension that says nothing is none."""
+    if message.extension is not None and not encode_extension(message.extension):
+        message.extension = None
+    return message
 
 
 HELLOS = st.builds(
@@ -75,6 +93,15 @@ WELCOMES = st.builds(
     minor=st.integers(0, 255),
 )
 CODES = st.integers(0, 2**16 - 1)
+WINDOWS = st.integers(0, 2**16 - 1)
+STORE_IDS = st.binary(min_size=16, max_size=16)
+MESSAGES = st.builds(
+    frames.Direct,
+    NAMES.map(str.encode),
+    USER_PROPERTIES,
+    st.binary(max_size=40),
+    st.one_of(st.none(), extensions()),
+)
 CONTROL: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (encode.hello, HELLOS),
     (encode.welcome, WELCOMES),
@@ -95,16 +122,46 @@ CONTROL: list[tuple[Any, st.SearchStrategy[Any]]] = [
             frames.Subscribed, U32, st.lists(st.integers(0, 255), min_size=1, max_size=9), TEXTS
         ),
     ),
+    (encode.message, MESSAGES),
     (
-        encode.message,
+        encode_flows.bind,
         st.builds(
-            frames.Direct,
-            NAMES.map(str.encode),
-            USER_PROPERTIES,
-            st.binary(max_size=40),
-            st.one_of(st.none(), extensions()),
+            flow_frames.Bind,
+            U32,
+            NAMES,
+            WINDOWS,
+            accepted=st.dictionaries(STORE_IDS, ranges(1), max_size=limits.LINK_FLOW_STORES).filter(
+                lambda stores: sum(n for r in stores.values() for _, n in r) <= 65_535
+            ),
+            selector=TEXTS,
+            lanes=st.integers(0, 2),
+            on_reject=st.integers(0, 2),
         ),
     ),
+    (
+        encode_flows.bound,
+        st.builds(flow_frames.Bound, U32, CODES, U32, WINDOWS, STORE_IDS, TEXTS),
+    ),
+    (encode_flows.unbind, st.builds(flow_frames.Unbind, U32, CODES, TEXTS)),
+    (encode_flows.unbound, st.builds(flow_frames.Unbound, U32)),
+    (
+        encode_flows.guaranteed_message,
+        st.builds(
+            flow_frames.Guaranteed,
+            U32,
+            U64,
+            st.integers(0, 7),
+            st.integers(0, 9),
+            MESSAGES.map(flow_message),
+        ),
+    ),
+    (encode_flows.ack, st.builds(flow_frames.Ack, U32, WINDOWS, ranges())),
+    (encode_flows.forget, st.builds(flow_frames.Forget, U32, ranges(1))),
+    (
+        encode_flows.reject,
+        st.builds(flow_frames.Reject, U32, U64, CODES, TEXTS, st.integers(0, 2)),
+    ),
+    (encode_flows.settled, st.builds(flow_frames.Settled, U32, U64, st.integers(1, 6))),
 ]
 ANY_FRAME = st.one_of([frame.map(encoder) for encoder, frame in CONTROL])
 

@@ -15,8 +15,12 @@ EXPECTED = {
     UP | order.SERVING | order.ASKING: "11 12 13 14 15 20 21",
     UP | order.ATTRACTING | order.REUSABLE: "10 13 14 22 30 31",
     UP | order.ATTRACTING | order.PACKED: "13 14 22 30 31 60",
+    UP | order.SERVING | order.FLOWING: "13 14 15 20 21 40 42 43 51 52 53",
+    UP | order.ATTRACTING | order.FLOWING: "13 14 22 30 31 41 42 43 50 54",
+    order.ASKING | order.FLOWING: "11 12",
 }
 KNOWN = bytes.fromhex("10 11 12 13 14 15 20 21 22 30 31")
+FLOWS = bytes.fromhex("40 41 42 43 50 51 52 53 54")
 
 
 @pytest.mark.parametrize("doing", list(EXPECTED))
@@ -29,6 +33,8 @@ def test_every_type_in_every_place(doing: int) -> None:
             wanted = None
         elif doing == order.STRANGE:
             wanted = 0xC2
+        elif kind in FLOWS:
+            wanted = 0x82 if doing & order.FLOWING else 0xC0
         elif kind == 0x60 or (doing & UP and kind not in KNOWN):
             wanted = 0xC0
         else:

@@ -3,10 +3,10 @@
 from typing import Final
 
 from vpnrouter import limits
-from vpnrouter.wire.link.frames import MINOR, REUSE, ZSTD
+from vpnrouter.wire.link.frames import FLOWS, MINOR, REUSE, ZSTD
 
-FEATURES: Final = REUSE | ZSTD
-"""Features known here. Each later one has a bit (docs/link-protocol.md, "Room")."""
+FEATURES: Final = REUSE | FLOWS | ZSTD
+"""Features known here. Each later one has a bit (LINK-48)."""
 
 
 def agreed_minor(theirs: int) -> int:

@@ -1,4 +1,4 @@
-"""Why a link is refused or closed, or a subscription not granted (LINK-16, LINK-25).
+"""Why a link is refused or closed, or a subscription or flow not granted (LINK-16, LINK-25, LINK-40).
 
 Where MQTT 5 has a reason code of the same meaning the number is the same, so a refusal raised once
 for any client serves on a link as well. Codes that only a link needs begin at 0xC0. Append only.
@@ -103,6 +103,12 @@ NO_SUBSCRIPTION_EXISTED: Final = 0x11
 
 SUBSCRIPTION_PARSE_ERROR: Final = 0x8F
 """The filter breaks the topic grammar: "400 Subscription Parse Error"."""
+
+SELECTOR_PARSE_ERROR: Final = 0x8F
+"""A flow's selector breaks its grammar: "406 Invalid Selector"."""
+
+UNKNOWN_QUEUE: Final = 0xC8
+"""There is no such queue, or none any more: "503 Unknown Queue"."""
 
 SUBSCRIPTION_CONFLICT: Final = 0xA2
 """The filter and flags cannot be served: "400 Subscription Attributes Conflict With Existing

@@ -6,7 +6,7 @@ filter obeys the topic grammar is the message VPN's.
 """
 
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import frames
+from vpnrouter.wire.link import decode_flows, flow_frames, frames
 from vpnrouter.wire.link.close_codes import (
     FRAME_TOO_LARGE,
     MALFORMED,
@@ -33,6 +33,15 @@ Frame = (
     | frames.Subscribed
     | frames.Direct
     | frames.Skipped
+    | flow_frames.Bind
+    | flow_frames.Bound
+    | flow_frames.Unbind
+    | flow_frames.Unbound
+    | flow_frames.Guaranteed
+    | flow_frames.Ack
+    | flow_frames.Reject
+    | flow_frames.Settled
+    | flow_frames.Forget
 )
 
 
@@ -59,12 +68,11 @@ def decode(frame: bytes, start: int, length: int) -> Frame:
     if kind == frames.DIRECT:
         return _direct(frame, pos, end)
     if kind == frames.DIRECT_X:
-        size, pos = read_varint(frame, pos, end)
-        if size > end - pos:
-            raise ProtocolError(MALFORMED, "LINK-30: the extension runs beyond the frame")
-        message = _direct(frame, pos + size, end)
+        message, size, pos = _extended(frame, pos, end)
         message.extension = decode_extension(frame, pos, pos + size)
         return message
+    if kind == flow_frames.GUARANTEED:
+        return _guaranteed(frame, pos, end)
     if kind == frames.HEARTBEAT:
         return _heartbeat(frame, pos, end)
     if kind == frames.SUBSCRIBED:
@@ -90,6 +98,27 @@ def decode(frame: bytes, start: int, length: int) -> Frame:
         return frames.Compressed(frame[pos:end])
     if kind >= frames.OPTIONAL_FROM:
         return frames.Skipped(kind)
+    return _flow(kind, frame, pos, end)
+
+
+def _flow(kind: int, frame: bytes, pos: int, end: int) -> Frame:
+    """What controls a guaranteed flow, the most frequent first."""
+    if kind == flow_frames.ACK:
+        return decode_flows.ack(frame, pos, end)
+    if kind == flow_frames.FORGET:
+        return decode_flows.forget(frame, pos, end)
+    if kind == flow_frames.SETTLED:
+        return decode_flows.settled(frame, pos, end)
+    if kind == flow_frames.REJECT:
+        return decode_flows.reject(frame, pos, end)
+    if kind == flow_frames.BIND:
+        return decode_flows.bind(frame, pos, end)
+    if kind == flow_frames.BOUND:
+        return decode_flows.bound(frame, pos, end)
+    if kind == flow_frames.UNBIND:
+        return decode_flows.unbind(frame, pos, end)
+    if kind == flow_frames.UNBOUND:
+        return decode_flows.unbound(frame, pos, end)
     raise ProtocolError(UNSUPPORTED_FRAME, f"LINK-4: frame 0x{kind:02x} is not known here")
 
 
@@ -124,6 +153,34 @@ def _direct(buf: bytes, pos: int, end: int) -> frames.Direct:
     utf8(topic, "the topic")
     check_properties(buf, properties, payload)
     return frames.Direct(topic, buf[properties:payload], buf[payload:end])
+
+
+def _extended(buf: bytes, pos: int, end: int) -> tuple[frames.Direct, int, int]:
+    """The message behind an extension, and the length and start of that (LINK-30)."""
+    size, pos = read_varint(buf, pos, end)
+    if size > end - pos:
+        raise ProtocolError(MALFORMED, "LINK-30: the extension runs beyond the frame")
+    return _direct(buf, pos + size, end), size, pos
+
+
+def _guaranteed(buf: bytes, pos: int, end: int) -> flow_frames.Guaranteed:
+    """GUARANTEED (LINK-41)."""
+    if end - pos < 14:
+        raise ProtocolError(MALFORMED, "LINK-41: a guaranteed message is cut off")
+    flags = buf[pos + 12]
+    priority = buf[pos + 13]
+    if flags & ~flow_frames.MESSAGE_FLAGS or priority > flow_frames.PRIORITY_MOST:
+        raise ProtocolError(PROTOCOL_ERROR, f"LINK-41: flags 0x{flags:02x}, priority {priority}")
+    message, size, at = _extended(buf, pos + 14, end)
+    if size:
+        message.extension = decode_extension(buf, at, at + size)
+    return flow_frames.Guaranteed(
+        int.from_bytes(buf[pos : pos + 4], "big"),
+        int.from_bytes(buf[pos + 4 : pos + 12], "big"),
+        flags,
+        priority,
+        message,
+    )
 
 
 def _heartbeat(buf: bytes, pos: int, end: int) -> frames.Heartbeat:

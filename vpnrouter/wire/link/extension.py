@@ -1,5 +1,5 @@
-"""The extension of a DIRECT_X message: visited VPNs, hops, trace, origin, retain (LINK-30 to
-LINK-35).
+"""The extension of a DIRECT_X message: visited VPNs, hops, trace, origin, retain, expiry
+(LINK-30 to LINK-35, LINK-41).
 """
 
 from typing import Final
@@ -12,6 +12,7 @@ from vpnrouter.wire.link.close_codes import (
     UNKNOWN_MANDATORY_FIELD,
 )
 from vpnrouter.wire.link.field_codes import (
+    EXPIRY_MS,
     HOPS,
     MANDATORY,
     MESSAGE_ID,
@@ -62,6 +63,8 @@ def encode_extension(ext: Extension) -> bytes:
         out.append(bytes((ORIGIN,)) + varint(len(origin)) + origin)
     if ext.retain:
         out.append(bytes((RETAIN, 0)))
+    if ext.expiry_ms >= 0:
+        out.append(bytes((EXPIRY_MS, 8)) + ext.expiry_ms.to_bytes(8, "big"))
     if ext.message_id and not (ext.trace_high or ext.trace_low):
         out.append(bytes((MESSAGE_ID, 8)) + ext.message_id.to_bytes(8, "big"))
     return b"".join(out)
@@ -86,7 +89,7 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         if after > end:
             raise ProtocolError(MALFORMED, "LINK-30: a field runs beyond the extension")
         number = kind & _NUMBER
-        if 0 < number <= RETAIN or number == MESSAGE_ID:
+        if 0 < number <= RETAIN or number in (MESSAGE_ID, EXPIRY_MS):
             if seen >> number & 1:
                 raise ProtocolError(PROTOCOL_ERROR, f"LINK-9: extension field {number} comes twice")
             seen |= 1 << number
@@ -108,6 +111,9 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         elif number == RETAIN:
             _size(number, length, 0)
             ext.retain = True
+        elif number == EXPIRY_MS:
+            _size(number, length, 8)
+            ext.expiry_ms = int.from_bytes(buf[pos:after], "big")
         elif number == MESSAGE_ID:
             _size(number, length, 8)
             ext.message_id = int.from_bytes(buf[pos:after], "big")

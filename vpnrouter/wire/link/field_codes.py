@@ -1,6 +1,6 @@
-"""Numbers of the fields in handshakes, refusals and message extensions (LINK-8).
+"""Numbers of the fields in handshakes, refusals, BIND and message extensions (LINK-8).
 
-Three separate spaces. Bit 7 of a field's type byte is not part of its number: it says that a
+Four separate spaces. Bit 7 of a field's type byte is not part of its number: it says that a
 receiver which does not know the number must refuse instead of skipping.
 """
 
@@ -34,9 +34,21 @@ RETRY_AFTER_MS: Final = 1
 REFUSAL: Final = frozenset({RETRY_AFTER_MS})
 """Numbers known in REFUSE, CLOSE and DETACH."""
 
+ACCEPTED: Final = 1
+SELECTOR: Final = 2
+LANES: Final = 3
+ON_REJECT: Final = 4
+
+BINDING: Final = frozenset({ACCEPTED, SELECTOR, LANES, ON_REJECT})
+"""Numbers known in BIND."""
+
+NONE: Final[frozenset[int]] = frozenset()
+"""No number is known yet: BOUND, UNBIND and REJECT."""
+
 PATH: Final = 1
 HOPS: Final = 2
 TRACE: Final = 3
 ORIGIN: Final = 4
 RETAIN: Final = 5
+EXPIRY_MS: Final = 8
 MESSAGE_ID: Final = 9

@@ -1,4 +1,4 @@
-"""The fields of handshakes: type byte, length, value (LINK-8, LINK-9)."""
+"""The fields of handshakes and of BIND: type byte, length, value (LINK-8, LINK-9)."""
 
 from typing import Final, final
 
@@ -86,6 +86,13 @@ class Fields:
         if place is None:
             return ""
         return text_at(self._buf, place[0], place[1], f"field {number}")
+
+    def data(self, number: int) -> bytes:
+        """The bytes of a field, b"" where it is absent."""
+        place = self._places.get(number)
+        if place is None:
+            return b""
+        return self._buf[place[0] : place[1]]
 
     def required_text(self, number: int) -> str:
         """The text of a field that must be there and not empty; ProtocolError(0x82) (LINK-9)."""

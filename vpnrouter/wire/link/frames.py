@@ -50,6 +50,9 @@ HAS_SELECTOR: Final = 0x40
 REUSE: Final = 0x01
 """Feature: one connection carries the bridges of both sides (LINK-39)."""
 
+FLOWS: Final = 0x02
+"""Feature: guaranteed messages cross in flows (LINK-40 to LINK-43)."""
+
 ZSTD: Final = 0x04
 """Feature: frames may come compressed (LINK-44)."""
 
@@ -282,10 +285,12 @@ class Extension:
     sender's VPN is the only one (LINK-29). `hops` counts links crossed, this one included. The
     trace is absent when the 128-bit id `trace_high`, `trace_low` is zero, the origin when its
     router is empty. `message_id` is the same in all copies of a message, 0 where it has none.
-    `origin_ts_ns` is nanoseconds since 1970 at first ingress.
+    `origin_ts_ns` is nanoseconds since 1970 at first ingress. `expiry_ms` is how long the message
+    lives on, -1 where that is not said (LINK-41).
     """
 
     __slots__ = (
+        "expiry_ms",
         "hops",
         "message_id",
         "origin_router",
@@ -311,6 +316,7 @@ class Extension:
         origin_vpn: str = "",
         origin_ts_ns: int = 0,
         retain: bool = False,
+        expiry_ms: int = -1,
     ) -> None:
         self.path = path
         self.hops = hops
@@ -322,6 +328,7 @@ class Extension:
         self.origin_vpn = origin_vpn
         self.origin_ts_ns = origin_ts_ns
         self.retain = retain
+        self.expiry_ms = expiry_ms
 
 
 @final

@@ -9,6 +9,17 @@ from typing import Final
 
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link.flow_frames import (
+    ACK,
+    BIND,
+    BOUND,
+    FORGET,
+    GUARANTEED,
+    REJECT,
+    SETTLED,
+    UNBIND,
+    UNBOUND,
+)
 from vpnrouter.wire.link.frames import (
     CLOSE,
     COMPRESSED,
@@ -46,6 +57,9 @@ PACKED: Final = 32
 UP: Final = 64
 """One of the halves is logged in, or was."""
 
+FLOWING: Final = 128
+"""Both agreed on guaranteed flows."""
+
 ALLOWED: Final[dict[int, frozenset[int]]] = {
     STRANGE: frozenset({HELLO}),
     ASKING: frozenset({WELCOME, REFUSE}),
@@ -54,8 +68,18 @@ ALLOWED: Final[dict[int, frozenset[int]]] = {
     REUSABLE: frozenset({HELLO}),
     PACKED: frozenset({COMPRESSED}),
     UP: frozenset({HEARTBEAT, CLOSE}),
+    ATTRACTING | FLOWING: frozenset({BOUND, UNBIND, UNBOUND, GUARANTEED, FORGET}),
+    SERVING | FLOWING: frozenset({BIND, UNBIND, UNBOUND, ACK, REJECT, SETTLED}),
 }
-"""flag → frame types that the receiver takes because of it."""
+"""flags → frame types that the receiver takes because all of them are set."""
+
+_AGREED: Final[dict[int, int]] = {
+    COMPRESSED: PACKED,
+    **dict.fromkeys(
+        (BIND, BOUND, UNBIND, UNBOUND, GUARANTEED, ACK, REJECT, SETTLED, FORGET), FLOWING
+    ),
+}
+"""Frame type → flag without which nobody agreed on it (LINK-5)."""
 
 KNOWN: Final[frozenset[int]] = frozenset({kind for taken in ALLOWED.values() for kind in taken})
 """Every frame type of minor 0."""
@@ -64,8 +88,8 @@ KNOWN: Final[frozenset[int]] = frozenset({kind for taken in ALLOWED.values() for
 def accepted(doing: int) -> frozenset[int]:
     """The frame types taken by a receiver whose link is `doing` this."""
     taken: set[int] = set()
-    for flag, kinds in ALLOWED.items():
-        if doing & flag:
+    for flags, kinds in ALLOWED.items():
+        if doing & flags == flags:
             taken |= kinds
     return frozenset(taken)
 
@@ -84,7 +108,7 @@ def check_order(doing: int, frame_type: int) -> None:
         return
     if doing & STRANGE:
         raise ProtocolError(close_codes.NOT_A_LINK, "LINK-11: the first frame is no HELLO")
-    if frame_type == COMPRESSED or (frame_type not in KNOWN and doing & UP):
+    if not doing & _AGREED.get(frame_type, -1) or (frame_type not in KNOWN and doing & UP):
         raise ProtocolError(
             close_codes.UNSUPPORTED_FRAME, f"LINK-5: frame 0x{frame_type:02x} is not agreed on"
         )

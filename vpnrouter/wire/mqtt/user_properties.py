@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from vpnrouter.wire.mqtt.fields import read_binary, read_string, utf8
+from vpnrouter.wire.mqtt.fields import read_binary, read_string, string, utf8
 from vpnrouter.wire.mqtt.packet_type import PUBLISH
 from vpnrouter.wire.mqtt.properties import read_number
 from vpnrouter.wire.mqtt.property_table import (
@@ -54,3 +54,13 @@ def selector_properties(topic: bytes, block: bytes) -> dict[str, str]:
         else:
             _, pos = read_number(rule_for(identifier, PUBLISH), block, pos, end)
     return found
+
+
+def with_user_properties(block: bytes, pairs: list[tuple[str, str]]) -> bytes:
+    """A message's properties and, behind them, these user properties."""
+    parts = [block]
+    for name, text in pairs:
+        parts.append(bytes((USER_PROPERTY,)))
+        parts.append(string(name))
+        parts.append(string(text))
+    return b"".join(parts)
