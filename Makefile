@@ -82,6 +82,10 @@ bench: bench-direct
 bench-direct: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	$(FROM_WHEEL) $(PY) -m bench.direct
 
+.PHONY: bench-guaranteed
+bench-guaranteed: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
+	$(FROM_WHEEL) $(PY) -m bench.guaranteed
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
