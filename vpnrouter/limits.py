@@ -10,8 +10,7 @@ TOPIC_LEVELS: Final = 128
 """Levels of a topic or filter, as the field's leading product has it. Beyond: TopicError."""
 
 TOPIC_BYTES: Final = 65_535
-"""Bytes of a topic or filter: what MQTT's length field can say. A VPN may set less. Beyond:
-TopicError."""
+"""Bytes of a topic or filter: what MQTT's length field can say. A VPN may set less. Beyond: TopicError."""
 
 ROUTE_CACHE_ENTRIES: Final = 65_536
 """Cached routes per VPN; some 300 bytes each. Beyond: the oldest quarter is dropped."""
@@ -20,8 +19,7 @@ MQTT_PACKET_BYTES: Final = 268_435_460
 """Largest MQTT packet the length encoding can express (MQTT 5, 2.1.4), fixed header included."""
 
 MESSAGE_BYTES: Final = 10_000_000
-"""Largest payload a VPN takes by default, the field's endpoint default. Beyond: refused,
-counted."""
+"""Largest payload a VPN takes by default, the field's endpoint default. Beyond: refused, counted."""
 
 OUTBOX_BYTES: Final = 4_194_304
 """Bytes waiting for one slow client. Beyond: Direct messages for it are discarded and counted."""
@@ -55,6 +53,24 @@ LINK_EXTENSION_BYTES: Final = 131_072
 """Bytes of the extension of a link message: 255 visited VPNs with names of 255 bytes, and room to
 spare. Beyond: closed with 0x81 (LINK-30)."""
 
+LINK_FLOW_POSITIONS: Final = 65_535
+"""Positions of a guaranteed flow that one frame names, and that were sent and are not yet forgotten: the
+largest window, some 600 KB of BIND at worst. Beyond: closed with 0x82 (LINK-40); a sender sends no more
+until the receiver's answers have been settled."""
+
+LINK_FLOW_STORES: Final = 8
+"""Lives of remote spools whose accepted positions a bridge remembers: one for each of its remotes, and some
+that were set up anew. Beyond: those of the one used longest ago are forgotten, and a message that was on the
+way there at the time may come twice; a BIND with more is closed with 0x82 (LINK-40)."""
+
+LINK_PARKED: Final = 65_535
+"""Messages that one bridge may have set aside (`on_reject: park`), all of which are in memory. Beyond: as with
+`on_reject: block`."""
+
+LINK_FLOWS: Final = 64
+"""Guaranteed flows bound over one link at a time; a bridge binds one queue of each remote. Beyond: BIND is
+answered with 0x97 (LINK-40)."""
+
 LINK_WINDOW_LOG: Final = 20
 """Window of a link's compressed stream, as a power of two: with what zstd keeps beside it a receiver
 spends at most 1.6 MiB for a link, a sender of ours 1.3 MiB, once something to compress was sent.
@@ -80,8 +96,7 @@ REPORT_DRIVER_MEMORY: Final = "1400m"
 Beyond: Spark spills to disk, and where it cannot, the report ends with an error."""
 
 REPORT_SHUFFLE_PARTITIONS: Final = 8
-"""Partitions of a small report's groupings; a larger one takes one per million trace rows, see
-below."""
+"""Partitions of a small report's groupings; a larger one takes one per million trace rows, see below."""
 
 REPORT_SHUFFLE_PARTITIONS_MOST: Final = 400
 """Most partitions of a report's groupings, reached at 400 million rows. Beyond: partitions grow,
@@ -116,37 +131,32 @@ LINK_RENAMED_TOPICS: Final = 4_096
 starts anew."""
 
 CONNECT_BYTES: Final = 1_048_576
-"""Largest packet taken before a client has logged in (a CONNECT with a will). Beyond: refused,
-closed."""
+"""Largest packet taken before a client has logged in (a CONNECT with a will). Beyond: refused, closed."""
 
 CONNECT_TIMEOUT_S: Final = 10
 """Seconds a new connection has to log in; a silent one costs a descriptor. Beyond: closed."""
 
 TOPIC_ALIASES: Final = 256
-"""Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94,
-closed."""
+"""Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
 
 PROPERTY_BYTES: Final = 65_536
 """Room for the properties of one message on top of topic and payload. Beyond: packet too large."""
 
 RETAINED_MESSAGES: Final = 1_000_000
-"""Retained messages in one VPN. Beyond: a new topic's message is delivered but not retained,
-counted."""
+"""Retained messages in one VPN. Beyond: a new topic's message is delivered but not retained, counted."""
 
 PERMITTED_TOPICS: Final = 4_096
 """Topics per client whose publish permission is remembered. Beyond: the memory starts anew."""
 
 REMEMBERED_PASSWORDS: Final = 10_000
-"""Client usernames per VPN whose last good password is remembered. Beyond: the memory starts
-anew."""
+"""Client usernames per VPN whose last good password is remembered. Beyond: the memory starts anew."""
 
 CONFIG_BYTES: Final = 8_388_608
 """Size of one configuration file; 1,000 VPNs with a dozen objects each need some 2 MB. Beyond:
 ConfigError."""
 
 CONFIG_DEPTH: Final = 32
-"""Nested mappings and lists in a configuration; the deepest known key stands at 8. Beyond:
-ConfigError."""
+"""Nested mappings and lists in a configuration; the deepest known key stands at 8. Beyond: ConfigError."""
 
 CONFIG_VALUES: Final = 1_000_000
 """Values of one configuration with every alias written out, so that a few lines of aliases cannot
@@ -167,6 +177,9 @@ BRIDGE_NAME_LENGTH: Final = 150
 
 QUEUE_NAME_LENGTH: Final = 200
 """Characters of the name of a queue or topic endpoint, as in the field. Beyond: ConfigError."""
+
+REPLAY_LOG_NAME_LENGTH: Final = 185
+"""Characters of the name of a replay log, as in the field. Beyond: ConfigError."""
 
 CLIENT_USERNAME_LENGTH: Final = 189
 """Characters of a client username, as in the field. Beyond: ConfigError."""
@@ -200,12 +213,10 @@ PASSWORD_HASH_MEMORY: Final = 134_217_728
 cannot take the router's. Beyond: the hash is refused with a ConfigError."""
 
 PASSWORD_HASH_PASSES: Final = 4
-"""Parallelisation (p) of a password hash: each pass costs the same time again. Beyond:
-ConfigError."""
+"""Parallelisation (p) of a password hash: each pass costs the same time again. Beyond: ConfigError."""
 
 VPN_CONNECTIONS: Final = 200_000
-"""Most, and by default all, clients of one message VPN at a time, the field's bound. Beyond:
-refused."""
+"""Most, and by default all, clients of one message VPN at a time, the field's bound. Beyond: refused."""
 
 VPN_SUBSCRIPTIONS: Final = 500_000
 """Subscriptions in one message VPN by default, the field's default. Beyond: refused."""
@@ -251,12 +262,17 @@ RATE_SAMPLES: Final = 64
 oldest is forgotten, and samples that come faster are left out."""
 
 MANAGEMENT_CONNECTIONS: Final = 256
-"""HTTP connections of one management listener at a time, if it does not set less. Beyond: closed at
-once."""
+"""HTTP connections of one management listener at a time, if it does not set less. Beyond: closed at once."""
 
 MANAGEMENT_PAGE_ROWS: Final = 100
 """Objects in one answer of the management API, the field's cap for bridges, so that an answer holds
 messages up for a millisecond or two. Beyond: 400; the rest comes with the cursor."""
+
+MANAGEMENT_BODY_BYTES: Final = 65_536
+"""Bytes of the body of one request to the management API. Beyond: 400."""
+
+MANAGEMENT_MSG_IDS: Final = 1_000
+"""Messages that one request names. Beyond: 400; without names a request is about all of a queue."""
 
 MANAGEMENT_CONDITIONS: Final = 16
 """Conditions in the `where` of one request. Beyond: 400."""
@@ -265,12 +281,10 @@ MANAGEMENT_SELECTED: Final = 256
 """Attribute names in the `select` of one request, the field's bound. Beyond: 400."""
 
 MANAGEMENT_LOGIN_FAILURES: Final = 10
-"""Wrong passwords from one address within a minute. Beyond: 429 for that address until the minute is
-over."""
+"""Wrong passwords from one address within a minute. Beyond: 429 for that address until the minute is over."""
 
 MANAGEMENT_LOGIN_ADDRESSES: Final = 4_096
-"""Addresses whose wrong passwords are remembered. Beyond: the one whose minute began first is
-forgotten."""
+"""Addresses whose wrong passwords are remembered. Beyond: the one whose minute began first is forgotten."""
 
 MANAGEMENT_LOGINS_WAITING: Final = 16
 """Management logins whose password hash is being verified or waits for it. Beyond: 503."""
@@ -297,3 +311,75 @@ the memory starts anew."""
 MESH_CHECK_STEPS: Final = 2_000_000
 """Comparisons of topic sets while `check` looks for loops, double delivery and exceeded hop limits, some
 five seconds; each message VPN has its share. Beyond: the search there ends, and a note says where."""
+
+SPOOL_SEGMENT_BYTES: Final = 1_048_576
+"""Bytes of messages in one segment, after which the next begins: what one read brings into memory. A
+larger message is a segment by itself."""
+
+SPOOL_SEGMENT_MESSAGES: Final = 4_096
+"""Messages in one segment. Beyond: the next segment begins."""
+
+SPOOL_ID_LEASE: Final = 65_536
+"""Spool ids that are reserved in the store at a time, so that no id comes back after a restart; as many
+are skipped by one. Beyond: the next ones are reserved with the unit that needs them."""
+
+SPOOL_PARTS: Final = 8_192
+"""Partly settled segments whose state is held in memory; some 2 KiB each. Beyond: the oldest are read
+from the store again when a message of theirs is settled."""
+
+SPOOL_RECOVERED: Final = 65_536
+"""Messages per endpoint that recovery hands over at a time; some 2 MiB. Beyond: another portion."""
+
+SPOOL_CACHE_BYTES: Final = 33_554_432
+"""Blocks of the spool that RocksDB keeps in memory, its indexes and filters included. Beyond: the least
+recently used is read from disk again."""
+
+SPOOL_WRITE_BUFFER_BYTES: Final = 16_777_216
+"""Size of one of RocksDB's two write buffers. Beyond: it is written out as a sorted file."""
+
+SPOOL_WAL_BYTES: Final = 67_108_864
+"""Write-ahead log of the spool, which a start replays: some 0.3 s. Beyond: write buffers are written out."""
+
+SPOOL_OPEN_FILES: Final = 256
+"""Files that RocksDB keeps open. Beyond: the least recently used is closed."""
+
+SPOOL_FINDINGS: Final = 1_000
+"""Findings of one check of a spool. Beyond: the last line says that there are more."""
+
+SPOOL_BODY_BYTES: Final = 67_108_864
+"""Memory for messages of the spool that were just synced or read ahead. Beyond: the oldest leave it and are
+read from the store when their turn comes."""
+
+SPOOL_BODY_COST: Final = 500
+"""Bytes that a message in memory costs besides its topic, properties and payload, for SPOOL_BODY_BYTES."""
+
+PROMOTION_BYTES: Final = 16_777_216
+"""Bytes that wait for the next commit, from which on Direct messages are no more promoted. Beyond: discarded
+"message-promotion-congestion", so that Direct traffic never delays guaranteed messages for long."""
+
+VPN_SPOOL_BYTES: Final = 5_000_000_000
+"""Bytes of guaranteed messages in the endpoints of one message VPN by default, as the field's queues have.
+Beyond: refused "503 Spool Over Quota"."""
+
+RECEIVE_MAXIMUM: Final = 2_000
+"""QoS 1 and 2 messages of one client that are not yet answered, as CONNACK says. Beyond: an MQTT 5 client is
+disconnected with 0x93, one of 3.1.1 is read no further until half of them are answered."""
+
+UNIT_BYTES: Final = 33_554_432
+"""Bytes that wait for the next commit, from which on clients that publish guaranteed messages are not read
+until theirs are answered."""
+
+CLIENT_WINDOW: Final = 10_000
+"""QoS 1 and 2 messages that a client may hold unacknowledged, whatever larger Receive Maximum it gives.
+Beyond: they wait in the spool."""
+
+DELIVERY_TOPICS: Final = 1_000
+"""Topics for which a session remembers what its subscriptions say of a delivery. Beyond: all are forgotten,
+and looked up again."""
+
+REPLAYS: Final = 32
+"""Replays that run at a time from one replay log. Beyond: refused "503 Out of Replay Resources"."""
+
+ENDPOINT_BRIDGES: Final = 16
+"""Bridges that a queue remembers to have been bound to it, for `end_to_end_bridge`. Beyond: the first one is
+forgotten, and nobody waits for it any more."""

@@ -20,7 +20,8 @@ from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
-from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.trace.events import EVENT_NAMES
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt import decode as mqtt_decode

@@ -9,7 +9,7 @@ from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.wire.link import close_codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 

@@ -106,7 +106,7 @@ def test_json(tmp_path: Path, accepted: bool) -> None:
                 "severity": "error",
                 "line": 2,
                 "column": 1,
-                "message": "unknown key zzz; known keys are listeners, management, msg_vpns,"
+                "message": "unknown key zzz; known keys are guaranteed_msging, listeners, management, msg_vpns,"
                 " router, trace",
             }
         ]

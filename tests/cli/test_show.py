@@ -2,10 +2,9 @@
 
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -14,27 +13,12 @@ from vpnrouter.cli import app
 USERS = {"ann": {"password": "right"}}
 
 
-class Served(NamedTuple):
-    """A Monitor and where it is served."""
-
-    still: Any
-    url: str
-
-
-@pytest.fixture
-def served(standing: ModuleType) -> Iterator[Served]:
-    """Three bridges in two message VPNs; one is down."""
-    still = standing.three_bridges()
-    with standing.serving(still) as address:
-        yield Served(still, f"http://{address}")
-
-
 def lines(captured: pytest.CaptureFixture[str]) -> list[str]:
     """The lines on stdout."""
     return captured.readouterr().out.splitlines()
 
 
-def test_overview(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_overview(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """One line a bridge under a line of titles; names with brackets are shown as they are."""
     assert app.run(["show", "bridges", "--url", served.url]) == 0
     titles, *rows = lines(capsys)
@@ -46,11 +30,8 @@ def test_overview(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     assert "00:01:00" in rows[1]
 
 
-def test_url_of_the_environment(
-    served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_url_of_the_environment(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """VPNROUTER_URL says where the router is."""
-    monkeypatch.setenv("VPNROUTER_URL", served.url)
     assert app.run(["show", "bridges"]) == 0
     assert len(lines(capsys)) == 4
 
@@ -67,7 +48,7 @@ def test_url_of_the_environment(
     ],
 )
 def test_json_and_names(
-    served: Served, capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
+    served: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
 ) -> None:
     """JSON has every attribute of the bridges asked for, and their remotes."""
     assert app.run(["show", "bridges", *arguments, "--json", "--url", served.url]) == 0
@@ -76,14 +57,14 @@ def test_json_and_names(
     assert all(row["remotes"][0]["remoteMsgVpnName"] == "far" for row in rows)
 
 
-def test_no_bridges_at_all(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_bridges_at_all(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """A router without bridges is no error; it is said on stderr."""
     served.still.bridges.clear()
     assert app.run(["show", "bridges", "--url", served.url]) == 0
     assert capsys.readouterr() == ("", "vpnrouter: no bridges\n")
 
 
-def test_detail(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_detail(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Everything about a bridge, why it is down first, and its remotes."""
     assert app.run(["show", "bridges", "x*", "--detail", "--url", served.url]) == 0
     said = capsys.readouterr().out
@@ -96,7 +77,7 @@ def test_detail(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     assert "last connection failure reason" in said
 
 
-def test_stats(served: Served, standing: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stats(served: Any, standing: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     """Counts both ways, and discards by reason."""
     bridge = standing.bridge_status(
         "blue", "to-a", data_rx_msg_count=1_234, discarded_rx={"loop-detected": 7}
@@ -108,7 +89,7 @@ def test_stats(served: Served, standing: ModuleType, capsys: pytest.CaptureFixtu
     assert ("loop-detected", "7", "0") in said
 
 
-def test_balance(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_balance(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Where every message is accounted for, the exit code is 0."""
     assert app.run(["show", "bridges", "--balance", "--url", served.url]) == 0
     assert lines(capsys)[-1] == "all 3 bridges balance"
@@ -127,7 +108,7 @@ def test_balance(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     ids="+".join,
 )
 def test_a_message_that_is_not_accounted_for(
-    served: Served,
+    served: Any,
     standing: ModuleType,
     counts: dict[str, int],
     as_json: list[str],
@@ -141,14 +122,14 @@ def test_a_message_that_is_not_accounted_for(
         assert lines(capsys)[-1] == "1 of 3 bridges do not balance"
 
 
-def test_nothing_of_that_name(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_of_that_name(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1, and the names that there are."""
     assert app.run(["show", "bridges", "nope", "--msg-vpn", "blue", "--url", served.url]) == 1
     said = "vpnrouter: there is no bridge nope in message VPN blue; there are: to-a, to-b\n"
     assert capsys.readouterr() == ("", said)
 
 
-def test_no_such_msg_vpn(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_such_msg_vpn(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """A message VPN that does not exist is said to be missing, not to be empty."""
     assert app.run(["show", "bridges", "--msg-vpn", "nope", "--url", served.url]) == 1
     assert capsys.readouterr().err.endswith(": Could not find match for msgVpn nope\n")
@@ -209,3 +190,45 @@ def test_a_password_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixtur
     arguments = ["show", "bridges", "--user", "ann", "--password-file", str(path)]
     assert app.run(arguments) == 2
     assert "not UTF-8" in capsys.readouterr().err
+
+
+def test_queues(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a queue, with what is in it."""
+    assert app.run(["show", "queues"]) == 0
+    titles, *rows = lines(capsys)
+    assert titles.split()[:3] == ["Queue", "VPN", "Type"]
+    assert [row.split()[0] for row in rows] == ["x,y", "dead", "orders"]
+    assert rows[2].split()[6:9] == ["25", "<0.1", "last"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["o*"], ["orders"]),
+        (["--msg-vpn", "blue"], ["dead", "orders"]),
+        (["--msg-vpn", "empty"], []),
+    ],
+)
+def test_queues_by_name(
+    served: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
+) -> None:
+    """JSON has every attribute of the queues asked for."""
+    assert app.run(["show", "queues", *arguments, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["queueName"] for row in rows] == names
+
+
+def test_no_such_queue(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, and the names that there are."""
+    assert app.run(["show", "queues", "nope"]) == 1
+    said = "vpnrouter: there is no queue nope; there are: x,y, dead, orders\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_queues_that_do_not_balance(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message that no counter knows is exit code 1."""
+    assert app.run(["show", "queues", "--balance"]) == 0
+    assert lines(capsys)[-1] == "all 3 queues balance"
+    served.still.queues.changes["blue", "dead"] = {"imbalance": -1}
+    assert app.run(["show", "queues", "--balance"]) == 1
+    assert lines(capsys)[-1] == "1 of 3 queues do not balance"

@@ -21,6 +21,8 @@ def test_defaults() -> None:
     assert (connection.retry_count, connection.retry_delay) == (0, 3)
     assert (connection.failback_delay, connection.heartbeat_interval) == (30, 5000)
     assert bridge.remote_deliver_to_one_priority == "p1"
+    assert (bridge.on_reject, bridge.lane_by) == ("block", "topic")
+    assert (bridge.max_parked_msg_spool_usage, bridge.guaranteed_retry_interval) == (100, 1000)
 
 
 def test_remote_defaults() -> None:

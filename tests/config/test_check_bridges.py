@@ -12,6 +12,10 @@ msg_vpns:
         remote_authentication: {basic: {client_username: u}}
 """
 REMOTE = "remote_msg_vpns: [{name: red, location: h}]"
+PARKS_NOTHING = f"""remote_subscriptions: [a]
+        on_reject: park
+        max_parked_msg_spool_usage: 0
+        {REMOTE}"""
 
 
 @pytest.mark.parametrize(
@@ -24,6 +28,14 @@ REMOTE = "remote_msg_vpns: [{name: red, location: h}]"
         (
             f"remote_subscriptions: [a]\n        {REMOTE[:-2]}, enabled: false}}]",
             "remote_msg_vpns: none is enabled, so the bridge stays down",
+        ),
+        (
+            f"remote_subscriptions: [a]\n        max_parked_msg_spool_usage: 7\n        {REMOTE}",
+            "max_parked_msg_spool_usage: has no effect without on_reject: park",
+        ),
+        (
+            PARKS_NOTHING,
+            "max_parked_msg_spool_usage: leaves no room to set anything aside",
         ),
         (
             "remote_subscriptions: [a, {topic: a}]\n        " + REMOTE,

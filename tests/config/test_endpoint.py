@@ -8,6 +8,7 @@ FIELD = {
     "max_delivered_unacked_msgs_per_flow": 10_000,
     "max_msg_size": 10_000_000,
     "max_redelivery_count": 0,
+    "max_spooled_msg_count": 0,
     "max_ttl": 0,
     "owner": None,
     "redelivery": {

@@ -14,6 +14,7 @@ from vpnrouter.config import names
         (names.BridgeName, 150),
         (names.QueueName, 200),
         (names.TopicEndpointName, 200),
+        (names.ReplayLogName, 185),
         (names.ClientUsernameName, 189),
         (names.ClientProfileName, 32),
         (names.AclProfileName, 32),

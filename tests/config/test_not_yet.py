@@ -37,20 +37,8 @@ def test_messages_say_what_happens() -> None:
     ("text", "warning"),
     [
         (
-            "msg_vpns: {blue: {queues: {q: }}}",
-            "2:19 msg_vpns.blue.queues: the message spool is not part of this version; nothing",
-        ),
-        (
-            "msg_vpns: {blue: {topic_endpoints: {t: }}}",
-            "2:19 msg_vpns.blue.topic_endpoints: the message spool is not part of this version;",
-        ),
-        (
-            "msg_vpns: {blue: {client_profiles: {p: {allow_guaranteed_msg_send_enabled: false}}}}",
-            "2:41 msg_vpns.blue.client_profiles.p.allow_guaranteed_msg_send_enabled: the message",
-        ),
-        (
-            BRIDGE.format(location="h", more=", queue_binding: q"),
-            "queue_binding: the message spool",
+            "msg_vpns: {blue: {client_profiles: {p: {eliding: {enabled: true}}}}}",
+            "2:41 msg_vpns.blue.client_profiles.p.eliding: eliding is not part of this version",
         ),
         (
             "trace: {directory: t, retention: {max_days: 1}}",
@@ -71,7 +59,7 @@ def test_warns(warnings_of: Callable[[str], list[str]], text: str, warning: str)
         "msg_vpns: {blue: }",
         BRIDGE.format(location="h:1", more=", tls_enabled: true, compressed_data_enabled: true"),
         BRIDGE.format(location="v:core", more=""),
-        BRIDGE.format(location="h:1", more=", queue_binding: ~"),
+        BRIDGE.format(location="h:1", more=", queue_binding: q, egress_flow_window_size: 9"),
         "trace: {directory: t}",
         'listeners: [{protocol: http, bind: "127.0.0.1:1"}]',
         "management: {users: {ann: {password: pw, role: admin}}}",
@@ -83,7 +71,9 @@ def test_does_not_warn(warnings_of: Callable[[str], list[str]], text: str) -> No
 
 
 def test_each_place_is_told_once(warnings_of: Callable[[str], list[str]]) -> None:
-    """Two message VPNs with queues are two warnings, ten queues in one are one."""
-    queues = ", ".join(f"q{number}: " for number in range(10))
-    text = f"msg_vpns:\n  blue: {{queues: {{{queues}}}}}\n  red: {{queues: {{{queues}}}}}"
-    assert [one.split()[0] for one in warnings_of(text) if "spool" in one] == ["3:10", "4:9"]
+    """Two profiles with eliding are two warnings, whatever it says."""
+    eliding = "eliding: {enabled: true, delay: 5}"
+    text = (
+        f"msg_vpns:\n  blue:\n    client_profiles:\n      p: {{{eliding}}}\n      q: {{{eliding}}}"
+    )
+    assert [one.split()[0] for one in warnings_of(text) if "eliding is" in one] == ["5:11", "6:11"]

@@ -52,4 +52,6 @@ def test_unknown_key_of_a_named_object() -> None:
 def test_unknown_key_as_long_as_a_file() -> None:
     """A key of any length is answered at once."""
     (only,) = told("{router: {name: r}, ? " + "k" * 100_000 + " : 1}")
-    assert "; known keys are listeners, management, msg_vpns, router, trace" in only
+    assert (
+        "; known keys are guaranteed_msging, listeners, management, msg_vpns, router, trace" in only
+    )

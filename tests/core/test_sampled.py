@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from vpnrouter.trace.events import DELIVER, DISCARD, INGRESS
+from vpnrouter.core.message import Message
+from vpnrouter.core.sampled import trace
+from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.wire.mqtt.encode import encode_publish
 
 if TYPE_CHECKING:
@@ -91,3 +93,24 @@ def test_the_sampler_is_served_across_runs(kit: Any) -> None:
         picked.append(sum(event == INGRESS for event, *_ in messages_of(world)))
     assert picked[0] == picked[1] == picked[2]
     assert 30 <= picked[0] <= 90
+
+
+def test_the_mode_of_an_ingress(traced: World) -> None:
+    """A message that came with QoS 1 is a persistent one from the first event on."""
+    publisher = traced.connect("p", level=4)
+    session = publisher.connection.publisher
+    assert session is not None
+    for qos in (0, 1):
+        message = Message(b"a", b"x")
+        message.qos = qos
+        trace(session, message)
+    recorder = traced.router.plane.recorder
+    recorder.cut()
+    modes = []
+    for block in recorder.take():
+        for place in range(block.count):
+            fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
+            context = block.contexts[fields[7]]
+            if context.event == INGRESS:
+                modes.append((context.mode, context.client))
+    assert modes == [(DIRECT, "p"), (PERSISTENT, "p")]

@@ -16,7 +16,7 @@ from vpnrouter.core.discards import (
 )
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.totals import totals
-from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish

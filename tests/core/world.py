@@ -11,7 +11,8 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
-from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.recorder import Recorder

@@ -196,7 +196,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def run(text: str, name: str = "edge", wait: bool = True) -> RouterProcess:
         path = tmp_path / f"{name}.yaml"
-        path.write_text(f"router: {{name: {name}}}\n{text}", encoding="utf-8")
+        head = f"router: {{name: {name}, data_dir: data-{name}}}"
+        path.write_text(f"{head}\n{text}", encoding="utf-8")
         process = RouterProcess(path, wait)
         started.append(process)
         return process

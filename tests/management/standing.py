@@ -16,6 +16,7 @@ from vpnrouter.config.management import Management
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
 from vpnrouter.management.monitor import MsgVpnStatus
+from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.management import serve_management
 
 SECOND = 1_000_000_000
@@ -39,14 +40,127 @@ def bridge_status(msg_vpn: str, name: str, **changes: Any) -> BridgeStatus:
     return replace(status_of(record, 61 * SECOND, Surroundings(remotes=(remote,))), **changes)
 
 
+class StillQueues:
+    """A QueueSource over queues that were handed in: message id -> payload, by message VPN and name.
+
+    `refusal` is why no queue takes anything, `failure` what every change raises.
+    """
+
+    def __init__(self, queues: dict[tuple[str, str], dict[int, bytes]]) -> None:
+        self.contents = queues
+        self.changes: dict[tuple[str, str], dict[str, Any]] = {}
+        self.replays: dict[tuple[str, str], tuple[str, int, int]] = {}
+        self.refusal = ""
+        self.failure: Exception | None = None
+
+    def queue_names(self, msg_vpn: str) -> list[str]:
+        """See QueueSource."""
+        return [name for place, name in self.contents if place == msg_vpn]
+
+    def queue(self, msg_vpn: str, queue: str) -> QueueStatus | None:
+        """See QueueSource."""
+        held = self.contents.get((msg_vpn, queue))
+        if held is None:
+            return None
+        usage = sum(map(len, held.values()))
+        row = QueueStatus(msg_vpn, queue, msg_count=len(held), msg_spool_usage=usage)
+        return replace(row, **self.changes.get((msg_vpn, queue), {}))
+
+    def tx_flows(self, msg_vpn: str, queue: str) -> list[FlowStatus]:
+        """See QueueSource."""
+        if (msg_vpn, queue) not in self.contents:
+            return []
+        return [FlowStatus(number, "c", "active-consumer", 10, 1, 1) for number in (2, 10)]
+
+    def msgs(self, msg_vpn: str, queue: str, after: int, count: int) -> list[MsgStatus]:
+        """See QueueSource."""
+        held = self.contents.get((msg_vpn, queue), {})
+        ids = [number for number in sorted(held) if number > after]
+        return [
+            MsgStatus(number, f"t/{number}", 1_700_000_000, content_size=len(held[number]))
+            for number in ids[:count]
+        ]
+
+    def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
+        """See QueueSource."""
+        return self.contents.get((msg_vpn, queue), {}).get(msg_id)
+
+    async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: list[int] | None) -> Done:
+        """See QueueSource."""
+        await self._wait()
+        held = self.contents[msg_vpn, queue]
+        ids = [number for number in (held if msg_ids is None else msg_ids) if number in held]
+        for number in ids:
+            del held[number]
+        return Done(len(ids))
+
+    async def copy_msgs(
+        self, msg_vpn: str, queue: str, to: str, msg_ids: list[int] | None, *, move: bool
+    ) -> Done:
+        """See QueueSource."""
+        await self._wait()
+        if self.refusal:
+            return Done(0, self.refusal)
+        held = self.contents[msg_vpn, queue]
+        ids = [number for number in (held if msg_ids is None else msg_ids) if number in held]
+        for number in ids:
+            other = self.contents[msg_vpn, to]
+            other[1 + max(other, default=number)] = held[number]
+            if move:
+                del held[number]
+        return Done(len(ids))
+
+    async def start_replay(
+        self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
+    ) -> str:
+        """See QueueSource."""
+        await self._wait()
+        if not self.refusal:
+            self.replays[msg_vpn, queue] = (log, from_ns, after_id)
+        return self.refusal
+
+    async def cancel_replay(self, msg_vpn: str, queue: str) -> bool:
+        """See QueueSource."""
+        await self._wait()
+        return self.replays.pop((msg_vpn, queue), None) is not None
+
+    async def _wait(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.failure is not None:
+            raise self.failure
+
+
+class StillKeeper:
+    """A SpoolKeeper that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.failure: Exception | None = None
+
+    async def backup(self, directory: str) -> None:
+        """See SpoolKeeper."""
+        await trio.lowlevel.checkpoint()
+        if self.failure is not None:
+            raise self.failure
+        self.told.append(directory)
+
+
 class Still:
-    """A Monitor over bridges that were handed in."""
+    """A Monitor over bridges that were handed in; `queues` and `keeper` are what its spool would have."""
 
     def __init__(self, msg_vpns: list[str], bridges: list[BridgeStatus]) -> None:
         self.names = msg_vpns
         self.bridges = {(one.msg_vpn_name, one.bridge_name): one for one in bridges}
         self.ready = True
         self.looked = 0
+        self.queues = StillQueues(
+            {
+                ("blue", "orders"): {n: b"%d" % n for n in range(1, 26)},
+                ("blue", "dead"): {},
+                ("a/b", "x,y"): {7: b"seven"},
+            }
+        )
+        self.keeper: StillKeeper | None = StillKeeper()
 
     def router_name(self) -> str:
         """See Monitor."""
@@ -98,7 +212,8 @@ def three_bridges() -> Still:
 
 def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of `monitor`."""
-    return build_app(monitor, Access.of(Management.model_validate({"users": users or {}})))
+    access = Access.of(Management.model_validate({"users": users or {}}))
+    return build_app(monitor, access, monitor.queues, monitor.keeper)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from vpnrouter.management import bridges, health, msg_vpns
+from vpnrouter.management.application import ROUTERS
 
 OPENAPI = "/SEMP/v2/openapi.json"
 
@@ -60,8 +60,7 @@ async def test_the_description_names_every_path(still: Any, opened: Any) -> None
 
 def all_routes() -> list[APIRoute]:
     """The routes of all modules."""
-    routers = (msg_vpns.routes, bridges.routes, bridges.ours, health.routes)
-    return [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    return [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 @pytest.mark.parametrize("route", all_routes(), ids=lambda route: route.path)

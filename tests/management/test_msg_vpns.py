@@ -4,13 +4,14 @@ PATH = "/SEMP/v2/monitor/msgVpns"
 
 
 async def test_list(still: Any, opened: Any) -> None:
-    """All message VPNs by name, each with where it and its bridges are."""
+    """All message VPNs by name, each with where it, its bridges and its queues are."""
     async with opened(still) as client:
         answer = (await client.get(PATH)).json()
     assert [row["msgVpnName"] for row in answer["data"]] == ["a/b", "blue", "empty"]
     assert answer["links"][0] == {
         "uri": f"http://localhost:8080{PATH}/a%2Fb",
         "bridgesUri": f"http://localhost:8080{PATH}/a%2Fb/bridges",
+        "queuesUri": f"http://localhost:8080{PATH}/a%2Fb/queues",
     }
     assert answer["meta"]["count"] == 3
 

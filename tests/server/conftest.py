@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import select
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -14,10 +15,16 @@ import trio
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.connection import Connection
+from vpnrouter.core.guaranteed.kinds import QUEUE
+from vpnrouter.core.guaranteed.operations import browse
+from vpnrouter.core.guaranteed.receipt import SYNCED, Receipt
+from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
 from vpnrouter.server.acceptor import Acceptor
+from vpnrouter.server.assemble import build_router
 from vpnrouter.server.listeners import bind, serve_streams
 from vpnrouter.server.run import Node, serve
+from vpnrouter.server.spooling import open_spool
 from vpnrouter.server.tls import ServerTls
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
@@ -40,7 +47,8 @@ def configured(tmp_path: Path) -> Callable[..., RouterConfig]:
 
     def run(text: str, name: str = "here") -> RouterConfig:
         path = tmp_path / f"{name}.yaml"
-        path.write_text(f"router: {{name: {name}}}\n{text}", encoding="utf-8")
+        head = f"router: {{name: {name}, data_dir: {tmp_path}/data-{name}}}"
+        path.write_text(f"{head}\n{text}", encoding="utf-8")
         return load(str(path)).config
 
     return run
@@ -81,6 +89,69 @@ def running(configured: Callable[..., RouterConfig], interpreter: None) -> Runni
             nursery.cancel_scope.cancel()
 
     return run
+
+
+class Stored(Receipt):
+    """The core of a router of `config` with its spool on disk, and no sockets; `told` are outcomes."""
+
+    def __init__(self, config: RouterConfig) -> None:
+        self.router = build_router(config, 7, bytes(16))
+        spooling = open_spool(self.router, config)
+        assert spooling is not None
+        self.spooling = spooling
+        self.told: list[int] = []
+        self.closed = False
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """See Receipt.settled."""
+        self.told.append(outcome)
+
+    def publish(self, topic: str, payload: bytes = b"x", vpn: str = "blue") -> int:
+        """Publish a guaranteed message and commit; what its publisher is told."""
+        message = Message(topic.encode(), payload, b"")
+        message.persistent = True
+        message.qos = 1
+        self.spooling.spool.publish(self.router.vpns[vpn], message, self, 0)
+        return self.commit()
+
+    def commit(self) -> int:
+        """Commit until all that was asked for is synced; what was told first."""
+        self.told.clear()
+        committer = self.spooling.committer
+        self.spooling.spool.when_purged(self, 0)
+        committer.step()
+        while SYNCED not in self.told:
+            assert select.select([committer.fd], [], [], PATIENCE_S)[0]
+            committer.finished()
+            committer.step()
+        return self.told[0]
+
+    def payloads(self, name: str, vpn: str = "blue", kind: int = QUEUE) -> list[bytes]:
+        """What an endpoint holds, oldest first."""
+        endpoint = self.router.vpns[vpn].endpoints[kind, name]
+        return [row.message.payload for row in browse(endpoint, 0, 1_000)]
+
+    def close(self) -> None:
+        """Stop."""
+        if not self.closed:
+            self.closed = True
+            self.spooling.close()
+
+
+@pytest.fixture
+def stored(configured: Callable[..., RouterConfig]) -> Iterator[Callable[..., Stored]]:
+    """`stored(text)` opens the spool of a router; the one that was open before is closed first."""
+    opened: list[Stored] = []
+
+    def run(text: str, name: str = "here") -> Stored:
+        for one in opened:
+            one.close()
+        opened.append(Stored(configured(text, name)))
+        return opened[-1]
+
+    yield run
+    for one in opened:
+        one.close()
 
 
 class Client:

@@ -139,3 +139,25 @@ def test_mappings() -> None:
     only_in = written(topic_mapping=[{"from": "a/*", "to": "b/{1}"}])
     assert mapping_of(only_in, "out") is None
     assert terms(only_in).mapping.apply("a/1") == "b/1"
+
+
+def test_guaranteed_messages() -> None:
+    """Queue and window are the remote's, the rest is the bridge's."""
+    plain = terms(written())
+    assert (plain.queue, plain.window, plain.retry_delay_ms) == ("", 255, 3000)
+    assert (plain.flow.on_reject, plain.flow.lanes, plain.flow.retry_ms) == (0, 1, 1000)
+    found = terms(
+        written(
+            {"queue_binding": "q", "egress_flow_window_size": 7},
+            on_reject="park",
+            lane_by="partition-key",
+            guaranteed_retry_interval=20,
+            max_ttl=3,
+            remote_connection={"retry_delay": 1},
+            topic_mapping=[{"add_prefix": "p"}],
+        )
+    )
+    assert (found.queue, found.window, found.retry_delay_ms) == ("q", 7, 1000)
+    flow = found.flow
+    assert (flow.on_reject, flow.lanes, flow.retry_ms, flow.max_ttl) == (1, 2, 20, 3)
+    assert flow.mapping is not None

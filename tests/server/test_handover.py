@@ -16,7 +16,8 @@ class Left:
         self.link = self
         self.plane = self
         self.ready: list[Any] = []
-        self.wanted = {">": 0}
+        self.attracts = True
+        self.committing = None
         self.over = False
         self.heard_ns = 0
         self.left_s = -1.0

@@ -23,7 +23,8 @@ from vpnrouter import limits
 from vpnrouter.config.management import Management
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
-from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.server import management
 from vpnrouter.server.management import (
     RouterMonitor,

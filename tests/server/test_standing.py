@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.bridges.states import Inbound, Input
+from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.server.approach import Approach
@@ -96,3 +97,36 @@ def test_a_move_that_comes_to_nothing(
         standing.stranded()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("down: 409 Client Name Taken Over")
+
+
+def test_stalls_are_told_once_a_minute(approach: Approach, capsys: Any) -> None:
+    """The state follows each stall; people hear of it when it is news."""
+    standing = Standing(facts_of(approach), 0)
+    assert standing.may_run(approach, 0)
+    for given in (Input.DIAL, Input.RESOLVED, Input.CONNECTED, Input.WELCOMED):
+        standing.record.handle(given, 0)
+    standing.flow_event(LinkEvent.UNBOUND, "503 Unknown Queue", 0, in_sync=False)
+    assert "not bound to its queue: 503 Unknown Queue" in capsys.readouterr().err
+    for now_s, told in ((0, True), (30, False), (61, True)):
+        now_ns = now_s * 1_000_000_000
+        standing.flow_event(LinkEvent.STALLED, "503 Queue Shutdown", now_ns, in_sync=True)
+        assert standing.record.inbound_state is Inbound.STALLED
+        assert standing.record.inbound_failure_reason == "503 Queue Shutdown"
+        standing.flow_event(LinkEvent.RELEASED, "", now_ns, in_sync=True)
+        assert standing.record.inbound_state is Inbound.READY_IN_SYNC
+        said = capsys.readouterr().err
+        assert ("stalled: 503 Queue Shutdown" in said, "goes on" in said) == (told, told)
+
+
+def test_a_release_before_all_is_subscribed(approach: Approach) -> None:
+    """Then the bridge goes on subscribing; a stall that comes after the link is of no interest."""
+    standing = Standing(facts_of(approach), 0)
+    assert standing.may_run(approach, 0)
+    for given in (Input.DIAL, Input.RESOLVED, Input.CONNECTED, Input.WELCOMED):
+        standing.record.handle(given, 0)
+    standing.flow_event(LinkEvent.STALLED, "why", 0, in_sync=False)
+    standing.flow_event(LinkEvent.RELEASED, "", 0, in_sync=False)
+    assert standing.record.inbound_state is Inbound.READY_SUBSCRIBING
+    standing.record.handle(Input.LOST, 0, "gone")
+    standing.flow_event(LinkEvent.STALLED, "why", 0, in_sync=False)
+    assert standing.record.inbound_state is Inbound.NOT_READY_WAIT_CLEANUP

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.bridges import arrival
+from vpnrouter.bridges.inbound_flow import InboundFlow
 from vpnrouter.bridges.inbound_traces import InboundTraces
-from vpnrouter.bridges.loops import vpn_id, why_not
+from vpnrouter.bridges.loops import vpn_id
 from vpnrouter.bridges.outbound import host_of
 from vpnrouter.bridges.tally import RxTally
 from vpnrouter.bridges.terms import LinkEvent
-from vpnrouter.core.discards import DUPLICATE, MSG_TOO_BIG, TOPIC_PARSE_ERROR
-from vpnrouter.core.message import Message
-from vpnrouter.core.seen import FIRST, SHORTER, SeenIds
+from vpnrouter.core.discards import DUPLICATE, TOPIC_PARSE_ERROR
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import close_codes, encode, flow_frames, frames
 from vpnrouter.wire.link.agree import agreed_max_frame
 from vpnrouter.wire.link.batches import subscribe_frames, unsubscribe_frames
 from vpnrouter.wire.link.order import ASKING, ATTRACTING
-from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.guaranteed_in import GuaranteedIn
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.terms import BridgeTerms, Owner
     from vpnrouter.wire.link.decode import Frame
-
-SECOND_NS: Final = 1_000_000_000
 
 UNSURE: Final = -1
 """In place of flags: nobody knows whether the peer has this subscription."""
@@ -37,28 +35,29 @@ class InboundHalf:
     """Our bridge on one link, from its HELLO on.
 
     `wanted` is what is subscribed, or on its way to be, filter → flags, `selectors` those of them that
-    have one. `record` counts; `discards`
-    are in it as well as in the VPN's. `welcomed` says that the login succeeded, `resumed` that it goes on
-    with the subscriptions of `moves_from`, the half on another connection whose place it takes: nothing
-    is read before that one is over, so that everything comes once and in order (LINK-20).
+    have one; `flow` brings guaranteed messages. `record` counts. `welcomed` says that the login succeeded,
+    `resumed` that it goes on with the subscriptions of `moves_from`, the half on another connection whose
+    place it takes: nothing is read before that one is over, so that everything comes once and in order (LINK-20).
     """
 
     __slots__ = (
         "_draining",
         "_moves_from",
+        "_offered",
         "_over",
         "_pending",
         "_refusal",
         "_request_id",
         "_tally",
-        "_traces",
         "_unsure",
+        "flow",
         "link",
         "owner",
         "record",
         "resumed",
         "selectors",
         "terms",
+        "traces",
         "wanted",
         "welcomed",
     )
@@ -78,6 +77,7 @@ class InboundHalf:
         self.owner = owner
         self.record = record
         self.welcomed = False
+        self.flow: InboundFlow | None = None
         self.wanted: dict[str, int] = {}
         self.selectors: dict[str, str] = {}
         self._pending = 0
@@ -86,7 +86,7 @@ class InboundHalf:
         self._request_id = 0
         self._draining = False
         self._over = False
-        self._traces = InboundTraces(link, terms)
+        self.traces = InboundTraces(link, terms)
         self._tally: RxTally | None = None
         link.inbound = self
         link.now_does(ASKING)
@@ -97,6 +97,9 @@ class InboundHalf:
         offer = link.features if link.client is not None else frames.REUSE
         if link.client is None and terms.compress:
             offer |= frames.ZSTD
+        if link.client is None and link.plane.spool is not None:
+            offer |= frames.FLOWS
+        self._offered = offer
         link.say_login(
             encode.hello(
                 frames.Hello(
@@ -129,6 +132,10 @@ class InboundHalf:
             self._refused(frame)
         elif isinstance(frame, frames.Subscribed):
             self._subscribed(frame)
+        elif self.flow is not None:
+            self.flow.on_frame(frame)
+        elif self.welcomed:
+            raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-40: a flow that is not bound")
 
     def _refused(self, frame: frames.Refuse) -> None:
         link = self.link
@@ -136,7 +143,7 @@ class InboundHalf:
         event = LinkEvent.REFUSED
         if frame.code == close_codes.VERSION_MISMATCH:
             event = LinkEvent.VERSION_MISMATCH
-        self._traces.link(LINK_REJECTED, frame.reason)
+        self.traces.link(LINK_REJECTED, frame.reason)
         self.owner.link_event(self, event, frame.reason)
         if link.client is None:
             link.end(frame.reason)
@@ -165,12 +172,11 @@ class InboundHalf:
             raise ProtocolError(
                 close_codes.PROTOCOL_ERROR, "LINK-31: a VPN that no path can name"
             ) from error
-        offered = frames.REUSE | (frames.ZSTD if terms.compress or not first else 0)
         if (
             vpn is None
             or welcome.vpn != terms.remote_vpn
             or welcome.minor > frames.MINOR
-            or welcome.features & ~offered
+            or welcome.features & ~self._offered
             or (not first and welcome.router != link.peer_router)
         ):
             raise ProtocolError(
@@ -196,7 +202,7 @@ class InboundHalf:
                 self.wanted[text] = UNSURE
             if not before.over:
                 link.paused = True
-        self._traces.link(LINK_UP, "")
+        self.traces.link(LINK_UP, "")
         self.owner.link_event(self, LinkEvent.WELCOMED, "")
 
     def take(self, terms: BridgeTerms) -> None:
@@ -242,9 +248,11 @@ class InboundHalf:
             self._settled("")
 
     def drain(self) -> None:
-        """Drop every subscription; DRAINED is told when all that was on the way has arrived."""
+        """Drop subscriptions and flow; DRAINED is told when all that was on the way has arrived."""
         self._draining = True
         self.want([], {})
+        if self.flow is not None:
+            self.flow.finish()
 
     def _subscribed(self, answer: frames.Subscribed) -> None:
         if self._pending == 0:
@@ -256,8 +264,15 @@ class InboundHalf:
             self._refusal = ""
             self._settled(refusal)
 
+    def flow_is_over(self) -> None:
+        """All guaranteed messages that were taken are acknowledged, and no more come."""
+        if self._draining and self._pending == 0:
+            self._settled("")
+
     def _settled(self, refusal: str) -> None:
         self._unsure.clear()
+        if self._draining and self.flow is not None and not self.flow.over:
+            return
         event = LinkEvent.DRAINED if self._draining else LinkEvent.SUBSCRIBED
         self.owner.link_event(self, event, refusal)
 
@@ -271,34 +286,23 @@ class InboundHalf:
             return
         sink.messages += 1
         sink.bytes_ += length
-        message = Message(frame.topic, frame.payload, frame.properties, False, client)
-        message.path = sink.path
-        message.hops = 1
-        extension = frame.extension
-        if extension is not None:
-            if extension.path:
-                message.path = extension.path
-            message.hops = extension.hops
-            message.retain = extension.retain
-            message.trace_high = extension.trace_high
-            message.trace_low = extension.trace_low
-            message.message_id = extension.message_id
-            message.origin_router = extension.origin_router
-            message.origin_vpn = extension.origin_vpn
-            message.origin_ts_ns = extension.origin_ts_ns
-        message.ingress_ns = link.plane.wall_ns
-        if frame.properties:
-            _, _, expiry_s = split_publish_properties(frame.properties, 0, len(frame.properties))
-            if expiry_s >= 0:
-                message.expires_ns = link.plane.now_ns + expiry_s * SECOND_NS
+        message = arrival.direct(frame, client, sink.path, link.plane)
         if message.traced:
-            self._traces.received(message)
-        reason = self._obstacle(message)
+            self.traces.received(message)
+        terms = self.terms
+        reason = arrival.obstacle(message, vpn.vpn_id, terms.max_ttl, sink.max_frame)
+        # The hop limit comes first: only what may enter is remembered.
+        if (
+            not reason
+            and message.message_id
+            and arrival.copy_of_another(message, vpn, terms.mapping)
+        ):
+            reason = DUPLICATE
         counters = self.record.counters
         if not reason:
             try:
-                if self.terms.mapping is not None:
-                    message.topic = self.terms.mapping.apply_bytes(message.topic)
+                if terms.mapping is not None:
+                    message.topic = terms.mapping.apply_bytes(message.topic)
                 told = sink.publish(message)
             except TopicError:
                 # Good enough for the sender's VPN but not for ours: no reason to lose the link.
@@ -312,38 +316,20 @@ class InboundHalf:
         vpn.discards.add(reason)
         vpn.trace_discard(message, reason)
 
-    def _obstacle(self, message: Message) -> str:
-        """Why `message` may not enter the VPN, or "" (LINK-36, LINK-47)."""
-        vpn, sink = self.link.vpn, self.link.sink
-        if vpn is None or sink is None:
-            return ""
-        if len(message.payload) > sink.max_frame:
-            return MSG_TOO_BIG
-        reason = why_not(message.path, message.hops, vpn.vpn_id, self.terms.max_ttl)
-        if reason or not message.message_id:
-            return reason
-        # The hop limit comes first: only what may enter is remembered.
-        if vpn.seen is None:
-            vpn.seen = SeenIds()
-        verdict = vpn.seen.look(message.message_id, message.hops)
-        if verdict == FIRST:
-            return ""
-        if verdict == SHORTER:
-            self._relay(message)
-        return DUPLICATE
+    # -- guaranteed messages ---------------------------------------------------------------------
 
-    def _relay(self, message: Message) -> None:
-        """A copy that came the shorter way after a longer one may reach VPNs that the other could not."""
-        vpn = self.link.vpn
-        if vpn is None:
+    def carry(self, taker: GuaranteedIn) -> None:
+        """Take guaranteed messages in with `taker`, as the terms say; once welcomed, and when they change."""
+        if self._over or not self.welcomed or self._draining:
             return
-        topic = message.topic
-        try:
-            if self.terms.mapping is not None:
-                message.topic = self.terms.mapping.apply_bytes(topic)
-            vpn.relay(message)
-        except TopicError:
-            message.topic = topic
+        if self.flow is None:
+            self.flow = InboundFlow(self, taker)
+        self.flow.ask(self.terms)
+
+    def on_guaranteed(self, frame: flow_frames.Guaranteed, length: int) -> None:
+        """A guaranteed message."""
+        if self.flow is not None:
+            self.flow.taker.on_message(frame, length)
 
     # -- end and traces --------------------------------------------------------------------------
 
@@ -364,6 +350,8 @@ class InboundHalf:
 
     def _leave(self, why: str) -> None:
         link = self.link
+        if self.flow is not None:
+            self.flow.end()
         self.bring()
         link.tally()
         link.inbound = None
@@ -378,15 +366,32 @@ class InboundHalf:
         if self._over:
             return
         self._over = True
+        if self.flow is not None:
+            self.flow.end()
         self.bring()
         if self.welcomed:
-            self._traces.link(LINK_DOWN, why)
+            self.traces.link(LINK_DOWN, why)
         self.owner.link_event(self, LinkEvent.LOST, why)
 
     @property
     def over(self) -> bool:
         """Whether nothing more comes of this half."""
         return self._over
+
+    @property
+    def in_sync(self) -> bool:
+        """Whether all that was asked for is answered."""
+        return self.welcomed and self._pending == 0
+
+    @property
+    def attracts(self) -> bool:
+        """Whether anything is subscribed or bound."""
+        return bool(self.wanted) or (self.flow is not None and not self.flow.over)
+
+    @property
+    def in_flight(self) -> int:
+        """Messages that came and wait to be taken."""
+        return 0 if self.flow is None or self.flow.over else self.flow.taker.held
 
     def bring(self) -> None:
         """Bring the record up to date."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from vpnrouter.trace.events import BRIDGE_RECEIVE, DIRECT
+from vpnrouter.trace.events import BRIDGE_RECEIVE, DIRECT, NON_PERSISTENT, PERSISTENT
 from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
@@ -37,13 +37,17 @@ class InboundTraces:
         plane = self._link.plane
         context = self._received
         path = ">".join(message.path)
+        mode = DIRECT
+        if message.qos:
+            mode = PERSISTENT if message.persistent else NON_PERSISTENT
         if (
             context is None
             or context.path != path
             or context.origin_router != message.origin_router
             or context.origin_vpn != message.origin_vpn
+            or context.mode != mode
         ):
-            context = self._context(BRIDGE_RECEIVE, "", message.hops, path)
+            context = self._context(BRIDGE_RECEIVE, "", message.hops, path, mode)
             context.origin_router = message.origin_router
             context.origin_vpn = message.origin_vpn
             self._received = context
@@ -59,12 +63,14 @@ class InboundTraces:
             message.origin_ts_ns,
         )
 
-    def _context(self, event: int, reason: str, hops: int, path: str) -> Context:
+    def _context(
+        self, event: int, reason: str, hops: int, path: str, mode: int = DIRECT
+    ) -> Context:
         link = self._link
         return Context(
             event,
             "" if link.vpn is None else link.vpn.name,
-            DIRECT,
+            mode,
             bridge=self._bridge,
             peer_router=link.peer_router,
             peer_vpn=link.peer_vpn or self._remote_vpn,

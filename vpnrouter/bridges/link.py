@@ -21,11 +21,12 @@ from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.totals import absorb
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.sampler import Sampler
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import close_codes, encode, flow_frames, frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import decode, link_frame_at
 from vpnrouter.wire.link.order import (
     ASKING,
+    FLOWING,
     PACKED,
     REUSABLE,
     STRANGE,
@@ -54,6 +55,7 @@ class Link(Connection):
         "_accepts",
         "_clock",
         "_control",
+        "_flow_id",
         "_unpacker",
         "book",
         "client",
@@ -108,6 +110,7 @@ class Link(Connection):
         self.login_rx_msgs = 0
         self.login_tx_msgs = 0
         self._control = ControlTally()
+        self._flow_id = -1 if self.dialed else 0
         self._unpacker: LinkUnpacker | None = None
         self._clock = LinkClock(self)
 
@@ -147,10 +150,15 @@ class Link(Connection):
     def consume(self, data: bytes) -> int:
         """See Connection.consume."""
         try:
-            return self._consume(data)
+            pos = self._consume(data)
         except ProtocolError as error:
             self._broken(error.reason_code, str(error))
             return -1
+        inbound = self.inbound
+        if inbound is not None and inbound.flow is not None:
+            # Messages and their positions go into one commit. A half that has ended has done this.
+            inbound.flow.taker.flush()
+        return pos
 
     def _consume(self, data: bytes) -> int:
         pos = 0
@@ -171,6 +179,9 @@ class Link(Connection):
             pos += length
             if isinstance(frame, frames.Direct):
                 self._on_message(frame, length)
+            elif isinstance(frame, flow_frames.Guaranteed):
+                if self.inbound is not None:
+                    self.inbound.on_guaranteed(frame, length)
             elif isinstance(frame, frames.Compressed):
                 self._unpack(frame.body)
             else:
@@ -214,6 +225,26 @@ class Link(Connection):
             outbound = self.outbound
             if outbound is not None:
                 outbound.on_frame(frame)
+        elif not isinstance(frame, frames.Skipped):
+            self._on_flow(frame)
+
+    def _on_flow(self, frame: Frame) -> None:
+        """A frame of a guaranteed flow: the sender's side has the ids of its own parity (LINK-40)."""
+        sends = isinstance(
+            frame, (flow_frames.Bind, flow_frames.Ack, flow_frames.Reject, flow_frames.Settled)
+        )
+        if isinstance(frame, (flow_frames.Unbind, flow_frames.Unbound)):
+            sends = (frame.flow_id & 1 == 1) == self.dialed
+        if sends:
+            if self.outbound is not None:
+                self.outbound.on_frame(frame)
+        elif self.inbound is not None:
+            self.inbound.on_frame(frame)
+
+    def next_flow_id(self) -> int:
+        """An id that no flow of this connection had: odd ones on the side that dialled (LINK-40)."""
+        self._flow_id += 2
+        return self._flow_id
 
     def password_verified(self, good: bool) -> None:
         """See Connection.password_verified."""
@@ -271,6 +302,8 @@ class Link(Connection):
         self.features = features
         if features & frames.ZSTD:
             self.now_does(PACKED)
+        if features & frames.FLOWS:
+            self.now_does(FLOWING)
         if self.dialed and features & frames.REUSE:
             self.now_does(REUSABLE)
         if self.client is not None:

@@ -140,7 +140,7 @@ class LinkClient(Subscriber):
         taken = self.outbox.offer(frame, 1)
         if message.traced:
             if taken:
-                self._trace(message)
+                self.trace_sent(message, DIRECT)
             else:
                 self.vpn.trace_outcome(self, message, taken)
 
@@ -203,15 +203,16 @@ class LinkClient(Subscriber):
         )
         return encode.direct_x(encode_extension(extension), body)
 
-    def _trace(self, message: Message) -> None:
+    def trace_sent(self, message: Message, mode: int) -> None:
+        """Record that a traced message of this delivery mode (trace/events.py) goes over the link."""
         plane = self.vpn.plane
         hops = message.hops + 1
         context = self._sent
-        if context is None or context.hops != hops or message.path:
+        if context is None or context.hops != hops or context.mode != mode or message.path:
             context = Context(
                 BRIDGE_SEND,
                 self.vpn.name,
-                DIRECT,
+                mode,
                 client=self.client_name,
                 bridge=self.peer_bridge,
                 peer_router=self.peer_router,
@@ -231,6 +232,6 @@ class LinkClient(Subscriber):
             message.trace_low,
             message.message_id,
             len(message.payload),
-            plane.wall_ns - message.ingress_ns,
+            plane.steady_ns - message.ingress_ns,
             message.origin_ts_ns,
         )

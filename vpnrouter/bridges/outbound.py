@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.book import client_name_of, key_of
 from vpnrouter.bridges.loops import vpn_id
+from vpnrouter.bridges.outbound_flows import OutboundFlows
 from vpnrouter.bridges.states import Peer
 from vpnrouter.bridges.tally import TxTally
 from vpnrouter.core.login import Admission, admit, check_allowed
@@ -43,6 +44,7 @@ class OutboundHalf:
         "_over",
         "_tally",
         "attracted",
+        "flows",
         "hello",
         "key",
         "link",
@@ -57,6 +59,7 @@ class OutboundHalf:
         self.record: Bridge | None = None
         self.mapping: TopicMapping | None = None
         self.attracted: Attracted | None = None
+        self.flows: OutboundFlows | None = None
         self._client: LinkClient | None = None
         self._tally: TxTally | None = None
         self._over = False
@@ -173,11 +176,14 @@ class OutboundHalf:
         self.mapping = book.out_mapping(vpn.name, hello.router, hello.local_vpn)
         client.rename(self.mapping)
         self.attracted = Attracted(client, admission, self.mapping)
+        self.flows = OutboundFlows(link, client, admission, self.mapping)
         if before is not None:
             self.attracted.inherit(before, inherited)
         features = link.features
         if first:
             features = agreed_features(hello.features)
+            if link.plane.spool is None:
+                features &= ~frames.FLOWS
             if not admission.profile.compression_enabled:
                 features &= ~frames.ZSTD
         heartbeat_ms = agreed_heartbeat_ms(hello.heartbeat_ms)
@@ -239,6 +245,8 @@ class OutboundHalf:
             self.link.say(encode.subscribed(attracted.subscribe(frame)))
         elif isinstance(frame, frames.Unsubscribe):
             self.link.say(encode.subscribed(attracted.unsubscribe(frame)))
+        elif self.flows is not None:
+            self.flows.on_frame(frame)
 
     # -- end -------------------------------------------------------------------------------------
 
@@ -265,6 +273,8 @@ class OutboundHalf:
         if self._over or record is None or admission is None:
             return
         self._over = True
+        if self.flows is not None:
+            self.flows.end()
         admission.vpn.release(admission.username.name)
         link.book.went(self.key, link)
         record.handle_peer(Peer.LOGGED_OUT, why)

@@ -11,6 +11,7 @@ from typing import Final
 
 from vpnrouter.bridges.bridge import Bridge
 from vpnrouter.bridges.counters import Counters
+from vpnrouter.bridges.guaranteed_in import GuaranteedIn
 from vpnrouter.bridges.rates import BridgeRates
 from vpnrouter.bridges.remotes import Remote
 from vpnrouter.bridges.states import Inbound, Outbound
@@ -127,7 +128,40 @@ class BridgeStatus:
     tx_in_flight_msg_count: int
     rx_imbalance: int
     tx_imbalance: int
+    guaranteed_rx_msg_count: int
+    """Guaranteed messages that came, those among them that came again because a link was lost."""
+    guaranteed_taken_msg_count: int
+    """Those that were accepted."""
+    guaranteed_refused_msg_count: int
+    """How often the message VPN refused one; one that waits counts each time that it is tried."""
+    guaranteed_duplicate_msg_count: int
+    """Those that came after they were accepted, and were only acknowledged again."""
+    parked_msg_count: int
+    """Those that are set aside now (`on_reject: park`)."""
     remotes: tuple[RemoteStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GuaranteedCounts:
+    """The guaranteed messages of a bridge since the router started; `parked` is how many are set aside now."""
+
+    received: int = 0
+    taken: int = 0
+    refusals: int = 0
+    duplicates: int = 0
+    parked: int = 0
+
+
+def counts_of(taker: GuaranteedIn) -> GuaranteedCounts:
+    """What the receiver of a bridge's guaranteed messages has counted."""
+    lot = taker.lot
+    return GuaranteedCounts(
+        taker.received,
+        taker.taken,
+        taker.refusals,
+        taker.duplicates,
+        0 if lot is None else lot.endpoint.spooled_count,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +179,7 @@ class Surroundings:
     bound_to_queue: bool = False
     local_queue_name: str = ""
     ttl_exceeded_event_raised: bool = False
+    guaranteed: GuaranteedCounts = GuaranteedCounts()
     remotes: tuple[RemoteStatus, ...] = ()
 
 
@@ -242,6 +277,11 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
         tx_in_flight_msg_count=around.tx_in_flight,
         rx_imbalance=counters.rx_imbalance(around.rx_in_flight),
         tx_imbalance=counters.tx_imbalance(around.tx_in_flight),
+        guaranteed_rx_msg_count=around.guaranteed.received,
+        guaranteed_taken_msg_count=around.guaranteed.taken,
+        guaranteed_refused_msg_count=around.guaranteed.refusals,
+        guaranteed_duplicate_msg_count=around.guaranteed.duplicates,
+        parked_msg_count=around.guaranteed.parked,
         remotes=around.remotes,
     )
 

@@ -30,7 +30,7 @@ class RxTally:
     def __init__(self, sink: Publisher) -> None:
         self._messages = sink.messages
         self._bytes = sink.bytes_
-        self._delivered = sink.delivered
+        self._delivered = sink.delivered + sink.spooled
         self._unmatched = sink.unmatched
 
     def bring(self, sink: Publisher, counters: Counters, now_ns: int) -> None:
@@ -38,13 +38,14 @@ class RxTally:
         messages = sink.messages - self._messages
         if messages:
             counters.data_rx(messages, sink.bytes_ - self._bytes, now_ns)
-        counters.delivered_rx_msg_count += sink.delivered - self._delivered
+        delivered = sink.delivered + sink.spooled
+        counters.delivered_rx_msg_count += delivered - self._delivered
         unmatched = sink.unmatched - self._unmatched
         if unmatched:
             counters.discard_rx(NO_SUBSCRIPTION_MATCH, unmatched)
         self._messages = sink.messages
         self._bytes = sink.bytes_
-        self._delivered = sink.delivered
+        self._delivered = delivered
         self._unmatched = sink.unmatched
 
 

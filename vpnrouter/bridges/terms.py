@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
+from vpnrouter.bridges.flow_terms import FlowTerms
 from vpnrouter.wire.link.frames import BASIC
 
 if TYPE_CHECKING:
@@ -26,8 +27,25 @@ class LinkEvent(StrEnum):
     """Nothing is subscribed any more, and everything that was on the way has arrived."""
     REFUSED = "refused"
     VERSION_MISMATCH = "version-mismatch"
+    BOUND = "bound"
+    """The flow of guaranteed messages stands."""
+    UNBOUND = "unbound"
+    """It does not, and is asked for again."""
+    STALLED = "stalled"
+    """A guaranteed message is refused here and holds back those behind it."""
+    RELEASED = "released"
+    """It does so no more."""
     LOST = "lost"
     """The last event: the half is over."""
+
+
+WINDOW: Final = 255
+"""Guaranteed messages on the way and not acknowledged, where a bridge does not say."""
+
+FLOW_EVENTS: Final = frozenset(
+    {LinkEvent.BOUND, LinkEvent.UNBOUND, LinkEvent.STALLED, LinkEvent.RELEASED}
+)
+"""What is about guaranteed messages."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -49,6 +67,8 @@ class BridgeTerms:
 
     `selectors` holds the selector of each filter that has one. `scheme` is BASIC or
     CLIENT_CERTIFICATE of frames.py. `compress` offers compression. `mapping` renames what comes in.
+    Guaranteed messages come from `queue`, "" for none, `window` at most on the way; `flow` is what becomes of
+    them here. A queue that is refused is asked for again after `retry_delay_ms`.
     """
 
     __slots__ = (
@@ -56,14 +76,18 @@ class BridgeTerms:
         "client_username",
         "compress",
         "filters",
+        "flow",
         "heartbeat_ms",
         "mapping",
         "max_ttl",
         "password",
+        "queue",
         "remote_router",
         "remote_vpn",
+        "retry_delay_ms",
         "scheme",
         "selectors",
+        "window",
     )
 
     def __init__(
@@ -80,6 +104,10 @@ class BridgeTerms:
         scheme: int = BASIC,
         compress: bool = False,
         mapping: TopicMapping | None = None,
+        queue: str = "",
+        window: int = WINDOW,
+        flow: FlowTerms | None = None,
+        retry_delay_ms: int = 0,
     ) -> None:
         self.bridge = bridge
         self.remote_vpn = remote_vpn
@@ -93,3 +121,7 @@ class BridgeTerms:
         self.scheme = scheme
         self.compress = compress
         self.mapping = mapping
+        self.queue = queue
+        self.window = window
+        self.flow = FlowTerms(max_ttl=max_ttl, mapping=mapping) if flow is None else flow
+        self.retry_delay_ms = retry_delay_ms

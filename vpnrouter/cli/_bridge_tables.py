@@ -32,6 +32,17 @@ _COUNTS: Final = (
 )
 
 
+def console_for(file: TextIO) -> Console:
+    """A console that prints to `file` what it is given: names hold brackets and colons, no markup."""
+    return Console(
+        file=file,
+        width=None if file.isatty() else WIDE,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
 class Half(NamedTuple):
     """One direction of a bridge's balance: what came in, and what became of it."""
 
@@ -82,14 +93,9 @@ class Tables:
     """Prints rows of the management API to `file`."""
 
     def __init__(self, file: TextIO) -> None:
-        # Names may hold brackets and colons: nothing in them is markup.
-        self._console = Console(
-            file=file,
-            width=None if file.isatty() else WIDE,
-            markup=False,
-            emoji=False,
-            highlight=False,
-        )
+        self._console = console_for(file)
+
+    is_balanced = staticmethod(is_balanced)
 
     def overview(self, rows: Sequence[Row]) -> None:
         """One line a bridge."""

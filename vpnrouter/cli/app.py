@@ -16,7 +16,9 @@ from vpnrouter.errors import ConfigError, TopicError, VpnrouterError
 
 
 class Command(NamedTuple):
-    """Where a command lives. `module` has a function `command`; its docstring is the long help."""
+    """Where a command lives. `module` has a function `command`, whose docstring is the long help, or a
+    `group` of commands.
+    """
 
     module: str
     help: str
@@ -26,6 +28,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "run": Command("vpnrouter.cli.run", "Serve one router in the foreground."),
     "check": Command("vpnrouter.cli.check", "Check configurations without starting anything."),
     "show": Command("vpnrouter.cli.show", "Show what a running router is and does."),
+    "queue": Command("vpnrouter.cli.queue", "Look into a queue, delete, copy or move messages."),
+    "spool": Command("vpnrouter.cli.spool", "Back up, restore and verify the message spool."),
     "report": Command("vpnrouter.cli.report", "Report what the topology did, from its traces."),
     "demo": Command("vpnrouter.cli.demo", "Run routers, bridge and report on real flights."),
     "certs": Command("vpnrouter.cli.certs", "Make certificates for a trial of TLS."),
@@ -77,7 +81,11 @@ def _application(named: str | None) -> typer.Typer:
     )
     for name, row in COMMANDS.items():
         if name == named:
-            function: Callable[..., object] = importlib.import_module(row.module).command
+            module = importlib.import_module(row.module)
+            if hasattr(module, "group"):
+                application.add_typer(module.group, name=name, help=row.help)
+                continue
+            function: Callable[..., object] = module.command
             application.command(name)(function)
         else:
             application.command(name, help=row.help)(_listed_only)

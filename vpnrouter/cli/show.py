@@ -1,14 +1,18 @@
-"""`vpnrouter show bridges [NAME]`: what a running router is and does."""
+"""`vpnrouter show bridges|queues [NAME]`: what a running router is and does."""
 
 import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
+from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+
+if TYPE_CHECKING:
+    from vpnrouter.cli._bridge_tables import Tables
+    from vpnrouter.cli._queue_tables import QueueTables
 
 _FAILED: Final = 1
 
@@ -17,6 +21,12 @@ class What(StrEnum):
     """What can be shown."""
 
     BRIDGES = "bridges"
+    QUEUES = "queues"
+
+    @property
+    def one(self) -> str:
+        """One of them."""
+        return self.value.removesuffix("s")
 
 
 def command(
@@ -31,32 +41,23 @@ def command(
         bool, typer.Option("--balance", help="Is every message accounted for? Exit code 1 if not.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all attributes as JSON.")] = False,
-    url: Annotated[
-        str, typer.Option(envvar="VPNROUTER_URL", help="The router's http listener.")
-    ] = DEFAULT_URL,
-    user: Annotated[str, typer.Option(help="A user of its management.")] = "",
-    password_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with the user's password.")
-    ] = None,
-    ca_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Authority of an https listener (PEM).")
-    ] = None,
+    url: Url = DEFAULT_URL,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
 ) -> None:
     """Show what a running router is and does, as its management API tells.
 
     Exit code 0 when it was shown, 1 when there is no answer, nothing of that name, or, with
     --balance, a message that is not accounted for.
     """
-    rows = _asked(what, url, user, _password(user, password_file), msg_vpn, ca_file)
-    rows = _named(rows, name, msg_vpn)
-    from vpnrouter.cli._bridge_tables import Tables, is_balanced
-
+    rows = _named(what, _asked(what, msg_vpn, url, user, password_file, ca_file), name, msg_vpn)
+    tables = _tables(what)
     if as_json:
         print(json.dumps(rows, indent=2))
     elif not rows:
-        print("vpnrouter: no bridges", file=sys.stderr)
+        print(f"vpnrouter: no {what}", file=sys.stderr)
     else:
-        tables = Tables(sys.stdout)
         if detail:
             tables.detail(rows)
         if stats:
@@ -65,52 +66,42 @@ def command(
             tables.balance(rows)
         if not (detail or stats or balance):
             tables.overview(rows)
-    if balance and not all(is_balanced(row) for row in rows):
+    if balance and not all(tables.is_balanced(row) for row in rows):
         raise typer.Exit(_FAILED)
 
 
+def _tables(what: What) -> "Tables | QueueTables":
+    if what is What.QUEUES:
+        from vpnrouter.cli._queue_tables import QueueTables
+
+        return QueueTables(sys.stdout)
+    from vpnrouter.cli._bridge_tables import Tables
+
+    return Tables(sys.stdout)
+
+
 def _asked(
-    what: What, url: str, user: str, password: str, msg_vpn: str, ca_file: Path | None
+    what: What,
+    msg_vpn: str,
+    url: str,
+    user: str,
+    password_file: Path | None,
+    ca_file: Path | None,
 ) -> list[dict[str, Any]]:
-    from vpnrouter.management.client import ManagementClient
-
-    try:
-        client = ManagementClient(
-            url, user, password, ca_file="" if ca_file is None else str(ca_file)
-        )
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--url") from error
-    with client:
-        return {What.BRIDGES: client.bridges}[what](msg_vpn)
+    with connect(url, user, password_file, ca_file) as client:
+        return {What.BRIDGES: client.bridges, What.QUEUES: client.queues}[what](msg_vpn)
 
 
-def _named(rows: list[dict[str, Any]], name: str, msg_vpn: str) -> list[dict[str, Any]]:
+def _named(what: What, rows: list[dict[str, Any]], name: str, msg_vpn: str) -> list[dict[str, Any]]:
     if not name:
         return rows
     from vpnrouter.errors import OperationError
     from vpnrouter.management.where import matches
 
-    found = [row for row in rows if matches(name, row["bridgeName"])]
+    key = f"{what.one}Name"
+    found = [row for row in rows if matches(name, row[key])]
     if not found:
         where = f" in message VPN {msg_vpn}" if msg_vpn else ""
-        have = ", ".join(dict.fromkeys(row["bridgeName"] for row in rows)) or "none"
-        raise OperationError(f"there is no bridge {name}{where}; there are: {have}")
+        have = ", ".join(dict.fromkeys(row[key] for row in rows)) or "none"
+        raise OperationError(f"there is no {what.one} {name}{where}; there are: {have}")
     return found
-
-
-def _password(user: str, password_file: Path | None) -> str:
-    if password_file is None:
-        if not user:
-            return ""
-        if not sys.stdin.isatty():
-            raise typer.BadParameter("a user needs its password", param_hint="--password-file")
-        return str(typer.prompt("Password", hide_input=True, err=True))
-    if not user:
-        raise typer.BadParameter("whose password it is is missing", param_hint="--user")
-    try:
-        return password_file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise typer.BadParameter(
-            f"cannot read {password_file}: {why}", param_hint="--password-file"
-        ) from error

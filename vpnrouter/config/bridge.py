@@ -163,8 +163,24 @@ class Bridge(Model):
     enabled: bool = True
     """Whether it connects."""
 
+    guaranteed_retry_interval: Annotated[int, Field(ge=10, le=3_600_000)] = 1000
+    """Milliseconds until a guaranteed message that this message VPN has refused is tried again."""
+
+    lane_by: Literal["topic", "partition-key"] = "topic"
+    """What makes a lane, in which on_reject: park keeps the order: the topic of a guaranteed message,
+    or its partition key (messages without one go by topic)."""
+
+    max_parked_msg_spool_usage: Annotated[int, Field(ge=0, le=6_000_000)] = 100
+    """Megabytes that on_reject: park may set aside. Beyond: as with block."""
+
     max_ttl: Annotated[int, Field(ge=1, le=255)] = limits.HOPS
     """Bridges that a message may have crossed, this one included. Beyond: discarded."""
+
+    on_reject: Literal["block", "park", "skip"] = "block"
+    """What happens to a guaranteed message that this message VPN refuses. block: it is tried again,
+    and no later one passes it. park: it and what follows it in its lane are set aside in the spool and
+    tried again, and the rest goes on. skip: it is counted, and goes to the dead message queue of the
+    remote queue."""
 
     remote_authentication: RemoteAuthentication = Field(default_factory=RemoteAuthentication)
     """How it logs in."""

@@ -26,6 +26,7 @@ def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
         )
         check_attraction(found, path, bridge, rules)
         _check_remotes(found, path, bridge)
+        _check_parking(found, path, bridge)
         _check_authentication(found, path, bridge)
         for index, remote in enumerate(bridge.remote_msg_vpns):
             place = (*path, "remote_msg_vpns", index)
@@ -59,6 +60,17 @@ def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
             found.error((*place, index, "password"), "needs client_username beside it")
     if bridge.enabled and not any(remote.enabled for remote in bridge.remote_msg_vpns):
         found.warning(place, "none is enabled, so the bridge stays down")
+
+
+def _check_parking(found: Findings, path: Path, bridge: Bridge) -> None:
+    """Tell keys for guaranteed messages that have no effect."""
+    quota = (*path, "max_parked_msg_spool_usage")
+    default = Bridge.model_fields["max_parked_msg_spool_usage"].default
+    if bridge.on_reject == "park":
+        if not bridge.max_parked_msg_spool_usage:
+            found.warning(quota, "leaves no room to set anything aside: on_reject: park is block")
+    elif bridge.max_parked_msg_spool_usage != default:
+        found.warning(quota, "has no effect without on_reject: park")
 
 
 def _check_authentication(found: Findings, path: Path, bridge: Bridge) -> None:

@@ -3,12 +3,12 @@ hold.
 """
 
 from vpnrouter.config.acl_profile import AclProfile
-from vpnrouter.config.endpoint import Endpoint
+from vpnrouter.config.check_endpoints import check_endpoints
+from vpnrouter.config.client_profile import ClientProfile
 from vpnrouter.config.filters import FilterRules, check_filters
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
-from vpnrouter.config.queue import Queue
 
 BUILT_IN = "default"
 
@@ -27,11 +27,17 @@ def check_msg_vpn(found: Findings, path: Path, vpn: MsgVpn) -> None:
                 found.error((*place, kind), f"there is no {what} {wanted}")
     for name, profile in vpn.acl_profiles.items():
         _check_acl_profile(found, (*path, "acl_profiles", name), profile, vpn)
-    for name, queue in vpn.queues.items():
-        _check_queue(found, (*path, "queues", name), queue, vpn)
-        _check_endpoint(found, path, (*path, "queues", name), queue)
-    for name, endpoint in vpn.topic_endpoints.items():
-        _check_endpoint(found, path, (*path, "topic_endpoints", name), endpoint)
+    for name, client_profile in vpn.client_profiles.items():
+        _check_client_profile(found, (*path, "client_profiles", name), client_profile)
+    check_endpoints(found, path, vpn)
+
+
+def _check_client_profile(found: Findings, path: Path, profile: ClientProfile) -> None:
+    if profile.end_to_end_bridge is not None and not profile.allow_guaranteed_msg_send_enabled:
+        found.warning(
+            (*path, "end_to_end_bridge"),
+            "has no effect with allow_guaranteed_msg_send_enabled: false",
+        )
 
 
 def _check_acl_profile(found: Findings, path: Path, profile: AclProfile, vpn: MsgVpn) -> None:
@@ -79,45 +85,3 @@ def _network_reason(text: str) -> str:
     except ValueError:
         return "must be an IPv4 or IPv6 network (CIDR), for example 192.0.2.0/24 or 2001:db8::/32"
     return f"has bits set behind its prefix; the network is {network}"
-
-
-def _check_endpoint(found: Findings, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:
-    """What holds for queues and topic endpoints alike."""
-    delay = endpoint.redelivery.delay
-    if delay.initial_interval > delay.max_interval:
-        found.error(
-            (*path, "redelivery", "delay"),
-            f"initial_interval {delay.initial_interval} is above max_interval {delay.max_interval}",
-        )
-    if endpoint.owner is not None and not found.is_written(
-        (*vpn_path, "client_usernames", endpoint.owner)
-    ):
-        found.warning((*path, "owner"), f"there is no client username {endpoint.owner}")
-    if endpoint.max_ttl and not endpoint.respect_ttl_enabled:
-        found.warning((*path, "max_ttl"), "has no effect without respect_ttl_enabled: true")
-
-
-def _check_queue(found: Findings, path: Path, queue: Queue, vpn: MsgVpn) -> None:
-    rules = FilterRules(
-        queue.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
-    )
-    texts = [
-        ((*path, "subscriptions", index), text) for index, text in enumerate(queue.subscriptions)
-    ]
-    check_filters(found, texts, rules)
-    if queue.partition.count and queue.access_type == "exclusive":
-        found.error((*path, "partition", "count"), "partitions need access_type: non-exclusive")
-    if queue.reject_low_priority_msg.enabled and (
-        queue.reject_msg_to_sender_on_discard_behavior == "never"
-    ):
-        found.error(
-            (*path, "reject_low_priority_msg", "enabled"),
-            "needs reject_msg_to_sender_on_discard_behavior other than never",
-        )
-    spool = (*path, "max_msg_spool_usage")
-    if queue.max_msg_spool_usage > vpn.max_msg_spool_usage and found.is_written(spool):
-        found.warning(
-            spool,
-            f"{queue.max_msg_spool_usage} MB is more than the message VPN's"
-            f" {vpn.max_msg_spool_usage} MB",
-        )

@@ -24,7 +24,29 @@ def check_config(
             if not found.is_written(("msg_vpns", msg_vpn)):
                 path = ("management", "users", name, "msg_vpns", index)
                 found.error(path, f"there is no message VPN {msg_vpn}")
+    _check_guaranteed_msging(found, config)
     for name, vpn in config.msg_vpns.items():
         check_msg_vpn(found, ("msg_vpns", name), vpn)
         check_bridges(found, config, name)
     return found.problems
+
+
+def _check_guaranteed_msging(found: Findings, config: RouterConfig) -> None:
+    """Tell what needs a spool where there is none, and quotas beyond the router's."""
+    whole = config.guaranteed_msging
+    for name, vpn in config.msg_vpns.items():
+        path = ("msg_vpns", name)
+        if whole.enabled:
+            quota = (*path, "max_msg_spool_usage")
+            if vpn.max_msg_spool_usage > whole.max_msg_spool_usage and found.is_written(quota):
+                found.warning(
+                    quota,
+                    f"{vpn.max_msg_spool_usage} MB is more than the router's"
+                    f" {whole.max_msg_spool_usage} MB (guaranteed_msging)",
+                )
+            continue
+        for key in ("queues", "topic_endpoints", "replay_logs"):
+            if getattr(vpn, key):
+                found.key_warning(
+                    (*path, key), "not served: guaranteed_msging: {enabled: false} above"
+                )

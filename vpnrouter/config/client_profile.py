@@ -6,6 +6,7 @@ from pydantic import Field
 
 from vpnrouter import limits
 from vpnrouter.config.model import Model
+from vpnrouter.config.names import BridgeName
 
 
 class Eliding(Model):
@@ -48,6 +49,11 @@ class ClientProfile(Model):
 
     eliding: Eliding = Field(default_factory=Eliding)
     """Thinning of Direct messages."""
+
+    end_to_end_bridge: BridgeName | None = None
+    """Name of a bridge that takes from this message VPN by a bound queue: the acknowledgement of a
+    guaranteed message that goes into this queue is held until the bridge's own message VPN has
+    spooled it too."""
 
     max_connection_count_per_client_username: Annotated[
         int, Field(ge=1, le=limits.VPN_CONNECTIONS)

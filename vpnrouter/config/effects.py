@@ -49,7 +49,7 @@ _SUBSCRIPTION: Final = "msg_vpns.*.bridges.*.remote_subscriptions.*"
 _ENDPOINT_KEYS: Final = (
     "access_type dead_msg_queue delivery_count_enabled delivery_delay egress_enabled"
     " ingress_enabled max_delivered_unacked_msgs_per_flow max_msg_size max_redelivery_count max_ttl"
-    " owner permission redelivery.enabled redelivery.delay.enabled"
+    " max_spooled_msg_count owner permission redelivery.enabled redelivery.delay.enabled"
     " redelivery.delay.initial_interval redelivery.delay.max_interval redelivery.delay.multiplier"
     " reject_low_priority_msg.enabled reject_low_priority_msg.limit respect_dmq_eligible_enabled"
     " respect_msg_priority_enabled respect_ttl_enabled max_bind_count"
@@ -59,6 +59,8 @@ _ENDPOINT_KEYS: Final = (
 TABLE: Final[dict[Pattern, Row]] = {
     # What the router is, and what writes files, is set up once.
     **_rows("router", Effect.RESTART, "name data_dir"),
+    **_rows("guaranteed_msging", Effect.RESTART, "enabled"),
+    **_rows("guaranteed_msging", Effect.IN_PLACE, "max_msg_spool_usage"),
     **_rows(
         "",
         Effect.RESTART,
@@ -104,6 +106,21 @@ TABLE: Final[dict[Pattern, Row]] = {
         " max_msg_spool_usage max_retained_msg_count max_subscription_count max_topic_bytes"
         " max_topic_levels",
     ),
+    # The session's queue keeps what it was made with until the client logs in again.
+    **_rows(
+        f"{_VPN}.mqtt.session_queue",
+        Effect.NEXT_LOGIN,
+        "dead_msg_queue max_delivered_unacked_msgs_per_flow max_msg_size max_msg_spool_usage"
+        " max_redelivery_count max_spooled_msg_count max_ttl reject_low_priority_msg.enabled"
+        " reject_low_priority_msg.limit reject_msg_to_sender_on_discard_behavior"
+        " respect_ttl_enabled",
+    ),
+    **_rows(
+        f"{_VPN}.replay_logs.*",
+        Effect.IN_PLACE,
+        "egress_enabled ingress_enabled max_spool_usage topic_filter.enabled"
+        " topic_filter.subscriptions topic_filter.topic_syntax",
+    ),
     # A client and a link were told at their login how large a message may be.
     **_rows(_VPN, Effect.NEXT_LOGIN, "max_msg_size"),
     **_rows(
@@ -112,7 +129,7 @@ TABLE: Final[dict[Pattern, Row]] = {
         "allow_bridge_connections_enabled allow_guaranteed_endpoint_create_durability"
         " allow_guaranteed_endpoint_create_enabled allow_guaranteed_msg_receive_enabled"
         " allow_guaranteed_msg_send_enabled allow_shared_subscriptions_enabled compression_enabled"
-        " eliding.enabled eliding.delay eliding.max_topic_count max_keepalive_timeout"
+        " eliding.enabled eliding.delay eliding.max_topic_count end_to_end_bridge max_keepalive_timeout"
         " max_outbox_bytes reject_msg_to_sender_on_no_subscription_match_enabled",
     ),
     **_rows(
@@ -145,7 +162,8 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_rows(
         _BRIDGE,
         Effect.IN_PLACE,
-        "enabled max_ttl remote_deliver_to_one_priority topic_syntax topic_mapping"
+        "enabled guaranteed_retry_interval lane_by max_parked_msg_spool_usage max_ttl on_reject"
+        " remote_deliver_to_one_priority topic_syntax topic_mapping"
         " remote_connection.retry_count remote_connection.retry_delay"
         " remote_connection.failback_delay",
     ),

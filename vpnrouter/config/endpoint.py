@@ -82,6 +82,10 @@ class Endpoint(Model):
     max_redelivery_count: Annotated[int, Field(ge=0, le=255)] = 0
     """Redeliveries of a message before it goes to the dead message queue; 0 is without end."""
 
+    max_spooled_msg_count: Annotated[int, Field(ge=0, le=4_294_967_295)] = 0
+    """Messages that may wait; 0 leaves it to the megabytes. Beyond: 503 Max message usage
+    exceeded."""
+
     max_ttl: Seconds = 0
     """Seconds that a message may wait when respect_ttl_enabled; 0 leaves it to the message."""
 

@@ -16,6 +16,7 @@ from vpnrouter.config.mesh_halves import check_half, check_pairs, tell_wrong_rou
 from vpnrouter.config.mesh_hops import tell_too_far
 from vpnrouter.config.mesh_loops import tell_loops
 from vpnrouter.config.mesh_names import check_names
+from vpnrouter.config.mesh_queues import check_end_to_end, check_shared_queues
 from vpnrouter.config.mesh_remotes import Place, Routers, remotes
 from vpnrouter.config.mesh_search import Budget
 from vpnrouter.config.mesh_sources import tell_broken_chains, tell_without_source
@@ -52,6 +53,8 @@ def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> 
                 check_queue(found, graph, place, peer)
                 fitting.append((place, peer))
     check_pairs(found, fitting)
+    check_shared_queues(found, fitting)
+    check_end_to_end(found, mesh, fitting)
     graph.connect(fitting)
     tell_without_source(found, graph, routers)
     tell_broken_chains(found, graph)

@@ -2,17 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final
 
 from vpnrouter.bridges.compatible import Half, incompatible
 from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh_access import account_of, login, scheme
 from vpnrouter.config.mesh_finding import MeshFindings
+from vpnrouter.config.mesh_queues import check_bound_queue
 from vpnrouter.config.mesh_remotes import Place, Routers, link_listeners, listener_at
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
-
-_WITHOUT_CONSUMING: Final = ("no-access", "read-only")
 
 
 def check_half(found: MeshFindings, place: Place, peer: Loaded, routers: Routers) -> bool:
@@ -40,7 +38,7 @@ def check_half(found: MeshFindings, place: Place, peer: Loaded, routers: Routers
         found.tell("error", loaded, (*path, "name"), f"{where} is disabled ({at})")
     vpn_path = ("msg_vpns", remote.name)
     _check_login(found, place, peer, vpn, where, vpn_path)
-    _check_queue(found, place, peer, vpn, where, vpn_path)
+    check_bound_queue(found, place, peer, vpn, where)
     return found.errors() == before
 
 
@@ -125,24 +123,6 @@ def _check_login(
     elif not account.password.is_hash and not account.password.verify(password.reveal().encode()):
         # Hashes are left alone: a mesh of hundreds would take minutes.
         found.tell("error", loaded, path, f"the password is not that of {said} ({at})")
-
-
-def _check_queue(
-    found: MeshFindings, place: Place, peer: Loaded, vpn: MsgVpn, where: str, vpn_path: Path
-) -> None:
-    name = place.remote.queue_binding
-    if name is None:
-        return
-    path = (*place.path, "queue_binding")
-    queue = vpn.queues.get(name)
-    at = peer.positions.key_at((*vpn_path, "queues", name))
-    if queue is None:
-        found.tell("error", place.loaded, path, f"{where} has no queue {name} ({at})")
-    elif queue.access_type != "exclusive":
-        found.tell("error", place.loaded, path, f"queue {name} of {where} is not exclusive ({at})")
-    elif queue.permission in _WITHOUT_CONSUMING and queue.owner != login(place).client_username:
-        message = f"queue {name} of {where} does not let the bridge consume ({at})"
-        found.tell("error", place.loaded, path, message)
 
 
 def check_pairs(found: MeshFindings, fitting: Sequence[tuple[Place, Loaded]]) -> None:

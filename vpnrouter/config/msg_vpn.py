@@ -10,6 +10,7 @@ from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.client_profile import ClientProfile
 from vpnrouter.config.client_username import ClientUsername
 from vpnrouter.config.model import Many, Model, Named
+from vpnrouter.config.mqtt import Mqtt
 from vpnrouter.config.names import (
     AclProfileName,
     BridgeName,
@@ -17,9 +18,11 @@ from vpnrouter.config.names import (
     ClientUsernameName,
     FilePath,
     QueueName,
+    ReplayLogName,
     TopicEndpointName,
 )
 from vpnrouter.config.queue import Queue
+from vpnrouter.config.replay_log import ReplayLog
 from vpnrouter.config.topic_endpoint import TopicEndpoint
 
 
@@ -156,6 +159,9 @@ class MsgVpn(Model):
     max_topic_levels: Annotated[int, Field(ge=1, le=limits.TOPIC_LEVELS)] = limits.TOPIC_LEVELS
     """Levels of a topic or filter. Beyond: refused."""
 
+    mqtt: Mqtt = Field(default_factory=Mqtt)
+    """What holds for its MQTT sessions."""
+
     client_profiles: Annotated[
         Named[ClientProfileName, ClientProfile], BeforeValidator(_with_default)
     ] = Field(default={}, validate_default=True, examples=["standard"])
@@ -178,6 +184,9 @@ class MsgVpn(Model):
         default_factory=dict, examples=["audit"]
     )
     """Topic endpoints by name."""
+
+    replay_logs: Named[ReplayLogName, ReplayLog] = Field(default_factory=dict, examples=["replay"])
+    """The replay log by its name; a message VPN has at most one."""
 
     bridges: Named[BridgeName, Bridge] = Field(default_factory=dict, examples=["from-yellow"])
     """Bridges by name."""

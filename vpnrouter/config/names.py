@@ -74,6 +74,10 @@ TopicEndpointName = Annotated[
     str, AfterValidator(_rule("a topic endpoint name", limits.QUEUE_NAME_LENGTH, "*?'<>&;"))
 ]
 
+ReplayLogName = Annotated[
+    str, AfterValidator(_rule("a replay log name", limits.REPLAY_LOG_NAME_LENGTH, "*?'<>&;"))
+]
+
 ClientUsernameName = Annotated[
     str, AfterValidator(_rule("a client username", limits.CLIENT_USERNAME_LENGTH, "*?"))
 ]

@@ -37,32 +37,7 @@ _REMOTE: Final[Path] = (*_BRIDGE, "remote_msg_vpns", ANY)
 _NO_SPOOL: Final = "the message spool is not part of this version"
 
 TABLE: Final = (
-    NotYet((*_VPN, "queues"), f"{_NO_SPOOL}; nothing is spooled"),
-    NotYet((*_VPN, "topic_endpoints"), f"{_NO_SPOOL}; nothing is spooled"),
-    NotYet((*_VPN, "max_msg_spool_usage"), f"{_NO_SPOOL}; has no effect"),
-    NotYet((*_VPN, "max_endpoint_count"), f"{_NO_SPOOL}; has no effect", _written),
-    NotYet((*_VPN, "max_egress_flow_count"), f"{_NO_SPOOL}; has no effect", _written),
-    NotYet((*_VPN, "max_ingress_flow_count"), f"{_NO_SPOOL}; has no effect", _written),
-    *(
-        NotYet((*_PROFILE, key), f"{_NO_SPOOL}; has no effect", _written)
-        for key in (
-            "allow_guaranteed_endpoint_create_durability",
-            "allow_guaranteed_endpoint_create_enabled",
-            "allow_guaranteed_msg_receive_enabled",
-            "allow_guaranteed_msg_send_enabled",
-            "max_egress_flow_count",
-            "max_endpoint_count_per_client_username",
-            "max_ingress_flow_count",
-            "reject_msg_to_sender_on_no_subscription_match_enabled",
-        )
-    ),
     NotYet((*_PROFILE, "eliding"), "eliding is not part of this version; every message is sent"),
-    NotYet(
-        (*_VPN, "client_usernames", ANY, "guaranteed_endpoint_permission_override_enabled"),
-        f"{_NO_SPOOL}; has no effect",
-    ),
-    NotYet((*_REMOTE, "queue_binding"), f"{_NO_SPOOL}; only Direct messages cross"),
-    NotYet((*_REMOTE, "egress_flow_window_size"), f"{_NO_SPOOL}; has no effect", _written),
     NotYet(("trace", "retention"), "this version removes no trace files; they are kept for ever"),
 )
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from vpnrouter.config.guaranteed_msging import GuaranteedMsging
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.management import Management
 from vpnrouter.config.model import Many, Model, Named
@@ -30,6 +31,9 @@ class RouterConfig(Model):
 
     listeners: Many[Listener] = ()
     """Addresses that the router answers on."""
+
+    guaranteed_msging: GuaranteedMsging = Field(default_factory=GuaranteedMsging)
+    """Guaranteed messaging of the router as a whole."""
 
     trace: Annotated[Trace | None, Field(examples=[{}])] = None
     """Routing traces; without this block nothing is traced."""

@@ -26,7 +26,8 @@ class Connection(Timed):
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
     verified); `Channel.wake` is called when that ends. `peer` is the address as text. `certificate` is
     what the peer showed in its TLS handshake; the edge sets it before it feeds the first byte. `admission`
-    is what the login came to.
+    is what the login came to. `guaranteed` says that what comes here is work for the spool, so that the
+    edge can share its time.
     """
 
     __slots__ = (
@@ -35,6 +36,7 @@ class Connection(Timed):
         "admission",
         "certificate",
         "closing",
+        "guaranteed",
         "heard_ns",
         "outbox",
         "paused",
@@ -49,6 +51,7 @@ class Connection(Timed):
         self.admission: Admission | None = None
         self.certificate: PeerCertificate | None = None
         self.closing = False
+        self.guaranteed = False
         self.paused = False
         self.heard_ns = plane.now_ns
         self._parts: list[bytes] = []

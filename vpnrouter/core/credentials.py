@@ -37,7 +37,14 @@ BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
 class ClientUsername:
     """One configured client username. `password` is a scrypt hash or plain text; None lets nobody in by password."""
 
-    __slots__ = ("acl_profile", "client_profile", "enabled", "name", "password")
+    __slots__ = (
+        "acl_profile",
+        "client_profile",
+        "enabled",
+        "guaranteed_endpoint_permission_override_enabled",
+        "name",
+        "password",
+    )
 
     def __init__(
         self,
@@ -46,12 +53,16 @@ class ClientUsername:
         client_profile: str = "default",
         acl_profile: str = "default",
         enabled: bool = True,
+        guaranteed_endpoint_permission_override_enabled: bool = False,
     ) -> None:
         self.name = name
         self.password = password
         self.client_profile = client_profile
         self.acl_profile = acl_profile
         self.enabled = enabled
+        self.guaranteed_endpoint_permission_override_enabled = (
+            guaranteed_endpoint_permission_override_enabled
+        )
 
 
 COMMON_NAME: Final = "common-name"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
+from vpnrouter.core.subscriber import FRAME_MQTT4
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
@@ -46,7 +47,42 @@ def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_
             vpn.trace_discard(message, CLIENT_NOT_CONNECTED)
             if outcome == NOBODY:
                 outcome = ABSENT
+    spool = vpn.plane.spool
+    if route.endpoints and spool is not None and spool.promote(vpn, route, message):
+        outcome = OFFERED
     return outcome
+
+
+def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
+    """Deliver a guaranteed message as Direct to those who keep none; True when one was offered it.
+
+    It never holds the publisher: who has no room counts the loss (promise LANDING).
+    """
+    offered = False
+    for subscriber in route.demoted:
+        frame = message.frame4() if subscriber.frame == FRAME_MQTT4 else message.frame5()
+        taken = subscriber.outbox.offer(frame, 1)
+        offered = True
+        if message.traced:
+            vpn.trace_outcome(subscriber, message, taken)
+    for target in route.demoted_special:
+        subscriptions = target.wanting(message) if target.selective else target.subscriptions
+        if subscriptions:
+            target.subscriber.deliver(message, subscriptions)
+            offered = True
+    if route.links:
+        if route.many_links and message.message_id == 0:
+            message.message_id = vpn.number()
+        if to_links(route, message):
+            offered = True
+    for group in route.groups:
+        if group.durable:
+            continue
+        member = group.choose(message, route.excluded)
+        if member is not None:
+            member.subscriber.deliver(message, [member])
+            offered = True
+    return offered
 
 
 def to_links(route: Route, message: Message) -> bool:

@@ -176,7 +176,7 @@ def _everyone(
         offered = True
     if offered:
         publisher.delivered += count
-    if not (route.special or route.groups or (link is None and route.links)):
+    if not (route.special or route.groups or route.endpoints or (link is None and route.links)):
         return
     vpn = publisher.vpn
     at = 0

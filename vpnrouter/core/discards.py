@@ -15,6 +15,10 @@ CLIENT_NOT_CONNECTED: Final = "client-not-connected"
 NO_LOCAL_DELIVERY: Final = "no-local-delivery"
 LOOP_DETECTED: Final = "loop-detected"
 DUPLICATE: Final = "duplicate"
+RETURNED: Final = "returned-to-remote-queue"
+"""Of a bridge's guaranteed messages only: the link was lost before it was taken, and it comes again."""
+REFUSED: Final = "refused"
+"""Of a bridge's guaranteed messages only: refused here and given up, for the remote's dead message queue."""
 
 REASONS: Final = (
     NO_SUBSCRIPTION_MATCH,
@@ -28,6 +32,8 @@ REASONS: Final = (
     NO_LOCAL_DELIVERY,
     LOOP_DETECTED,
     DUPLICATE,
+    RETURNED,
+    REFUSED,
 )
 
 

@@ -12,6 +12,9 @@ from mypy_extensions import i64
 MESSAGE: Final = 0x30
 """High half of the type byte of MQTT's PUBLISH and of the link's DIRECT and DIRECT_X."""
 
+DIRECT_MASK: Final = 0xF6
+"""What of the type byte tells a PUBLISH of QoS 0 from others: those of QoS 1 and 2 are not lost here."""
+
 
 def frame_end(data: bytes, at: i64) -> i64:
     """Where the frame at `at` ends; the end of `data` when it goes beyond."""
@@ -31,11 +34,11 @@ def frame_end(data: bytes, at: i64) -> i64:
 
 
 def messages_from(data: bytes, at: i64) -> int:
-    """How many message frames begin at or after `at`, where a frame begins (or `data` ends)."""
+    """How many frames of Direct messages begin at or after `at`, where a frame begins (or `data` ends)."""
     count = 0
     end: i64 = len(data)
     while at < end:
-        if data[at] & 0xF0 == MESSAGE:
+        if data[at] & DIRECT_MASK == MESSAGE:
             count += 1
         at = frame_end(data, at)
     return count

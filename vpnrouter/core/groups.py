@@ -59,6 +59,27 @@ class ShareGroup:
         # Where all are full, one of them counts the loss.
         return full
 
+    @property
+    def durable(self) -> bool:
+        """Does the group take guaranteed messages as such: has it a member with QoS 1 or 2?"""
+        keeping = [member for member in self.members if member.qos]
+        return bool(keeping)
+
+    def choose_durable(self, message: Message, excluded: list[Subscriber]) -> Subscription | None:
+        """The member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
+        count = len(self.members)
+        away: Subscription | None = None
+        for step in range(count):
+            index = (self._turn + step) % count
+            member = self.members[index]
+            if not member.qos or not _may_take(member, message, excluded):
+                continue
+            if member.subscriber.connected:
+                self._turn = index + 1
+                return member
+            away = away or member
+        return away
+
     def misses(self, message: Message, excluded: list[Subscriber]) -> bool:
         """Is there a member who would take `message`, were it connected?"""
         away = [member for member in self.members if not member.subscriber.connected]

@@ -6,7 +6,7 @@ This class is for the rest: properties, retain, traces, wills, shared groups, se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.deliver_to_one import wants_one
 from vpnrouter.wire.mqtt.encode import encode_publish
@@ -15,6 +15,9 @@ from vpnrouter.wire.mqtt.user_properties import selector_properties
 if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.trace.recorder import Context
+
+DEFAULT_PRIORITY: Final = 4
+"""Of a message that says none, as in the field."""
 
 
 @final
@@ -29,6 +32,10 @@ class Message:
     `message_id` is 0 until the message needs one (`MessageVpn.number`).
     `link_frame` is what links send of it, once the first of them has encoded it.
     `deliver_to_one` says that the properties ask for one consumer.
+    `persistent` and `qos` say how it was published; a Direct one that an endpoint keeps is non-persistent.
+    `snapshot` says that a new subscription brought it, of what was retained.
+    `priority`, `lane` (a hash of its partition key) and `dmq_eligible` matter to endpoints. `holders` counts
+    endpoints that keep it.
     """
 
     __slots__ = (
@@ -37,9 +44,12 @@ class Message:
         "_properties",
         "block",
         "deliver_to_one",
+        "dmq_eligible",
         "expires_ns",
+        "holders",
         "hops",
         "ingress_ns",
+        "lane",
         "link_frame",
         "message_id",
         "origin_router",
@@ -47,7 +57,11 @@ class Message:
         "origin_vpn",
         "path",
         "payload",
+        "persistent",
+        "priority",
+        "qos",
         "retain",
+        "snapshot",
         "source",
         "source_name",
         "topic",
@@ -81,6 +95,13 @@ class Message:
         self.origin_vpn = ""
         self.origin_ts_ns = 0
         self.link_frame = b""
+        self.persistent = False
+        self.qos = 0
+        self.priority = DEFAULT_PRIORITY
+        self.lane = 0
+        self.dmq_eligible = True
+        self.holders = 1
+        self.snapshot = False
         self._frame4 = b""
         self._frame5 = b""
         self._properties: dict[str, str] | None = None
@@ -103,7 +124,30 @@ class Message:
         kept = Message(self.topic, self.payload, self.block, True)
         kept.source_name = self.source_name
         kept.expires_ns = self.expires_ns
+        kept.persistent = self.persistent
+        kept.qos = self.qos
         return kept
+
+    def copy(self) -> Message:
+        """Another message with the same content, which came the same way."""
+        copy = Message(self.topic, self.payload, self.block)
+        copy.source_name = self.source_name
+        copy.expires_ns = self.expires_ns
+        copy.persistent = self.persistent
+        copy.qos = self.qos
+        copy.priority = self.priority
+        copy.lane = self.lane
+        copy.dmq_eligible = self.dmq_eligible
+        copy.trace_high = self.trace_high
+        copy.trace_low = self.trace_low
+        copy.message_id = self.message_id
+        copy.ingress_ns = self.ingress_ns
+        copy.path = self.path
+        copy.hops = self.hops
+        copy.origin_router = self.origin_router
+        copy.origin_vpn = self.origin_vpn
+        copy.origin_ts_ns = self.origin_ts_ns
+        return copy
 
     def came_as(self, context: Context) -> bool:
         """Did this message come the way that `context` says?"""

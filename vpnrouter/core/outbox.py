@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.frames import MESSAGE, frame_end, messages_from
+from vpnrouter.core.frames import DIRECT_MASK, MESSAGE, frame_end, messages_from
 
 if TYPE_CHECKING:
     from vpnrouter.wire.link.compressed import LinkPacker
@@ -179,7 +179,7 @@ class Outbox:
         cut = at > sent and self._taken_cut
         while at < sent:
             end = frame_end(data, at)
-            cut = end > sent and data[at] & 0xF0 == MESSAGE
+            cut = end > sent and data[at] & DIRECT_MASK == MESSAGE
             at = end
         self._skip = at - sent
         self._cut = cut

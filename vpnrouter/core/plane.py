@@ -4,31 +4,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from mypy_extensions import mypyc_attr
+
 from vpnrouter.core.timers import Timers
 from vpnrouter.ids import IdSource
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.trace.sampler import Sampler
 
 if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.outbox import Outbox
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Committing:
+    """The edge's half of the spool: how units reach the store. Subclassed in `server`."""
+
+    __slots__ = ("spent_ns",)
+
+    def __init__(self) -> None:
+        # Nanoseconds of the router's thread that the spool has had, for who shares the time out.
+        self.spent_ns = 0
+
+    def step(self) -> None:
+        """A round ends: deliver what can be delivered, and begin to commit what came."""
+        raise AssertionError(self)
 
 
 @final
 class Plane:
     """Shared state of the data plane; one per router, written by one task only.
 
-    `now_ns` is monotonic and drives timers; `wall_ns` is UTC since the epoch and goes into traces.
+    `now_ns` is monotonic and drives timers; `wall_ns` is UTC since the epoch and goes into traces;
+    `steady_ns` is what the spool keeps: UTC as the clock had it at first, and monotonic from there on.
     `streams` counts connections that are served by tasks of their own. The edge sets the times once per
-    round: nothing in the core reads a clock. `seed` is 64 random bits.
+    round: nothing in the core reads a clock. `seed` is 64 random bits. `spool` is None where guaranteed
+    messaging is off.
     """
 
     __slots__ = (
+        "_offset_ns",
+        "committing",
         "ids",
         "now_ns",
         "ready",
         "recorder",
         "router_name",
         "sampler",
+        "spool",
         "streams",
         "timers",
         "tracing",
@@ -44,5 +67,15 @@ class Plane:
         self.timers = Timers()
         self.ready: list[Outbox] = []
         self.streams = 0
+        self.spool: Spool | None = None
+        self.committing: Committing | None = None
         self.now_ns = 0
         self.wall_ns = 0
+        self._offset_ns = 0
+
+    @property
+    def steady_ns(self) -> int:
+        """UTC since the epoch, unmoved by steps of the wall clock: no life time ends early by them, or late."""
+        if self._offset_ns == 0:
+            self._offset_ns = self.wall_ns - self.now_ns
+        return self.now_ns + self._offset_ns

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from vpnrouter import limits
+
+ALL: Final = "all"
+DURABLE: Final = "durable"
+NON_DURABLE: Final = "non-durable"
+"""`allow_guaranteed_endpoint_create_durability`."""
 
 
 @final
@@ -13,13 +18,21 @@ class ClientProfile:
 
     __slots__ = (
         "allow_bridge_connections_enabled",
+        "allow_guaranteed_endpoint_create_durability",
+        "allow_guaranteed_endpoint_create_enabled",
+        "allow_guaranteed_msg_receive_enabled",
+        "allow_guaranteed_msg_send_enabled",
         "allow_shared_subscriptions_enabled",
         "compression_enabled",
+        "end_to_end_bridge",
         "max_connection_count_per_client_username",
+        "max_egress_flow_count",
+        "max_endpoint_count_per_client_username",
         "max_keepalive_timeout",
         "max_outbox_bytes",
         "max_subscription_count",
         "name",
+        "reject_msg_to_sender_on_no_subscription_match_enabled",
     )
 
     def __init__(
@@ -32,6 +45,14 @@ class ClientProfile:
         max_outbox_bytes: int = limits.OUTBOX_BYTES,
         max_keepalive_timeout: int = 0,
         compression_enabled: bool = True,
+        allow_guaranteed_msg_send_enabled: bool = True,
+        allow_guaranteed_msg_receive_enabled: bool = True,
+        allow_guaranteed_endpoint_create_enabled: bool = True,
+        allow_guaranteed_endpoint_create_durability: str = ALL,
+        max_egress_flow_count: int = 1000,
+        reject_msg_to_sender_on_no_subscription_match_enabled: bool = False,
+        end_to_end_bridge: str = "",
+        max_endpoint_count_per_client_username: int = 1000,
     ) -> None:
         self.name = name
         self.allow_bridge_connections_enabled = allow_bridge_connections_enabled
@@ -41,3 +62,22 @@ class ClientProfile:
         self.max_outbox_bytes = max_outbox_bytes
         self.max_keepalive_timeout = max_keepalive_timeout
         self.compression_enabled = compression_enabled
+        self.allow_guaranteed_msg_send_enabled = allow_guaranteed_msg_send_enabled
+        self.allow_guaranteed_msg_receive_enabled = allow_guaranteed_msg_receive_enabled
+        self.allow_guaranteed_endpoint_create_enabled = allow_guaranteed_endpoint_create_enabled
+        self.allow_guaranteed_endpoint_create_durability = (
+            allow_guaranteed_endpoint_create_durability
+        )
+        self.max_egress_flow_count = max_egress_flow_count
+        self.reject_msg_to_sender_on_no_subscription_match_enabled = (
+            reject_msg_to_sender_on_no_subscription_match_enabled
+        )
+        self.end_to_end_bridge = end_to_end_bridge
+        self.max_endpoint_count_per_client_username = max_endpoint_count_per_client_username
+
+    def may_create(self, durable: bool) -> bool:
+        """May a client make endpoints of this kind, such as that of a session with QoS 1 subscriptions?"""
+        if not self.allow_guaranteed_endpoint_create_enabled:
+            return False
+        allowed = self.allow_guaranteed_endpoint_create_durability
+        return allowed == ALL or (allowed == DURABLE) == durable

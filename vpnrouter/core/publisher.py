@@ -26,10 +26,11 @@ class Publisher:
     `sampler` picks the messages to trace (a link's never picks: the decision came with the message).
     `path` names the VPN that plain frames come from when a link publishes, else it is empty.
     Counters: messages and bytes received whole, and what became of the messages, each counted where it
-    happens, so that messages = delivered + unmatched + acl_denied + refused is a check:
+    happens, so that messages = delivered + spooled + unmatched + acl_denied + refused is a check:
     `delivered` were offered to at least one receiver (who counts it, should it have no room or refuse
-    it); `unmatched` matched nobody in the batch path; `refused` are those whose reason stands among the
-    discards of the VPN.
+    it); `spooled` are guaranteed ones that matched an endpoint; `unmatched` matched nobody, in the batch
+    path or as guaranteed messages; `refused` are those whose reason stands among the discards of the
+    VPN, or that it `rejected`.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Publisher:
         "refused",
         "rule",
         "sampler",
+        "spooled",
         "subscriber",
         "unmatched",
         "vpn",
@@ -67,6 +69,7 @@ class Publisher:
         self.messages = 0
         self.bytes_ = 0
         self.delivered = 0
+        self.spooled = 0
         self.unmatched = 0
         self.acl_denied = 0
         self.refused = 0

@@ -30,6 +30,10 @@ class Retained:
     def __len__(self) -> int:
         return len(self._messages)
 
+    def has(self, topic: bytes) -> bool:
+        """Is a message of this topic retained?"""
+        return topic in self._messages
+
     def keep(self, message: Message) -> None:
         """Remember `message` as its topic's last; an empty payload forgets the topic (MQTT-3.3.1-6)."""
         topic = message.topic

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from mypy_extensions import i64
 
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Subscriber, Subscription
+from vpnrouter.topics.grammar import MQTT, parse_filter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.topics.grammar import Filter
 
@@ -54,26 +56,38 @@ class Route:
     `excluded` are subscribers with an exception for the topic: no target, and no member of a group here.
     `many_links`: a message may leave the VPN over two links or more and needs an id. `one_link` takes
     batches, where it is the only way out and has no selector; else None. `turn`, `link_turn` are deliver_to_one.py's.
+    `endpoints` are queues and topic endpoints, which keep Direct messages too, `sessions` subscribers whose
+    endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
+    where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
+    guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist.
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
     `allowed_by` the last publish rule that let its publisher through.
     """
 
     __slots__ = (
         "allowed_by",
+        "demoted",
+        "demoted_special",
+        "endpoints",
         "excluded",
         "groups",
         "link_turn",
         "links",
         "many_links",
+        "missing_queue",
         "one_link",
         "plain",
         "plain4",
         "plain5",
+        "queues",
         "raw",
         "receivers4",
         "receivers5",
+        "sessions",
+        "simple_takers",
         "special",
         "stamp",
+        "takers",
         "topic",
         "turn",
     )
@@ -91,6 +105,14 @@ class Route:
         self.special: list[Target] = []
         self.groups: list[ShareGroup] = []
         self.excluded: list[Subscriber] = []
+        self.endpoints: list[Target] = []
+        self.sessions: list[Target] = []
+        self.queues: list[Endpoint] = []
+        self.takers: list[Endpoint] = []
+        self.simple_takers = True
+        self.demoted: list[Subscriber] = []
+        self.demoted_special: list[Target] = []
+        self.missing_queue = False
         self.many_links = False
         self.one_link: Subscriber | None = None
         self.turn = 0
@@ -133,7 +155,7 @@ def build(
                 route.groups.append(group)
             continue
         subscriber = subscription.subscriber
-        if not subscriber.connected:
+        if not subscriber.connected and subscription.qos == 0:
             continue
         target = by_subscriber.get(subscriber)
         if target is None:
@@ -143,7 +165,12 @@ def build(
     for target in by_subscriber.values():
         if target.subscriber not in route.excluded:
             _place(route, target)
-    route.plain = not (route.links or route.special or route.groups)
+    if route.endpoints or route.sessions or route.groups:
+        _keepers(route)
+    else:
+        route.demoted = route.receivers4 + route.receivers5
+        route.demoted_special = route.special
+    route.plain = not (route.links or route.special or route.groups or route.endpoints)
     ways = len(route.links)
     for group in route.groups:
         if group.has_link:
@@ -152,6 +179,22 @@ def build(
         route.many_links = True
     elif route.links and not route.links[0].selective:
         route.one_link = route.links[0].subscriber
+    return route
+
+
+QUEUE_PREFIX: Final = "$queue/"
+"""Topics that name a queue: what is published there goes to that queue alone."""
+
+
+def point_to_point(topic: str, raw: bytes, queue: Endpoint | None) -> Route:
+    """The route of a topic that names a queue."""
+    route = Route(topic, raw)
+    if queue is None:
+        route.missing_queue = True
+        return route
+    route.endpoints.append(Target(queue, Subscription(parse_filter(topic, MQTT), queue)))
+    route.plain = False
+    _keepers(route)
     return route
 
 
@@ -165,6 +208,13 @@ def _place(route: Route, target: Target) -> None:
         if subscription.selector is None:
             selective = False
     target.selective = selective
+    if subscriber.is_endpoint:
+        route.endpoints.append(target)
+        return
+    if subscriber.endpoint is not None and _keeps(target):
+        route.sessions.append(target)
+        if not subscriber.connected:
+            return
     if subscriber.is_link:
         route.links.append(target)
         return
@@ -178,3 +228,34 @@ def _place(route: Route, target: Target) -> None:
         route.receivers5.append(subscriber)
     else:
         route.special.append(target)
+
+
+def _keeps(target: Target) -> bool:
+    keeping = [subscription for subscription in target.subscriptions if subscription.qos]
+    return bool(keeping)
+
+
+def _keepers(route: Route) -> None:
+    """Work out who keeps guaranteed messages of this route, and to whom they go as Direct."""
+    for target in route.endpoints:
+        if target.selective:
+            route.simple_takers = False
+        route.queues.append(cast("Endpoint", target.subscriber))
+    route.takers = route.queues.copy()
+    keeping: list[Subscriber] = []
+    for target in route.sessions:
+        keeping.append(target.subscriber)
+        if target.subscriber.endpoint is not None:
+            route.takers.append(target.subscriber.endpoint)
+        for subscription in target.subscriptions:
+            if subscription.no_local or subscription.selector is not None:
+                route.simple_takers = False
+    for group in route.groups:
+        if group.durable:
+            route.simple_takers = False
+    for subscriber in route.receivers4 + route.receivers5:
+        if subscriber not in keeping:
+            route.demoted.append(subscriber)
+    for target in route.special:
+        if target.subscriber not in keeping:
+            route.demoted_special.append(target)

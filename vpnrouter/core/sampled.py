@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.reframe import reframe
-from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD
+from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
@@ -28,9 +28,12 @@ def trace(publisher: Publisher, message: Message) -> None:
     message.trace_high = plane.ids.high
     message.trace_low = plane.ids.next()
     message.message_id = publisher.vpn.id_of(message.trace_low)
-    message.ingress_ns = plane.wall_ns
+    message.ingress_ns = plane.steady_ns
     message.origin_ts_ns = plane.wall_ns
-    _record(publisher, publisher.context, message.topic, message.trace_low, len(message.payload))
+    context = publisher.context
+    if message.qos:
+        context = Context(INGRESS, publisher.vpn.name, PERSISTENT, client=context.client)
+    _record(publisher, context, message.topic, message.trace_low, len(message.payload))
 
 
 def forward_sampled(

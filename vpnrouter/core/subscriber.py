@@ -12,6 +12,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.core.timers import Timed
 
 if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.selectors import Selector
@@ -35,14 +36,17 @@ class Subscriber(Timed):
     `connected` is False for a session that outlived its connection: nothing Direct reaches it.
     `vpn_id` is "router/vpn" of the far side for a link's client, else "".
     `offered` counts, for a link's client alone, messages that the VPN handed to it, whatever became of
-    them then.
+    them then. `is_endpoint` marks queues and topic endpoints; `endpoint` is the queue behind the
+    subscriptions of QoS 1 and 2 of an MQTT session, once it has one.
     """
 
     __slots__ = (
         "client_name",
         "connected",
         "delivered",
+        "endpoint",
         "frame",
+        "is_endpoint",
         "is_link",
         "offered",
         "outbox",
@@ -55,6 +59,8 @@ class Subscriber(Timed):
         self.outbox = outbox
         self.frame = frame
         self.is_link = False
+        self.is_endpoint = False
+        self.endpoint: Endpoint | None = None
         self.offered = 0
         self.vpn_id = ""
         self.connected = True

@@ -18,10 +18,13 @@ from vpnrouter.core.discards import (
     Discards,
 )
 from vpnrouter.core.groups import ShareGroup
+from vpnrouter.core.guaranteed.terms import default_session_terms
+from vpnrouter.core.keep_retained import retain
 from vpnrouter.core.retained import Retained
-from vpnrouter.core.route import Route, build
+from vpnrouter.core.route import QUEUE_PREFIX, Route, build, point_to_point
 from vpnrouter.core.seen import first_id, message_id
 from vpnrouter.core.slots import Slots
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.errors import Refused
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
@@ -32,6 +35,7 @@ from vpnrouter.trace.recorder import Context
 if TYPE_CHECKING:
     from vpnrouter.core.access import AclProfile
     from vpnrouter.core.credentials import Credentials
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.plane import Plane
     from vpnrouter.core.profile import ClientProfile
@@ -39,36 +43,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.seen import SeenIds
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.topics.grammar import Filter
-
-
-@final
-class VpnLimits:
-    """Bounds of one message VPN; 0 counts as "no bound of its own"."""
-
-    __slots__ = (
-        "max_connection_count",
-        "max_msg_size",
-        "max_retained_msg_count",
-        "max_subscription_count",
-        "max_topic_bytes",
-        "max_topic_levels",
-    )
-
-    def __init__(
-        self,
-        max_connection_count: int = 0,
-        max_subscription_count: int = 500_000,
-        max_msg_size: int = limits.MESSAGE_BYTES,
-        max_topic_bytes: int = limits.TOPIC_BYTES,
-        max_topic_levels: int = limits.TOPIC_LEVELS,
-        max_retained_msg_count: int = limits.RETAINED_MESSAGES,
-    ) -> None:
-        self.max_connection_count = max_connection_count
-        self.max_subscription_count = max_subscription_count
-        self.max_msg_size = max_msg_size
-        self.max_topic_bytes = max_topic_bytes
-        self.max_topic_levels = max_topic_levels
-        self.max_retained_msg_count = max_retained_msg_count
 
 
 @final
@@ -83,18 +57,26 @@ class MessageVpn:
         "connections_of",
         "credentials",
         "discards",
+        "egress_flows",
         "enabled",
+        "endpoints",
+        "endpoints_of",
         "groups",
+        "ingress_flows",
         "limits",
+        "nack_disconnects",
         "name",
         "plane",
         "profiles",
         "publishers",
+        "rejected",
         "retained",
         "rx_bytes",
         "rx_messages",
         "seen",
+        "session_terms",
         "slots",
+        "spooled_bytes",
         "subscription_count",
         "trie",
         "tx_bytes",
@@ -127,6 +109,18 @@ class MessageVpn:
         self.publishers: dict[str, Publisher] = {}
         self.connections_of: dict[str, int] = {}
         self.retained = Retained(self.limits.max_retained_msg_count)
+        # Queues and topic endpoints by kind and name; what they hold together, and flows bound to them.
+        self.endpoints: dict[tuple[int, str], Endpoint] = {}
+        # Those that clients made, by client username.
+        self.endpoints_of: dict[str, int] = {}
+        self.session_terms = default_session_terms()
+        self.spooled_bytes = 0
+        self.egress_flows = 0
+        # Connections that have published guaranteed messages.
+        self.ingress_flows = 0
+        self.rejected = 0
+        # MQTT 3.1.1 publishers that were disconnected, for there is no other way to refuse a message.
+        self.nack_disconnects = 0
         self.discards = Discards()
         self.subscription_count = 0
         self._first_id = first_id(plane.ids.high)
@@ -160,7 +154,10 @@ class MessageVpn:
         been through here, so the batch path needs no check of its own.
         """
         text = parse_topic(topic, self.limits.max_topic_levels, self.limits.max_topic_bytes)
-        route = build(text, topic, self.trie.match(text), self.groups)
+        if text.startswith(QUEUE_PREFIX):
+            route = point_to_point(text, topic, self.queue(text[len(QUEUE_PREFIX) :]))
+        else:
+            route = build(text, topic, self.trie.match(text), self.groups)
         evicted = self.cache.evicted
         self.cache.put(topic, text, route)
         if self.cache.evicted != evicted:
@@ -182,9 +179,12 @@ class MessageVpn:
         """
         route = self.route(message.topic)
         if message.retain:
-            self.retained.keep(message)
+            retain(self, message)
         if message.deliver_to_one:
             outcome = deliver_to_one(self, route, message)
+            spool = self.plane.spool
+            if route.endpoints and spool is not None and spool.promote(self, route, message):
+                outcome = OFFERED
         else:
             outcome = self._deliver(route, message)
         if outcome == OFFERED:
@@ -207,6 +207,15 @@ class MessageVpn:
                 self.trace_outcome(subscriber, message, taken)
         outcome = NOBODY if route.plain else deliver_special(self, route, message, False)
         return OFFERED if route.receivers4 or route.receivers5 else outcome
+
+    def queue(self, name: str) -> Endpoint | None:
+        """The queue of this name."""
+        return self.endpoints.get((0, name))
+
+    def forget_queues(self) -> None:
+        """Queues came or went: what is known of topics that name one is no longer true."""
+        self.cache.clear()
+        self.slots.drop()
 
     # -- meshes ----------------------------------------------------------------------------------
 
@@ -248,7 +257,7 @@ class MessageVpn:
             message.trace_low,
             message.message_id,
             len(message.payload),
-            self.plane.wall_ns - message.ingress_ns,
+            self.plane.steady_ns - message.ingress_ns,
             message.origin_ts_ns,
         )
 
@@ -268,7 +277,7 @@ class MessageVpn:
             message.trace_low,
             message.message_id,
             len(message.payload),
-            self.plane.wall_ns - message.ingress_ns,
+            self.plane.steady_ns - message.ingress_ns,
             message.origin_ts_ns,
         )
 

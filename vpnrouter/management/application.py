@@ -10,19 +10,41 @@ from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
 from vpnrouter.errors import RequestError
-from vpnrouter.management import bridges, health, msg_vpns
+from vpnrouter.management import bridges, health, msg_vpns, queue_actions, queues, spool
 from vpnrouter.management.access import Access
 from vpnrouter.management.envelope import error_reply
 from vpnrouter.management.faults import failed, invalid, no_path, not_supported
 from vpnrouter.management.gate import Gate
 from vpnrouter.management.monitor import Monitor
+from vpnrouter.management.queue_source import NoQueues, QueueSource
+from vpnrouter.management.spool import SpoolKeeper
 
 OPENAPI: Final = "/SEMP/v2/openapi.json"
 """Where the description of the API is. Its pages for people would load scripts of others: left out."""
 
+ROUTERS: Final = (
+    msg_vpns.routes,
+    bridges.routes,
+    bridges.ours,
+    queues.routes,
+    queues.ours,
+    queue_actions.routes,
+    queue_actions.ours,
+    spool.ours,
+    health.routes,
+)
+"""Everything that has a path."""
 
-def build_app(monitor: Monitor, access: Access) -> FastAPI:
-    """The ASGI application that tells of one router."""
+NO_QUEUES: Final = NoQueues()
+
+
+def build_app(
+    monitor: Monitor,
+    access: Access,
+    queue_source: QueueSource = NO_QUEUES,
+    spool_keeper: SpoolKeeper | None = None,
+) -> FastAPI:
+    """The ASGI application that tells of one router; the last two are those of its spool, if it has one."""
     app = FastAPI(
         title="vpnrouter management",
         version=__version__,
@@ -32,13 +54,15 @@ def build_app(monitor: Monitor, access: Access) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.monitor = monitor
+    app.state.queues = queue_source
+    app.state.spool = spool_keeper
     app.add_middleware(Gate, access=access)
     app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_route)
     app.add_exception_handler(Exception, _fault)
     app.add_api_route(OPENAPI, _description, include_in_schema=False)
-    for routes in (msg_vpns.routes, bridges.routes, bridges.ours, health.routes):
+    for routes in ROUTERS:
         app.include_router(routes)
     return app
 

@@ -1,7 +1,8 @@
 """A client of the management API, for commands."""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, Self, final
 from urllib.parse import unquote
 
@@ -15,7 +16,11 @@ from vpnrouter.management.envelope import segment
 PATIENCE_S: Final = 10.0
 """Seconds to connect, and to wait for each answer."""
 
+ACTION_PATIENCE_S: Final = 600.0
+"""Seconds to wait for something to be done: a queue may hold millions of messages."""
+
 ALL_BRIDGES: Final = "/vpnrouter/v1/bridges"
+ALL_QUEUES: Final = "/vpnrouter/v1/queues"
 
 
 @final
@@ -55,14 +60,81 @@ class ManagementClient:
 
     def bridges(self, msg_vpn: str = "") -> list[Row]:
         """All bridges with their `remotes`, in order of message VPN and name, or those of one VPN."""
+        return self._of_vpn(ALL_BRIDGES, msg_vpn)
+
+    def queues(self, msg_vpn: str = "") -> list[Row]:
+        """All queues, in order of message VPN and name, or those of one VPN."""
+        return self._of_vpn(ALL_QUEUES, msg_vpn)
+
+    def msgs(self, msg_vpn: str, queue: str, count: int, after: int = 0) -> list[Row]:
+        """At most `count` messages of a queue with ids above `after`, by rising id."""
+        path = f"/SEMP/v2/monitor{_queue(msg_vpn, queue)}/msgs"
+        return list(islice(self._rows(path, str(after) if after else "", count), count))
+
+    def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes:
+        """The payload of one message."""
+        path = f"/vpnrouter/v1{_queue(msg_vpn, queue)}/msgs/{msg_id}/payload"
+        response = self._send("GET", path)
+        if response.status_code == 200:
+            return response.content
+        self._read(response)
+        raise OperationError(f"{self._url}: no payload in the answer")
+
+    def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None = None) -> int:
+        """Delete these messages, or all that no consumer holds; returns how many that were."""
+        path = f"/SEMP/v2/action{_queue(msg_vpn, queue)}/deleteMsgs"
+        return self._for_all(path, {}, msg_ids)
+
+    def put_msgs(
+        self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
+    ) -> int:
+        """Put these messages, or all that no consumer holds, into another queue; returns how many."""
+        verb = "moveMsgs" if move else "copyMsgs"
+        path = f"/vpnrouter/v1{_queue(msg_vpn, queue)}/{verb}"
+        return self._for_all(path, {"toQueueName": to}, msg_ids)
+
+    def start_replay(
+        self, msg_vpn: str, queue: str, log: str = "", from_time: int = 0, after_id: int = 0
+    ) -> None:
+        """Replay to a queue: from a time (seconds since 1970), behind a message, or from the beginning."""
+        body: Row = {"replayLogName": log} if log else {}
+        if from_time:
+            body["fromTime"] = from_time
+        if after_id:
+            body["afterMsgId"] = after_id
+        self._put(f"/SEMP/v2/action{_queue(msg_vpn, queue)}/startReplay", body)
+
+    def cancel_replay(self, msg_vpn: str, queue: str) -> None:
+        """End the replay to a queue."""
+        self._put(f"/SEMP/v2/action{_queue(msg_vpn, queue)}/cancelReplay", {})
+
+    def back_up(self, directory: str) -> None:
+        """Have the spool copied to `directory`, an absolute path on the router's machine."""
+        self._put("/vpnrouter/v1/spool/backup", {"directory": directory})
+
+    def _for_all(self, path: str, body: Row, msg_ids: Sequence[int] | None) -> int:
+        """Ask for messages by their ids, as many at a time as a request may name."""
+        if msg_ids is None:
+            return int(self._put(path, body)["data"]["msgCount"])
+        most = limits.MANAGEMENT_MSG_IDS
+        ids = sorted(set(msg_ids))
+        parts = [ids[begin : begin + most] for begin in range(0, len(ids), most)]
+        return sum(
+            int(self._put(path, body | {"msgIds": part})["data"]["msgCount"]) for part in parts
+        )
+
+    def _of_vpn(self, path: str, msg_vpn: str) -> list[Row]:
         if msg_vpn:
             # What is asked for must exist: a misspelt name is not an empty answer.
             self._get(f"/SEMP/v2/monitor/msgVpns/{segment(msg_vpn)}", {})
-        rows = list(self._rows(ALL_BRIDGES))
-        return [row for row in rows if msg_vpn in {"", row["msgVpnName"]}]
+        return [row for row in self._rows(path) if msg_vpn in {"", row["msgVpnName"]}]
 
-    def _rows(self, path: str) -> Iterator[Row]:
-        query = {"count": str(limits.MANAGEMENT_PAGE_ROWS)}
+    def _rows(
+        self, path: str, cursor: str = "", wanted: int = limits.MANAGEMENT_PAGE_ROWS
+    ) -> Iterator[Row]:
+        query = {"count": str(min(wanted, limits.MANAGEMENT_PAGE_ROWS))}
+        if cursor:
+            query["cursor"] = cursor
         while True:
             answer = self._get(path, query)
             yield from answer["data"]
@@ -72,16 +144,36 @@ class ManagementClient:
             query["cursor"] = unquote(paging["cursorQuery"])
 
     def _get(self, path: str, query: dict[str, str]) -> Row:
+        return self._read(self._send("GET", path, query=query))
+
+    def _put(self, path: str, body: Row) -> Row:
+        return self._read(self._send("PUT", path, body=body, patience_s=ACTION_PATIENCE_S))
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Row | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> httpx.Response:
+        patience = httpx.Timeout(patience_s, connect=PATIENCE_S)
         try:
-            response = self._http.get(self._url + path, params=query)
+            return self._http.request(
+                method, self._url + path, params=query, json=body, timeout=patience
+            )
         except httpx.TimeoutException:
             raise OperationError(
-                f"no answer from {self._url} within {PATIENCE_S:.0f} s; try again"
+                f"no answer from {self._url} within {patience_s:.0f} s; try again"
             ) from None
         except httpx.TransportError as error:
             raise OperationError(
                 f"cannot connect to {self._url}: {error}; {_way_out(error)}"
             ) from None
+
+    def _read(self, response: httpx.Response) -> Row:
+        """The answer's object. Raises OperationError for one that says no."""
         try:
             answer = response.json()
             code = answer["meta"]["responseCode"]
@@ -101,6 +193,10 @@ class ManagementClient:
         if code == 401:
             return f"{self._url} refused user {self._user}: {said}"
         return f"{self._url}: {said}"
+
+
+def _queue(msg_vpn: str, queue: str) -> str:
+    return f"/msgVpns/{segment(msg_vpn)}/queues/{segment(queue)}"
 
 
 def _authorities(ca_file: str) -> ssl.SSLContext:

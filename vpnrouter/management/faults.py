@@ -32,6 +32,11 @@ def not_supported(description: str) -> RequestError:
     return RequestError(14, "NOT_SUPPORTED", 405, description)
 
 
+def not_allowed(description: str) -> RequestError:
+    """Well asked, and the router cannot do it as things stand."""
+    return RequestError(89, "NOT_ALLOWED", 400, description)
+
+
 def unauthorized(description: str) -> RequestError:
     """No user, an unknown one, or a wrong password."""
     return RequestError(72, "UNAUTHORIZED", 401, description)

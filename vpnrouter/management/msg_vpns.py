@@ -55,4 +55,4 @@ def _row(monitor: Monitor, key: Key) -> Row | None:
 
 def _links(root: str, key: Key) -> Links:
     uri = f"{root}{MONITOR}/msgVpns/{segment(*key)}"
-    return {"uri": uri, "bridgesUri": f"{uri}/bridges"}
+    return {"uri": uri, "bridgesUri": f"{uri}/bridges", "queuesUri": f"{uri}/queues"}

@@ -8,6 +8,7 @@ import trio
 
 from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.config.change import Item
+from vpnrouter.server.keep_spool import StoreKeeper
 from vpnrouter.server.listeners import (
     SERVED,
     STREAMED,
@@ -15,7 +16,8 @@ from vpnrouter.server.listeners import (
     MqttAcceptor,
     serve_streams,
 )
-from vpnrouter.server.management import PROTOCOLS, answer_management
+from vpnrouter.server.management import PROTOCOLS, answer_management, load
+from vpnrouter.server.queues import RouterQueues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from vpnrouter.management.monitor import Monitor
     from vpnrouter.server.listeners import BoundListener
     from vpnrouter.server.reactor import Reactor
+    from vpnrouter.server.spooling import Spooling
 
 
 def keyed(listeners: Iterable[Listener]) -> dict[Item, Listener]:
@@ -68,7 +71,7 @@ class Answering:
     """All listeners that answer, by what identifies them; accepting runs in `nursery`.
 
     TLS and WebSocket connections run in `streams`; `reactor` is None where the system has no epoll, and
-    plain ones run there as well. `management` and `monitor` are for listeners of the management API.
+    plain ones run there as well. `management`, `monitor` and `spooling` are for listeners of the management API.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Answering:
         streams: trio.Nursery,
         management: Management,
         monitor: Monitor,
+        spooling: Spooling | None = None,
     ) -> None:
         self.open: dict[Item, Answer] = {}
         self._book = book
@@ -87,6 +91,8 @@ class Answering:
         self._streams = streams
         self._management = management
         self._monitor = monitor
+        self._queues = None if spooling is None else RouterQueues(book.router, spooling.spool)
+        self._keeper = None if spooling is None else StoreKeeper(spooling.store)
 
     def begin(self, key: Item, bound: BoundListener) -> None:
         """Answer on a listener from now on."""
@@ -94,6 +100,7 @@ class Answering:
         self.open[key] = answer
         written = bound.written
         if written.protocol in PROTOCOLS:
+            load()
             self._nursery.start_soon(self._manage, answer)
             return
         if written.protocol in ("link", "links"):
@@ -164,4 +171,11 @@ class Answering:
             if answer.scope.cancel_called:
                 return
             async with trio.open_nursery() as serving:
-                answer_management([answer.bound], self._management, self._monitor, serving)
+                answer_management(
+                    [answer.bound],
+                    self._management,
+                    self._monitor,
+                    serving,
+                    self._queues,
+                    self._keeper,
+                )

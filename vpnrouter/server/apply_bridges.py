@@ -70,6 +70,8 @@ def _end(runner: BridgeRunner) -> None:
         runner.standby.leave()
     if runner.half is not None:
         leave(runner.half)
+    if runner.flow is not None:
+        runner.flow.remove()
 
 
 def _tell_who_asks(runner: BridgeRunner) -> None:

@@ -28,6 +28,8 @@ def rename_outward(book: LinkBook) -> None:
         if _shown(mapping) == _shown(outbound.mapping):
             continue
         outbound.mapping = mapping
+        if outbound.flows is not None:
+            outbound.flows.rename(mapping)
         if not _ask_anew(link, mapping):
             code = close_codes.ADMINISTRATIVE
             link.goodbye(code, f"{close_codes.REASONS[code]}: other topic mapping")

@@ -9,6 +9,7 @@ from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.server.assemble import acl_of, bounds_of, credentials_of, profile_of
+from vpnrouter.server.endpoint_terms import session_terms
 from vpnrouter.wire.link import close_codes
 from vpnrouter.wire.mqtt import reason
 
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.vpn import MessageVpn
 
-COUNTS: Final = ("max_connection_count_per_client_username", "max_subscription_count")
+COUNTS: Final = (
+    "max_connection_count_per_client_username",
+    "max_egress_flow_count",
+    "max_endpoint_count_per_client_username",
+    "max_subscription_count",
+)
 """What of a client profile also holds at once for those who are logged in."""
 
 
@@ -32,6 +38,7 @@ def change_message_vpn(
 ) -> None:
     """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
     vpn.take_bounds(bounds_of(after))
+    vpn.session_terms = session_terms(after.mqtt.session_queue)
     _change_profiles(vpn, book, before.client_profiles, after.client_profiles)
     _change_acl_profiles(vpn, before.acl_profiles, after.acl_profiles)
     shut = _shut(before.client_usernames, after.client_usernames)

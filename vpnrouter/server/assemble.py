@@ -8,7 +8,9 @@ from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
-from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.server.endpoint_terms import session_terms
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace.recorder import Recorder
 
@@ -41,6 +43,7 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
         bounds_of(written),
     )
     vpn.enabled = written.enabled
+    vpn.session_terms = session_terms(written.mqtt.session_queue)
     return vpn
 
 
@@ -53,6 +56,10 @@ def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
         max_topic_bytes=written.max_topic_bytes,
         max_topic_levels=written.max_topic_levels,
         max_retained_msg_count=written.max_retained_msg_count,
+        max_msg_spool_usage=written.max_msg_spool_usage * 1_000_000,
+        max_endpoint_count=written.max_endpoint_count,
+        max_egress_flow_count=written.max_egress_flow_count,
+        max_ingress_flow_count=written.max_ingress_flow_count,
     )
 
 
@@ -78,6 +85,7 @@ def _username(name: str, written: client_username.ClientUsername) -> ClientUsern
         written.client_profile,
         written.acl_profile,
         written.enabled,
+        written.guaranteed_endpoint_permission_override_enabled,
     )
 
 
@@ -92,6 +100,18 @@ def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfil
         max_outbox_bytes=written.max_outbox_bytes,
         max_keepalive_timeout=written.max_keepalive_timeout,
         compression_enabled=written.compression_enabled,
+        allow_guaranteed_msg_send_enabled=written.allow_guaranteed_msg_send_enabled,
+        allow_guaranteed_msg_receive_enabled=written.allow_guaranteed_msg_receive_enabled,
+        allow_guaranteed_endpoint_create_enabled=written.allow_guaranteed_endpoint_create_enabled,
+        allow_guaranteed_endpoint_create_durability=(
+            written.allow_guaranteed_endpoint_create_durability
+        ),
+        max_egress_flow_count=written.max_egress_flow_count,
+        reject_msg_to_sender_on_no_subscription_match_enabled=(
+            written.reject_msg_to_sender_on_no_subscription_match_enabled
+        ),
+        end_to_end_bridge=written.end_to_end_bridge or "",
+        max_endpoint_count_per_client_username=written.max_endpoint_count_per_client_username,
     )
 
 

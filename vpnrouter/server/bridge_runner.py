@@ -12,7 +12,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.backoff import SECOND
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.states import Inbound, Input
-from vpnrouter.bridges.terms import LinkEvent, Owner
+from vpnrouter.bridges.terms import FLOW_EVENTS, LinkEvent, Owner
 from vpnrouter.errors import OperationError
 from vpnrouter.server.approach import Approach, now_ns
 from vpnrouter.server.flush import flush_ready
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.server.bridge_flows import BridgeFlows
     from vpnrouter.server.connect import Connector
 
 VERSION_WAIT_S: Final = 60.0
@@ -56,11 +57,13 @@ class BridgeRunner(Owner):
         written: BridgeConfig,
         server_cert: TlsServerCert,
         draw: Callable[[], float] = random.random,
+        flows: BridgeFlows | None = None,
     ) -> None:
         self.approach = Approach(
             book, connector, book.router.vpns[vpn_name], name, written, server_cert
         )
         self.draw = draw
+        self.flow = None if flows is None else flows.of(self.approach.vpn, name, written)
         self.half: InboundHalf | None = None
         self.standby: Standby | None = None
         self.standing = Standing(facts_of(self.approach), monotonic_ns())
@@ -93,6 +96,8 @@ class BridgeRunner(Owner):
     def change(self, written: BridgeConfig, server_cert: TlsServerCert, *, reconnect: bool) -> None:
         """Go on under a changed configuration; `reconnect` where the connection itself changes."""
         kept = self.approach.take(written, server_cert)
+        if self.flow is not None:
+            self.flow.change(written)
         self.record.facts = facts_of(self.approach)
         half = self.half
         moves = half is self._leaving
@@ -116,6 +121,8 @@ class BridgeRunner(Owner):
         if self.record.is_up:
             self.record.handle(Input.SUBSCRIPTIONS_CHANGED, monotonic_ns())
         half.want(terms.filters, terms.selectors)
+        if self.flow is not None:
+            half.carry(self.flow.taker)
 
     def remove(self) -> None:
         """The bridge is no more part of the configuration: log out and end."""
@@ -132,10 +139,11 @@ class BridgeRunner(Owner):
             self.standing.subscribed(reason, monotonic_ns())
         elif event == LinkEvent.DRAINED:
             self.drained = True
+        elif event in FLOW_EVENTS:
+            self.standing.flow_event(event, reason, monotonic_ns(), in_sync=half.in_sync)
         elif event in {LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH}:
             self._refused = True
-            given = Input.REFUSED if event == LinkEvent.REFUSED else Input.VERSION_MISMATCH
-            self.standing.refused(given, reason, monotonic_ns())
+            self.standing.refused(event, reason, monotonic_ns())
         else:
             self.standing.lost(reason, monotonic_ns(), moving=half is self._leaving)
         if not half.welcomed:
@@ -213,9 +221,7 @@ class BridgeRunner(Owner):
             approach.backoff.down(now_ns())
             approach.remotes.failed()
             return None
-        if half is None and record.inbound_state is Inbound.NOT_READY_CONNECTING:
-            record.handle(Input.FAILED, monotonic_ns())
-            record.inbound_failure_reason = ""
+        if half is None and self.standing.overtaken(monotonic_ns()):
             self._next_ns = now_ns()
         return half
 

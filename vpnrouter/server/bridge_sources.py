@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.rates import RateMeter
 from vpnrouter.bridges.states import Outbound
-from vpnrouter.bridges.status import BridgeStatus, Surroundings, remotes_of, status_of
+from vpnrouter.bridges.status import (
+    BridgeStatus,
+    GuaranteedCounts,
+    RemoteStatus,
+    Surroundings,
+    counts_of,
+    remotes_of,
+    status_of,
+)
 from vpnrouter.core.discards import TTL_EXCEEDED
 from vpnrouter.wire.link.frames import ZSTD
 
@@ -17,6 +26,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.inbound_flow import InboundFlow
     from vpnrouter.bridges.link import Link
     from vpnrouter.server.bridge_runner import BridgeRunner
 
@@ -35,6 +45,8 @@ class OwnBridge:
         record = runner.record
         half = runner.half
         link = None if half is None or half.over else half.link
+        flow = None if link is None or half is None else half.flow
+        bound = flow is not None and flow.bound_since_ns >= 0
         counters, peer = self._counters(link)
         record.outbound_state = Outbound.NOT_APPLICABLE
         record.outbound_failure_reason = ""
@@ -47,11 +59,17 @@ class OwnBridge:
             Surroundings(
                 counters=counters,
                 rates=self._meter.bridge_rates(),
+                rx_in_flight=0 if half is None else half.in_flight,
+                bound_to_queue=bound,
+                local_queue_name=_local_queue(link),
                 tx_in_flight=0 if peer is None else _in_flight(peer),
                 outbound_bridge_name=_peer_bridge(link),
                 compressed=link is not None and link.features & ZSTD != 0,
                 ttl_exceeded_event_raised=TTL_EXCEEDED in counters.discarded_rx.counts,
-                remotes=remotes_of(record, runner.approach.remotes.all(), runner.approach.failures),
+                guaranteed=GuaranteedCounts()
+                if runner.flow is None
+                else counts_of(runner.flow.taker),
+                remotes=runner_remotes(runner, flow, bound),
             ),
         )
 
@@ -95,6 +113,7 @@ class PeerBridge:
             Surroundings(
                 rates=self._meter.bridge_rates(),
                 tx_in_flight=_in_flight(record),
+                local_queue_name=_local_queue(link),
                 outbound_bridge_name=_peer_bridge(link),
                 compressed=link is not None and link.features & ZSTD != 0,
             ),
@@ -164,6 +183,37 @@ def _in_flight(record: Bridge) -> int:
 
 def _peer_bridge(link: Link | None) -> str:
     return "" if link is None or link.client is None else link.client.peer_bridge
+
+
+def _local_queue(link: Link | None) -> str:
+    """The queues here that the peer's bridge is bound to."""
+    flows = None if link is None or link.outbound is None else link.outbound.flows
+    return "" if flows is None else ", ".join(flows.queues())
+
+
+def runner_remotes(
+    runner: BridgeRunner, flow: InboundFlow | None, bound: bool
+) -> tuple[RemoteStatus, ...]:
+    """The remotes of a bridge, with what its flow says of the queue of the one in use."""
+    approach = runner.approach
+    queues = {
+        (each.name, each.location): each.queue_binding or ""
+        for each in approach.written.remote_msg_vpns
+    }
+    found = []
+    for one in remotes_of(runner.record, approach.remotes.all(), approach.failures):
+        queue = queues.get((one.remote_msg_vpn_name, one.remote_msg_vpn_location), "")
+        if one.up and flow is not None:
+            since_ns = flow.bound_since_ns
+            age_ns = flow.now_ns - since_ns if bound else 0
+            one = replace(  # noqa: PLW2901 - the same, and more of it
+                one,
+                bound_to_queue=bound,
+                last_queue_bind_failure_reason=flow.reason,
+                queue_bound_uptime=age_ns // 1_000_000_000,
+            )
+        found.append(replace(one, queue_binding=queue))
+    return tuple(found)
 
 
 def _sample(meter: RateMeter, now_ns: int, counters: Counters) -> None:

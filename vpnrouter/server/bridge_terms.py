@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.bridges.flow_terms import FlowTerms
+from vpnrouter.bridges.lanes import POLICIES
 from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.config.address import router_of
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, directed
 from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
 from vpnrouter.wire.link.encode import subscription_flags
+from vpnrouter.wire.link.flow_frames import LANES_PARTITION_KEY, LANES_TOPIC
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge, ClientCertRemoteAuthentication, RemoteMsgVpn
+
+LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}
 
 PRIORITIES: Final = {"da": 0, "p1": 1, "p2": 2, "p3": 3, "p4": 4}
 
@@ -88,6 +93,21 @@ def terms_of(name: str, written: Bridge, remote: RemoteMsgVpn) -> BridgeTerms:
         selectors(written),
         CLIENT_CERTIFICATE if by_certificate else BASIC,
         remote.compressed_data_enabled,
+        mapping_of(written, "in"),
+        remote.queue_binding or "",
+        remote.egress_flow_window_size,
+        flow_terms(written),
+        written.remote_connection.retry_delay * 1000,
+    )
+
+
+def flow_terms(written: Bridge) -> FlowTerms:
+    """What the bridge wants of guaranteed messages, from whichever remote they come."""
+    return FlowTerms(
+        POLICIES[written.on_reject],
+        LANES[written.lane_by],
+        written.guaranteed_retry_interval,
+        written.max_ttl,
         mapping_of(written, "in"),
     )
 

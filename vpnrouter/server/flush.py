@@ -1,4 +1,4 @@
-"""Flush every dirty outbox once."""
+"""The end of a round: what was spooled goes to be committed, and every dirty outbox is flushed once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ def flush_ready(plane: Plane) -> None:
     A flush can find a peer gone, whose will then makes others dirty: so until nobody is. That ends,
     because each connection is lost once.
     """
+    committing = plane.committing
+    if committing is not None:
+        committing.step()
     ready = plane.ready
     while ready:
         batch = ready[:]

@@ -46,7 +46,7 @@ async def hand_over(runner: BridgeRunner, half: InboundHalf, standby: Standby) -
 
 async def drain(runner: BridgeRunner, half: InboundHalf) -> None:
     """Leave `half` when what is on the way has arrived, or nothing more comes."""
-    if half.wanted and not half.over:
+    if half.attracts and not half.over:
         runner.drained = False
         half.drain()
         flush_ready(half.link.plane)

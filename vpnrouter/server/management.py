@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from vpnrouter.config.management import Management
     from vpnrouter.core.router import Router
     from vpnrouter.management.monitor import Monitor
+    from vpnrouter.management.queue_source import QueueSource
+    from vpnrouter.management.spool import SpoolKeeper
     from vpnrouter.server.listeners import BoundListener
 
 PROTOCOLS: Final = frozenset({"http", "https"})
@@ -180,7 +182,7 @@ class _Http:
     """Speaks HTTP/1.1, and HTTP/2 where a client begins with it, for one application."""
 
     def __init__(self, app: ASGIFramework) -> None:
-        # Late, and still before the first request: who has no management listener does not load it.
+        # Late (see `load`): who has no management listener does not load it.
         from hypercorn.app_wrappers import ASGIWrapper
         from hypercorn.config import Config
         from hypercorn.trio.tcp_server import TCPServer
@@ -203,20 +205,33 @@ class _Http:
         await self._server(self._app, self._settings, self._context, {}, served).run()
 
 
+def load() -> None:
+    """Load what serving needs. It takes some hundred milliseconds, so do it before anybody is told "ready"."""
+    import hypercorn.trio.tcp_server  # noqa: F401
+
+    import vpnrouter.management.application  # noqa: F401
+
+
 def answer_management(
     listeners: Iterable[BoundListener],
     written: Management,
     monitor: Monitor,
     nursery: trio.Nursery,
+    queues: QueueSource | None = None,
+    keeper: SpoolKeeper | None = None,
 ) -> None:
-    """Begin to answer on those listeners that are for management, if there are any."""
+    """Begin to answer on those listeners that are for management, if there are any.
+
+    `queues` and `keeper` are those of the router's spool, if it has one.
+    """
     mine = [bound for bound in listeners if bound.written.protocol in PROTOCOLS]
     if not mine:
         return
     from vpnrouter.management.access import Access
-    from vpnrouter.management.application import build_app
+    from vpnrouter.management.application import NO_QUEUES, build_app
 
-    app = cast("ASGIFramework", build_app(monitor, Access.of(written)))
+    shown = NO_QUEUES if queues is None else queues
+    app = cast("ASGIFramework", build_app(monitor, Access.of(written), shown, keeper))
     for bound in mine:
         most = bound.written.max_connection_count
         nursery.start_soon(serve_management, bound.sock, bound.context, most, app)

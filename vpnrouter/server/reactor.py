@@ -17,7 +17,10 @@ from vpnrouter.server.acceptor import Acceptor, peer_text
 from vpnrouter.server.flush import flush_ready
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.plane import Committing
     from vpnrouter.core.router import Router
 
 RECEIVE_BYTES: Final = 131_072
@@ -38,12 +41,27 @@ ROUND_EVENTS: Final = 512
 ACCEPTS: Final = 64
 """Connections taken from one listener in one round."""
 
+DIRECT_SHARE: Final = 2
+SPOOL_SHARE: Final = 1
+"""Parts of the thread's time that Direct messages and guaranteed ones have where both want all of it."""
+
+HEAVY_BYTES: Final = 131_072
+WINDOW_NS: Final = 10_000_000
+"""Direct traffic is heavy from so many bytes in so many nanoseconds: some 200,000 small messages a second."""
+
+OWED_NS: Final = 100_000_000
+"""Nanoseconds of Direct traffic's time that the spool can owe: as long does it stand aside at most."""
+
 GOODBYE_NS: Final = 5_000_000_000
 """Nanoseconds a peer has to take our last bytes before its socket is closed: one that reads no more must
 not keep a descriptor and an outbox for ever."""
 
 _READ: Final = select.EPOLLIN | select.EPOLLRDHUP
 _BOTH: Final = _READ | select.EPOLLOUT
+
+
+def _nothing() -> None:
+    """What is called before there is something to call."""
 
 
 @final
@@ -125,7 +143,14 @@ class Reactor:
         self.accept_errors = 0
         self.accepts_refused = 0
         self.wanted = False
+        # What the spool owes of the thread's time to Direct traffic, and whether that is heavy now.
+        self._owed_ns = 0
+        self._direct_bytes = 0
+        self._window_ns = 0
+        self._heavy = False
         self._watched = -1
+        self._called = -1
+        self._call: Callable[[], None] = _nothing
         self._receive_bytes = RECEIVE_BYTES
         self._channels: dict[int, SocketChannel] = {}
         self._listeners: dict[int, Listening] = {}
@@ -149,6 +174,12 @@ class Reactor:
         if not self.epoll.closed:
             self.epoll.unregister(self._watched)
         self._watched = -1
+
+    def call(self, fd: int, call: Callable[[], None]) -> None:
+        """Have `call` called in a round whenever `fd` is readable, which it is to change."""
+        self._called = fd
+        self._call = call
+        self.epoll.register(fd, select.EPOLLIN)
 
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         """Accept from `sock` (bound, listening, non-blocking), `most` connections open at a time."""
@@ -192,11 +223,13 @@ class Reactor:
         if not events:
             return False
         self.set_clocks()
-        recorder = self.plane.recorder
+        plane = self.plane
+        recorder = plane.recorder
         recorder.begin_round()
         recorded = recorder.recorded
         share = ROUND_BYTES // len(events)
         self._receive_bytes = min(RECEIVE_BYTES, max(RECEIVE_LEAST, share))
+        spooled: list[SocketChannel] = []
         for fd, mask in events:
             channel = self._channels.get(fd)
             if channel is None:
@@ -205,36 +238,77 @@ class Reactor:
                     self._accept(listening)
                 elif fd == self._watched:
                     self.wanted = True
+                elif fd == self._called:
+                    self._call()
                 continue
             if mask & select.EPOLLOUT:
                 channel.flush()
                 if channel.fd < 0:
                     continue
             if mask & ~select.EPOLLOUT:
-                self._receive(channel)
-        flush_ready(self.plane)
+                if channel.connection.guaranteed:
+                    spooled.append(channel)
+                else:
+                    self._direct_bytes += self._receive(channel)
+        committing = plane.committing
+        if committing is None:
+            flush_ready(plane)
+        else:
+            self._share(committing, spooled)
         if recorder.recorded != recorded:
             recorder.end_round(time.time_ns())
         return True
 
-    def _receive(self, channel: SocketChannel) -> None:
+    def _share(self, committing: Committing, spooled: list[SocketChannel]) -> None:
+        """End a round: receive from those who bring work for the spool, if it has not had more than its share.
+
+        A message costs the spool some hundred times what it costs to pass a Direct one on. While Direct
+        traffic is heavy, guaranteed messages wait in their sockets for their part of the thread's time.
+        """
+        plane = self.plane
+        if plane.now_ns - self._window_ns > WINDOW_NS:
+            self._window_ns = plane.now_ns
+            self._heavy = self._direct_bytes >= HEAVY_BYTES
+            self._direct_bytes = 0
+        heavy = self._heavy or self._direct_bytes >= HEAVY_BYTES
+        if not heavy:
+            self._owed_ns = 0
+        before_ns = committing.spent_ns
+        if spooled and self._owed_ns <= 0:
+            began_ns = time.monotonic_ns()
+            if heavy:
+                self._receive_bytes = RECEIVE_LEAST
+            for channel in spooled:
+                if channel.fd >= 0:
+                    self._receive(channel)
+            committing.spent_ns += time.monotonic_ns() - began_ns
+        flush_ready(plane)
+        if heavy:
+            spent_ns = committing.spent_ns - before_ns
+            rest_ns = time.monotonic_ns() - plane.now_ns - spent_ns
+            owed_ns = self._owed_ns + spent_ns * DIRECT_SHARE - rest_ns * SPOOL_SHARE
+            self._owed_ns = min(max(owed_ns, 0), OWED_NS)
+
+    def _receive(self, channel: SocketChannel) -> int:
+        """Receive once and feed; how many bytes that were."""
         connection = channel.connection
         try:
             data = channel.sock.recv(self._receive_bytes)
         except (BlockingIOError, InterruptedError):
-            return
+            return 0
         except OSError as error:
             self.lose(channel, error.strerror or str(error))
-            return
+            return 0
         if not data:
             self.lose(channel, "closed by peer")
-            return
+            return 0
         if connection.closing:
             # A peer that goes on sending after we said goodbye gets no more memory.
-            return
+            return 0
         connection.feed(data)
         if connection.paused:
             channel.pause()
+        return len(data)
 
     def _accept(self, listening: Listening) -> None:
         for _ in range(ACCEPTS):

@@ -15,6 +15,7 @@ from vpnrouter.server.apply_listeners import ListenerChange
 from vpnrouter.server.apply_mapping import rename_outward
 from vpnrouter.server.apply_message_vpns import change_message_vpn, remove_message_vpn
 from vpnrouter.server.assemble import vpn_of
+from vpnrouter.server.bridge_flows import BridgeFlows
 from vpnrouter.server.bridge_runner import BridgeRunner
 from vpnrouter.server.flush import flush_ready
 from vpnrouter.server.narrate import say
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.config.guaranteed_msging import GuaranteedMsging
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.server.answer import Answering
     from vpnrouter.server.connect import Connector
+    from vpnrouter.server.spooling import Spooling
 
 FIXED: Final = ("router", "trace", "management")
 """Top-level keys that hold until the router stops; every key below them needs a restart."""
@@ -51,7 +54,12 @@ class Reload:
         answering: Answering,
         runners: list[BridgeRunner],
         nursery: trio.Nursery,
+        spooling: Spooling | None = None,
     ) -> None:
+        self._spooling = spooling
+        self._flows: BridgeFlows | None = None
+        if spooling is not None:
+            self._flows = BridgeFlows(spooling.spool, spooling.store, spooling.endpoints)
         self.config = config
         self._secret = secret
         self._book = book
@@ -68,7 +76,10 @@ class Reload:
         file not be used; nothing has changed then.
         """
         before = self.config
-        after = config.model_copy(update={key: getattr(before, key) for key in FIXED})
+        after = config.model_copy(
+            update={key: getattr(before, key) for key in FIXED}
+            | {"guaranteed_msging": _with_spool_as_before(before, config)}
+        )
         listeners = ListenerChange(self._answering, after.listeners)
         # From here on nothing can fail.
         found = changes(before, after)
@@ -85,12 +96,17 @@ class Reload:
                 router.add(vpn_of(router, name, written, self._secret))
             elif known != written:
                 change_message_vpn(router.vpns[name], self._book, known, written, self._secret)
+        if self._spooling is not None:
+            self._spooling.change(router, after)
         change_bridges(
             self._runners, before, after, found, lambda vpn, name: self._begin(after, vpn, name)
         )
         for name in before.msg_vpns:
             if name not in after.msg_vpns:
-                remove_message_vpn(router.vpns[name], self._book)
+                vpn = router.vpns[name]
+                remove_message_vpn(vpn, self._book)
+                if self._spooling is not None:
+                    self._spooling.remove(vpn)
         listeners.apply()
         self.tell_ports()
         rename_outward(self._book)
@@ -118,9 +134,16 @@ class Reload:
             name,
             vpn.bridges[name],
             vpn.bridging.tls_server_cert,
+            flows=self._flows,
         )
         self._nursery.start_soon(runner.run)
         return runner
+
+
+def _with_spool_as_before(before: RouterConfig, after: RouterConfig) -> GuaranteedMsging:
+    """The settings of the spool; whether there is one holds until the router stops."""
+    enabled = before.guaranteed_msging.enabled
+    return after.guaranteed_msging.model_copy(update={"enabled": enabled})
 
 
 async def reload_file(path: str, reload: Callable[[RouterConfig], list[str]]) -> None:

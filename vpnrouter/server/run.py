@@ -24,6 +24,7 @@ from vpnrouter.server.narrate import PeerLog
 from vpnrouter.server.reload import Reload
 from vpnrouter.server.settle import settle
 from vpnrouter.server.signals import Hangups, watch_signals
+from vpnrouter.server.spooling import open_spool
 from vpnrouter.server.stop import say_goodbye
 from vpnrouter.server.traces import keep_traces
 from vpnrouter.server.verify import Verifier
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.server.bridge_runner import BridgeRunner
+    from vpnrouter.server.listeners import BoundListener
     from vpnrouter.server.reactor import Reactor
-
+    from vpnrouter.server.spooling import Spooling
 
 STOP_S: Final = 1.0
 """Seconds that TLS and WebSocket peers have to take their last bytes when the router stops."""
@@ -113,7 +115,32 @@ async def serve(
     secret = os.urandom(16)
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), secret)
     # All that can fail for reasons outside fails here, before the first task exists.
-    bound = bind_all(config.listeners)
+    spooling = open_spool(router, config)
+    try:
+        bound = bind_all(config.listeners)
+    except BaseException:
+        if spooling is not None:
+            spooling.close()
+        raise
+    try:
+        await _serve(config, router, bound, spooling, secret, ready, path, alone=alone)
+    finally:
+        if spooling is not None:
+            spooling.close()
+
+
+async def _serve(
+    config: RouterConfig,
+    router: Router,
+    bound: list[BoundListener],
+    spooling: Spooling | None,
+    secret: bytes,
+    ready: Callable[[Node], None],
+    path: str,
+    *,
+    alone: bool,
+) -> None:
+    """The same, with everything open that can be missing."""
     book = LinkBook(router)
     book.log = PeerLog()
     # Streams end after the rest: their tasks have last words to send.
@@ -122,22 +149,27 @@ async def serve(
             verifier = Verifier(router, nursery)
             host, reactor = _host(router, nursery, streams, verifier, alone=alone)
             host.set_clocks()
+            if spooling is not None:
+                spooling.serve_with(reactor)
             runners: list[BridgeRunner] = []
             sources = BridgeSources(book, runners)
             monitor = RouterMonitor(router, sources)
-            answering = Answering(book, reactor, nursery, streams, config.management, monitor)
+            answering = Answering(
+                book, reactor, nursery, streams, config.management, monitor, spooling
+            )
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
             nursery.start_soon(keep_time, host, verifier)
             connector = Connector(router.plane, host, streams)
-            reload = Reload(config, secret, book, connector, answering, runners, nursery)
+            reload = Reload(config, secret, book, connector, answering, runners, nursery, spooling)
             reload.tell_ports()
             reload.begin_all()
             nursery.start_soon(keep_rates, sources.values)
             stopping = trio.Event()
             hangups = Hangups(path, reload)
             nursery.start_soon(hangups.answer)
-            nursery.start_soon(watch_signals, stopping.set, hangups.note)
+            # Before anybody is told that it is ready: a signal that comes then is heard.
+            await nursery.start(watch_signals, stopping.set, hangups.note)
             settle()
             ready(Node(book, runners, answering, reload))
             if config.trace is not None and config.trace.enabled:

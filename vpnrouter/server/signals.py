@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
 
 
-async def watch_signals(stop: Callable[[], None], reload: Callable[[], None]) -> None:
-    """Call `stop` on SIGTERM or SIGINT and `reload` on SIGHUP, for ever."""
+async def watch_signals(
+    stop: Callable[[], None],
+    reload: Callable[[], None],
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Call `stop` on SIGTERM or SIGINT and `reload` on SIGHUP, for ever; started once they are heard."""
     wanted = [signal.SIGTERM, signal.SIGINT]
     if hasattr(signal, "SIGHUP"):
         wanted.append(signal.SIGHUP)
     with trio.open_signal_receiver(*wanted) as received:
+        task_status.started()
         async for number in received:
             if number in (signal.SIGTERM, signal.SIGINT):
                 stop()

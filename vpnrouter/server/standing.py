@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.states import Inbound, Input
+from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.server.narrate import DOWN, REJECTED, UP, narrate
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.server.approach import Approach
+
+
+STALL_TELLS_NS: Final = 60_000_000_000
+"""How long it is not told again that a bridge stalls."""
 
 
 @final
@@ -21,6 +26,8 @@ class Standing:
         self.record = Bridge(facts, now_ns)
         self.told = ""
         self._announced = False
+        self._stall_told = False
+        self._stall_tells_ns = now_ns
 
     def may_run(self, approach: Approach, now_ns: int) -> bool:
         """Whether there is anything to connect to; sets the state that says why not."""
@@ -57,6 +64,15 @@ class Standing:
             record.handle(Input.FAILED, now_ns, why)
         self._not_connected(why)
 
+    def overtaken(self, now_ns: int) -> bool:
+        """Another way was found while one was being tried; False where that had come further already."""
+        record = self.record
+        if record.inbound_state is not Inbound.NOT_READY_CONNECTING:
+            return False
+        record.handle(Input.FAILED, now_ns)
+        record.inbound_failure_reason = ""
+        return True
+
     def _not_connected(self, why: str) -> None:
         # Told once and not at every attempt: a remote may be away for days.
         if why != self.told:
@@ -84,8 +100,29 @@ class Standing:
                 self._announced = True
                 narrate(record, UP, "up")
 
-    def refused(self, given: Input, why: str, now_ns: int) -> None:
-        """The remote did not let the bridge in."""
+    def flow_event(self, event: LinkEvent, why: str, now_ns: int, *, in_sync: bool) -> None:
+        """What the flow of guaranteed messages tells; `in_sync`: all subscriptions are answered."""
+        record = self.record
+        if event == LinkEvent.UNBOUND:
+            narrate(record, "", f"not bound to its queue: {why}")
+        elif event == LinkEvent.STALLED and record.is_up:
+            if record.inbound_state is not Inbound.STALLED:
+                record.handle(Input.STALL, now_ns, why)
+                # A queue that is full and read from stalls all the time.
+                self._stall_told = now_ns >= self._stall_tells_ns
+                if self._stall_told:
+                    self._stall_tells_ns = now_ns + STALL_TELLS_NS
+                    narrate(record, "", f"stalled: {why}")
+        elif event == LinkEvent.RELEASED and record.inbound_state is Inbound.STALLED:
+            record.handle(Input.RELEASE, now_ns)
+            if self._stall_told:
+                narrate(record, "", "goes on")
+            if in_sync:
+                self.subscribed("", now_ns)
+
+    def refused(self, event: LinkEvent, why: str, now_ns: int) -> None:
+        """The remote did not let the bridge in: REFUSED or VERSION_MISMATCH."""
+        given = Input.REFUSED if event == LinkEvent.REFUSED else Input.VERSION_MISMATCH
         self.record.handle(given, now_ns, why)
         narrate(self.record, REJECTED, f"rejected: {why}")
 

@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties

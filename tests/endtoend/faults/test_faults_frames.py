@@ -14,7 +14,7 @@ import pytest
 from vpnrouter.wire.link import encode, frames
 
 EDGE = """
-router: {name: edge}
+router: {name: edge, data_dir: data-edge}
 listeners:
   - {protocol: http, bind: "127.0.0.1:0"}
   - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
@@ -26,7 +26,7 @@ msg_vpns:
 """
 
 CORE = """
-router: {name: core}
+router: {name: core, data_dir: data-core}
 listeners:
   - {protocol: http, bind: "127.0.0.1:0"}
   - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: yellow}

@@ -75,9 +75,11 @@ def core(location: str) -> str:
 def routers(router_process: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Edge and core, started once for all tests here."""
     folder: Path = tmp_path_factory.mktemp("login")
-    (folder / "edge.yaml").write_text("router: {name: edge}\n" + EDGE, encoding="utf-8")
+    (folder / "edge.yaml").write_text(
+        "router: {name: edge, data_dir: data-edge}\n" + EDGE, encoding="utf-8"
+    )
     edge = router_process(folder / "edge.yaml")
-    text = "router: {name: core}\n" + core(f"127.0.0.1:{edge.port('link')}")
+    text = "router: {name: core, data_dir: data-core}\n" + core(f"127.0.0.1:{edge.port('link')}")
     (folder / "core.yaml").write_text(text, encoding="utf-8")
     far = router_process(folder / "core.yaml")
     yield edge, far

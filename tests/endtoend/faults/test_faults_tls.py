@@ -135,7 +135,7 @@ def edge_text(certificates: Certificates) -> str:
     }
     return yaml.safe_dump(
         {
-            "router": {"name": "edge"},
+            "router": {"name": "edge", "data_dir": "data-edge"},
             "listeners": [each | {"bind": "127.0.0.1:0"} for each in listeners],
             "msg_vpns": {"blue": vpn},
         }
@@ -178,7 +178,12 @@ def core_text(certificates: Certificates, ports: dict[str, int]) -> str:
         for name in ("good", "by-certificate")
     ]
     return yaml.safe_dump(
-        {"router": {"name": "core"}, "listeners": listeners, "msg_vpns": vpns}, sort_keys=False
+        {
+            "router": {"name": "core", "data_dir": "data-core"},
+            "listeners": listeners,
+            "msg_vpns": vpns,
+        },
+        sort_keys=False,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vpnrouter import limits
 from vpnrouter.core.login import Admission, admit, check_allowed, choose_vpn
 from vpnrouter.core.message import Message
+from vpnrouter.core.mqtt.ingress import Ingress
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.errors import ProtocolError, Refused, TopicError
@@ -41,8 +42,6 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
         raise ProtocolError(
             reason.CLIENT_IDENTIFIER_NOT_VALID, "client ids that begin with # are the router's own"
         )
-    if packet.will is not None and packet.will.qos and packet.protocol_level == 5:
-        raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-12)")
     try:
         vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
         holder = _holder(vpn, packet.client_id)
@@ -103,7 +102,8 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     if not client_id:
         assigned = f"auto-{plane.ids.high:016x}-{plane.ids.next()}"
         client_id = assigned
-    will = _will(admission, packet, client_id)
+    guaranteed = plane.spool if admission.profile.allow_guaranteed_msg_send_enabled else None
+    will = _will(admission, packet, client_id, guaranteed is not None)
     old = vpn.clients.get(client_id)
     session = old if isinstance(old, MqttSession) else None
     if old is not None and session is None:
@@ -126,12 +126,15 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         session.expiry_s = properties.session_expiry_interval or 0
     else:
         session.expiry_s = 0 if packet.clean_start else NEVER_S
+    if not present:
+        session.durable = session.expiry_s > 0 and plane.spool is not None
     session.will = will
     session.attach(
         connection,
         packet.protocol_level,
         properties.topic_alias_maximum or 0,
         properties.maximum_packet_size or 0,
+        properties.receive_maximum or 0,
     )
     bound = admission.acl.publish
     rule = None if bound.unrestricted else bound.bind(admission.username.name, client_id)
@@ -142,6 +145,12 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     connection.session = session
     connection.publisher = publisher
     connection.max_packet = max_packet
+    if guaranteed is not None:
+        profile = admission.profile
+        says_no_match = profile.reject_msg_to_sender_on_no_subscription_match_enabled
+        connection.ingress = Ingress(
+            connection, publisher, session, guaranteed, says_no_match, profile.end_to_end_bridge
+        )
     vpn.publishers[client_id] = publisher
     vpn.occupy(admission.username.name)
     longest_s = admission.profile.max_keepalive_timeout
@@ -152,12 +161,16 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     connection.outbox.control(
         _connack(connection, packet, present, assigned, max_packet, keep_alive_s)
     )
+    if session.outbound is not None:
+        session.outbound.resume()
 
 
-def _will(admission: Admission, packet: Connect, client_id: str) -> Will | None:
+def _will(admission: Admission, packet: Connect, client_id: str, guaranteed: bool) -> Will | None:
     wanted = packet.will
     if wanted is None:
         return None
+    if wanted.qos and not guaranteed and packet.protocol_level == 5:
+        raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-12)")
     vpn = admission.vpn
     try:
         text = parse_topic(wanted.topic, vpn.limits.max_topic_levels, vpn.limits.max_topic_bytes)
@@ -171,7 +184,15 @@ def _will(admission: Admission, packet: Connect, client_id: str) -> Will | None:
     if len(wanted.payload) > vpn.limits.max_msg_size:
         raise ProtocolError(reason.PACKET_TOO_LARGE, "400 Document Is Too Large")
     message = Message(wanted.topic, wanted.payload, message_block(wanted.properties), wanted.retain)
-    return Will(message, wanted.properties.will_delay_interval or 0)
+    message.source_name = client_id
+    if guaranteed:
+        message.qos = wanted.qos
+    expiry_s = wanted.properties.message_expiry_interval
+    return Will(
+        message,
+        wanted.properties.will_delay_interval or 0,
+        -1 if expiry_s is None else expiry_s,
+    )
 
 
 def _connack(
@@ -185,7 +206,10 @@ def _connack(
     answer = Connack(present, reason.SUCCESS)
     if packet.protocol_level == 5:
         properties = answer.properties
-        properties.maximum_qos = 0
+        if connection.ingress is None:
+            properties.maximum_qos = 0
+        else:
+            properties.receive_maximum = limits.RECEIVE_MAXIMUM
         properties.topic_alias_maximum = limits.TOPIC_ALIASES
         properties.maximum_packet_size = max_packet
         if keep_alive_s != packet.keep_alive_s:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.direct import scan
-from vpnrouter.core.mqtt import connect, publish, subscribe
+from vpnrouter.core.direct import PUBLISH_QOS0, scan
+from vpnrouter.core.mqtt import acks, connect, publish, subscribe
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.totals import absorb
 from vpnrouter.errors import ProtocolError
@@ -19,10 +19,12 @@ from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.message_packets import Ack
 from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
 from vpnrouter.wire.mqtt.subscription_packets import Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
+    from vpnrouter.core.mqtt.ingress import Ingress
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
     from vpnrouter.core.timers import Timer
@@ -42,13 +44,17 @@ ENDED: Final = 3
 ALLOWED: Final[dict[tuple[int, int], str]] = {
     (WAITING, 1): "connect",
     (READY, 3): "publish",
+    (READY, 4): "acknowledge",
+    (READY, 5): "acknowledge",
+    (READY, 6): "acknowledge",
+    (READY, 7): "acknowledge",
     (READY, 8): "subscribe",
     (READY, 10): "unsubscribe",
     (READY, 12): "ping",
     (READY, 14): "disconnect",
     (READY, 15): "auth",
 }
-"""(state, packet type) → what happens. Acknowledgements (4..7) join when QoS 1 and 2 are offered."""
+"""(state, packet type) → what happens."""
 
 ANSWERED_UNREAD: Final = (
     reason.UNSUPPORTED_PROTOCOL_VERSION,
@@ -64,13 +70,17 @@ PINGRESP: Final = b"\xd0\x00"
 
 @final
 class MqttConnection(Connection):
-    """One client's connection. `listener_vpn` is the VPN its listener stands for, "" when usernames choose."""
+    """One client's connection. `listener_vpn` is the VPN its listener stands for, "" when usernames choose.
+
+    `ingress` takes QoS 1 and 2, None where the client may not publish them.
+    """
 
     __slots__ = (
         "_alias_topics",
         "_keep_alive_ns",
         "_timer",
         "connect_packet",
+        "ingress",
         "level",
         "listener_vpn",
         "max_packet",
@@ -90,6 +100,7 @@ class MqttConnection(Connection):
         self.max_packet = limits.CONNECT_BYTES
         self.session: MqttSession | None = None
         self.publisher: Publisher | None = None
+        self.ingress: Ingress | None = None
         self.connect_packet: Connect | None = None
         self.wants_problem_information = True
         self._alias_topics: dict[int, bytes] = {}
@@ -110,9 +121,18 @@ class MqttConnection(Connection):
             while pos < end and not self.paused:
                 publisher = self.publisher
                 if publisher is not None:
-                    pos = scan(publisher, data, pos, end)
-                    if pos >= end:
+                    first = data[pos]
+                    before = pos
+                    if first == PUBLISH_QOS0:
+                        pos = scan(publisher, data, pos, end)
+                    elif first == publish.PUBLISH_QOS1:
+                        pos = publish.scan(self, data, pos, end)
+                    elif first & 0xC0 == 0x40:
+                        pos = acks.scan(self, data, pos, end)
+                    if pos >= end or self.paused:
                         break
+                    if pos != before and data[pos] != first:
+                        continue
                 length = frame_at(data, pos, end, self.max_packet)
                 if length == 0:
                     break
@@ -156,7 +176,9 @@ class MqttConnection(Connection):
             publish.handle(self, data, pos, length)
             return
         packet = decode(data, pos, length, self.level)
-        if action == "subscribe":
+        if action == "acknowledge":
+            acks.handle(self, cast(Ack, packet))
+        elif action == "subscribe":
             subscribe.handle_subscribe(self, cast(Subscribe, packet))
         elif action == "unsubscribe":
             subscribe.handle_unsubscribe(self, cast(Unsubscribe, packet))
@@ -285,6 +307,10 @@ class MqttConnection(Connection):
         self._cancel_timer()
         publisher = self.publisher
         self.publisher = None
+        ingress = self.ingress
+        self.ingress = None
+        if ingress is not None:
+            ingress.end()
         session = self.session
         self.session = None
         if publisher is not None:
@@ -316,6 +342,9 @@ class MqttConnection(Connection):
             self._end(publish_will=False)
             return
         quiet_until = self.heard_ns + self._keep_alive_ns
+        if self.paused:
+            # It is we who do not listen.
+            quiet_until = now_ns + self._keep_alive_ns
         if quiet_until > now_ns:
             self._timer = self.plane.timers.arm(quiet_until, self, KEEP_ALIVE)
         else:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY
+from vpnrouter.core.guaranteed.session_endpoints import drop
 from vpnrouter.core.message import Message
+from vpnrouter.core.mqtt import session_store
+from vpnrouter.core.mqtt.ingress import Unheard
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
-from vpnrouter.wire.mqtt.encode import encode_publish, encode_publish_field
+from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
+    from vpnrouter.core.mqtt.outbound import Outbound
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
 
@@ -22,6 +26,9 @@ EXPIRE: Final = 1
 WILL: Final = 2
 """Timer kind: the will's delay has passed."""
 
+DRAIN: Final = 3
+"""Timer kind: a client that took messages slowly, or browses, is looked at again."""
+
 NEVER_S: Final = 0xFFFF_FFFF
 """Session expiry interval that means "never" (MQTT 5, 3.1.2.11.2)."""
 
@@ -30,13 +37,14 @@ SECOND_NS: Final = 1_000_000_000
 
 @final
 class Will:
-    """A will as it will be published, with its delay in seconds."""
+    """A will as it will be published, with its delay and expiry in seconds (-1: it does not expire)."""
 
-    __slots__ = ("delay_s", "message")
+    __slots__ = ("delay_s", "expiry_s", "message")
 
-    def __init__(self, message: Message, delay_s: int) -> None:
+    def __init__(self, message: Message, delay_s: int, expiry_s: int = -1) -> None:
         self.message = message
         self.delay_s = delay_s
+        self.expiry_s = expiry_s
 
 
 @final
@@ -44,18 +52,31 @@ class MqttSession(Subscriber):
     """One session of one client in one message VPN.
 
     `connection` is None while the session waits for its client; then nothing Direct is kept for it.
+    `durable` says that it outlives the router, `number` what its state is kept under in the spool (0: there
+    is none yet). `inbound` are QoS 2 packet identifiers of the client from PUBLISH to PUBREL, `carried` the
+    spool ids of those that a bridge is to bring across, `outbound` is what the client is sent with QoS 1 and 2,
+    once it has asked for any. `receive_maximum` is the client's, `creator` the client username that its endpoint
+    is counted for.
     """
 
     __slots__ = (
+        "_aliased",
         "_aliases",
         "_expiry_timer",
         "_new_alias",
         "_will_timer",
         "alias_maximum",
+        "carried",
         "connection",
+        "creator",
+        "durable",
         "expiry_s",
+        "inbound",
         "level",
         "max_packet",
+        "number",
+        "outbound",
+        "receive_maximum",
         "vpn",
         "will",
     )
@@ -69,8 +90,17 @@ class MqttSession(Subscriber):
         self.expiry_s = 0
         self.alias_maximum = 0
         self.max_packet = 0
+        self.receive_maximum = 0
+        self.durable = False
+        self.number = 0
+        self.creator = ""
+        self.inbound: set[int] = set()
+        self.carried: dict[int, int] = {}
+        self.outbound: Outbound | None = None
         self.will: Will | None = None
         self._aliases: dict[bytes, int] = {}
+        # Of the frame encoded last: the alias stands for the topic, or is told to the client.
+        self._aliased = False
         self._new_alias = False
         self._expiry_timer: Timer | None = None
         self._will_timer: Timer | None = None
@@ -78,7 +108,12 @@ class MqttSession(Subscriber):
     # -- life ------------------------------------------------------------------------------------
 
     def attach(
-        self, connection: MqttConnection, level: int, alias_maximum: int, max_packet: int
+        self,
+        connection: MqttConnection,
+        level: int,
+        alias_maximum: int,
+        max_packet: int,
+        receive_maximum: int,
     ) -> None:
         """A client took the session up. A waiting will is not published (MQTT 5, 3.1.3.2.2)."""
         if self._expiry_timer is not None:
@@ -92,6 +127,7 @@ class MqttSession(Subscriber):
         self.level = level
         self.alias_maximum = alias_maximum
         self.max_packet = max_packet
+        self.receive_maximum = receive_maximum
         self._aliases.clear()
         if alias_maximum or max_packet:
             self.frame = FRAME_OWN
@@ -99,6 +135,10 @@ class MqttSession(Subscriber):
             self.frame = FRAME_MQTT5 if level == 5 else FRAME_MQTT4
         self.connected = True
         self.vpn.forget_routes(self)
+        if self.outbound is not None:
+            self.outbound.plug(receive_maximum)
+        if self.durable:
+            session_store.keep(self)
 
     def leave(self) -> None:
         """Another connection takes the session: a will without delay is due (MQTT 5, 3.1.3.2.2)."""
@@ -110,6 +150,8 @@ class MqttSession(Subscriber):
         self.connection = None
         self.connected = False
         self.vpn.forget_routes(self)
+        if self.outbound is not None:
+            self.outbound.unplug()
 
     def detach(self, publish_will: bool) -> None:
         """The connection ended; publish or delay the will, keep or end the session."""
@@ -125,10 +167,16 @@ class MqttSession(Subscriber):
                 self._will_timer = plane.timers.arm(plane.now_ns + delay_s * SECOND_NS, self, WILL)
         if self.expiry_s == 0:
             self.end()
-        elif self.expiry_s != NEVER_S:
-            self._expiry_timer = plane.timers.arm(
-                plane.now_ns + self.expiry_s * SECOND_NS, self, EXPIRE
-            )
+            return
+        if self.durable:
+            session_store.keep(self)
+        self.expire_in(self.expiry_s * SECOND_NS)
+
+    def expire_in(self, left_ns: int) -> None:
+        """End the session when its client has not come back by then."""
+        if self.expiry_s != NEVER_S:
+            plane = self.vpn.plane
+            self._expiry_timer = plane.timers.arm(plane.now_ns + left_ns, self, EXPIRE)
 
     def end(self) -> None:
         """The session is over: a waiting will is published now, everything else forgotten."""
@@ -139,7 +187,13 @@ class MqttSession(Subscriber):
             self._expiry_timer.cancel()
             self._expiry_timer = None
         self.publish_will()
+        if self.durable:
+            session_store.erase(self)
         self.vpn.drop(self)
+        endpoint = self.endpoint
+        if endpoint is not None:
+            self.endpoint = None
+            drop(endpoint, self.creator)
         if self.vpn.clients.get(self.client_name) is self:
             del self.vpn.clients[self.client_name]
 
@@ -147,14 +201,26 @@ class MqttSession(Subscriber):
         """Publish the will, once."""
         will = self.will
         self.will = None
-        if will is not None:
-            self.vpn.publish(will.message)
+        if will is None:
+            return
+        message = will.message
+        if will.expiry_s >= 0:
+            message.expires_ns = self.vpn.plane.now_ns + will.expiry_s * SECOND_NS
+        spool = self.vpn.plane.spool
+        if message.qos and spool is not None:
+            message.persistent = True
+            spool.publish(self.vpn, message, Unheard(), 0)
+        else:
+            self.vpn.publish(message)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """A will delay or the session itself ran out."""
         if kind == WILL:
             self._will_timer = None
             self.publish_will()
+        elif kind == DRAIN:
+            if self.outbound is not None:
+                self.outbound.drained()
         else:
             self._expiry_timer = None
             self.end()
@@ -180,17 +246,9 @@ class MqttSession(Subscriber):
             self.send(message, retain, identifiers)
 
     def send(self, message: Message, retain: bool, identifiers: list[int]) -> None:
-        """Queue one PUBLISH for this client, with exactly these flags and identifiers."""
-        if self.level == 4:
-            frame = encode_publish(message.topic, message.payload, 4, b"", 0, retain)
-        else:
-            frame = self._frame5(message, retain, identifiers, self.alias_maximum)
-            if self._new_alias and self.max_packet and len(frame) > self.max_packet:
-                # It may fit without the alias.
-                self._new_alias = False
-                del self._aliases[message.topic]
-                frame = self._frame5(message, retain, identifiers, 0)
-        if self.max_packet and len(frame) > self.max_packet:
+        """Queue one Direct PUBLISH for this client, with exactly these flags and identifiers."""
+        frame = self.encoded(message, message.block, retain, identifiers)
+        if not frame:
             # MQTT 5, 3.1.2.11.4: the client must not get it; the delivery counts as done.
             self.vpn.discards.add(MSG_TOO_BIG)
             return
@@ -202,8 +260,44 @@ class MqttSession(Subscriber):
         if message.traced:
             self.vpn.trace_outcome(self, message, taken)
 
-    def _frame5(
-        self, message: Message, retain: bool, identifiers: list[int], alias_maximum: int
+    def encoded(
+        self,
+        message: Message,
+        block: bytes,
+        retain: bool,
+        identifiers: list[int],
+        qos: int = 0,
+        dup: bool = False,
+        packet_id: int = 0,
+    ) -> bytes:
+        """One PUBLISH with these properties, flags and identifiers; b"" where it is too large for the client.
+
+        It may establish a topic alias: what is sent with QoS 1 or 2 must leave, and in this order.
+        """
+        if self.level == 4:
+            frame = encode_publish_field(
+                message.topic, message.payload, b"", qos, retain, dup, packet_id
+            )
+        else:
+            self._new_alias = False
+            most = self.alias_maximum
+            field = self._field(message, block, identifiers, most)
+            topic = b"" if most and self._aliased else message.topic
+            frame = encode_publish_field(topic, message.payload, field, qos, retain, dup, packet_id)
+            if self._new_alias and self.max_packet and len(frame) > self.max_packet:
+                # It may fit without the alias.
+                self._new_alias = False
+                del self._aliases[message.topic]
+                field = self._field(message, block, identifiers, 0)
+                frame = encode_publish_field(
+                    message.topic, message.payload, field, qos, retain, dup, packet_id
+                )
+        if self.max_packet and len(frame) > self.max_packet:
+            return b""
+        return frame
+
+    def _field(
+        self, message: Message, block: bytes, identifiers: list[int], alias_maximum: int
     ) -> bytes:
         expiry_s = -1
         if message.expires_ns:
@@ -211,14 +305,14 @@ class MqttSession(Subscriber):
             expiry_s = max(0, -(-left_ns // SECOND_NS))
         topic = message.topic
         alias = 0
+        self._aliased = False
         # In the place of a topic of three bytes an alias makes the packet longer.
         if alias_maximum and len(topic) > 3:
             alias = self._aliases.get(topic, 0)
             if alias:
-                topic = b""
+                self._aliased = True
             elif len(self._aliases) < alias_maximum:
                 alias = len(self._aliases) + 1
                 self._aliases[topic] = alias
                 self._new_alias = True
-        field = publish_block_with(message.block, expiry_s, alias, identifiers)
-        return encode_publish_field(topic, message.payload, field, 0, retain)
+        return publish_block_with(block, expiry_s, alias, identifiers)

@@ -1,0 +1,88 @@
+"""What was asked of the sender of a flow, and which answers are wanted."""
+
+import pytest
+
+from vpnrouter.bridges.accepted import Accepted
+from vpnrouter.bridges.flow_binding import FlowBinding
+from vpnrouter.bridges.flow_terms import FlowTerms
+from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.link.decode import decode
+from vpnrouter.wire.link.flow_frames import Bind, Bound
+
+STORE = b"s" * 16
+
+
+def asked(binding: FlowBinding) -> Bind:
+    """The BIND that is due now."""
+    data = binding.ask(Accepted(), FlowTerms())
+    frame = decode(data, 0, len(data))
+    assert isinstance(frame, Bind)
+    return frame
+
+
+def test_only_the_last_wish_is_asked_for() -> None:
+    """Two wishes within one sync are one BIND, for the second."""
+    binding = FlowBinding()
+    binding.want("a", 1)
+    binding.want("b", 2)
+    assert not binding.due()
+    assert binding.due()
+    assert (asked(binding).queue, binding.window) == ("b", 2)
+
+
+def test_what_is_not_wanted_any_more_is_not_asked_for() -> None:
+    """A wish that was given up before the sync leaves nothing behind."""
+    binding = FlowBinding()
+    binding.want("a", 1)
+    binding.give_up()
+    binding.over()
+    assert not binding.due()
+    assert not binding.unwanted(Bound(1, 0, 2, 1, STORE))
+
+
+def test_an_answer_that_comes_too_late() -> None:
+    """It is known, once, as the answer to what was given up."""
+    binding = FlowBinding()
+    binding.want("a", 1)
+    assert binding.due()
+    late = Bound(asked(binding).request_id, 0, 2, 1, STORE)
+    binding.give_up()
+    binding.over()
+    assert binding.unwanted(late)
+    assert not binding.unwanted(late)
+
+
+def test_answers() -> None:
+    """Yes, no, and to nothing."""
+    binding = FlowBinding()
+    binding.want("a", 1)
+    number = asked(binding).request_id
+    with pytest.raises(ProtocolError, match="LINK-40"):
+        binding.answered(Bound(number + 1, 0, 2, 1, STORE))
+    assert binding.answered(Bound(number, 0, 2, 1, STORE))
+    assert not binding.answered(Bound(number, 0xC8, 0, 0, bytes(16)))
+    assert binding.queue == ""
+
+
+def test_flows_that_were_left() -> None:
+    """Known until UNBOUND comes, or the link is lost."""
+    binding = FlowBinding()
+    for flow_id in (2, 4):
+        binding.leave(flow_id, 0, "")
+    binding.heard(2)
+    assert not binding.has_left(2)
+    assert binding.has_left(4)
+    binding.cut()
+    assert not binding.has_left(4)
+
+
+def test_what_bind_named_is_settled_once() -> None:
+    """Of the store that answers, the others stay."""
+    binding = FlowBinding()
+    accepted = Accepted()
+    accepted.of(STORE, "a").add(7)
+    binding.want("a", 1)
+    binding.ask(accepted, FlowTerms())
+    assert binding.settled(b"t" * 16) == []
+    assert binding.settled(STORE) == [(7, 1)]
+    assert binding.settled(STORE) == []

@@ -1,0 +1,351 @@
+"""The sender of a guaranteed flow, against a real receiver and without one."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vpnrouter import limits
+from vpnrouter.bridges.guaranteed_out import GuaranteedOut
+from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd, remember_bridge
+from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED
+from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
+from vpnrouter.core.message import Message
+from vpnrouter.errors import Refused
+from vpnrouter.selectors import parse_selector
+from vpnrouter.topics.mapping import TopicMapping
+from vpnrouter.topics.mapping_parse import add_prefix
+from vpnrouter.wire.link import flow_frames
+
+SPEC = importlib.util.spec_from_file_location("flow_pair", Path(__file__).parent / "flow_pair.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+flow_pair: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(flow_pair)
+
+STORE = b"e" * 16
+
+
+class Alone:
+    """A sender whose receiver is the test."""
+
+    def __init__(self, window: int = 4, **bind: Any) -> None:
+        self.pair = flow_pair.FlowPair(window=window)
+        self.pair.connect()
+        self.wire = self.pair.there
+        self.edge = self.pair.edge
+        self.bind = flow_frames.Bind(7, "out", window, **bind)
+        self.flow = self.make()
+
+    def make(self, **more: Any) -> GuaranteedOut:
+        """A flow that has not begun."""
+        return GuaranteedOut(self.edge.ends["out"], self.wire, self.pair.peer, 5, self.bind, **more)
+
+    def begin(self) -> None:
+        """Bind, sync, and forget BOUND."""
+        self.flow.begin(self.bind, STORE, CONSUME, CONSUME)
+        self.edge.sync()
+        assert isinstance(self.wire.said.pop(0), flow_frames.Bound)
+
+    def publish(self, count: int = 1, **more: Any) -> None:
+        """Messages that are synced, and sent as far as there is room."""
+        for _ in range(count):
+            self.pair.publish(**more)
+        self.edge.sync()
+        self.edge.sync()
+
+    def ack(self, *ranges: tuple[int, int], window: int = 4) -> None:
+        """The peer has them."""
+        self.flow.on_ack(flow_frames.Ack(5, window, list(ranges)))
+
+    def sent(self) -> list[int]:
+        """Positions of the messages that were sent since the last look."""
+        said = [f.position for f in self.wire.said if isinstance(f, flow_frames.Guaranteed)]
+        self.wire.said.clear()
+        return said
+
+
+def test_bound_comes_when_what_the_peer_has_is_settled_and_synced() -> None:
+    """Positions that BIND names are gone from the store before BOUND, and never sent (LINK-40)."""
+    alone = Alone(accepted={STORE: [(1, 2), (999, 1)], b"x" * 16: [(3, 1)]})
+    alone.publish(3)
+    alone.flow.begin(alone.bind, STORE, CONSUME, CONSUME)
+    alone.edge.seal()
+    assert alone.wire.said == []
+    alone.edge.sync()
+    bound = alone.wire.said[0]
+    assert (bound.request_id, bound.code, bound.flow_id, bound.window, bound.store_id) == (
+        *(7, 0, 5, 4),
+        STORE,
+    )
+    alone.edge.sync()
+    alone.edge.sync()
+    assert alone.sent() == [3]
+    assert alone.edge.contents("out") == [b"3"]
+
+
+def test_a_bind_that_the_queue_refuses_settles_nothing() -> None:
+    """The field's reason; the messages stay."""
+    alone = Alone(accepted={STORE: [(1, 1)]})
+    alone.publish()
+    with pytest.raises(Refused, match="403 Permission Denied"):
+        alone.flow.begin(alone.bind, STORE, NO_ACCESS, CONSUME)
+    alone.edge.sync()
+    assert alone.wire.said == []
+    assert alone.edge.contents("out") == [b"1"]
+
+
+def test_the_window_and_its_changes() -> None:
+    """No more are out than ACK says last, never more than was granted (LINK-42)."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(9)
+    assert alone.sent() == [1, 2, 3, 4]
+    alone.ack((1, 2), window=2)
+    alone.edge.sync()
+    assert alone.sent() == []
+    alone.ack((3, 1), window=99)
+    alone.edge.sync()
+    assert alone.sent() == [5, 6, 7]
+
+
+def test_forget_is_said_after_the_sync() -> None:
+    """Never before: a position that is forgotten and sent again would be a duplicate (LINK-49)."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(3)
+    alone.sent()
+    alone.ack((1, 1), (3, 1))
+    alone.edge.seal()
+    alone.ack((2, 1))
+    assert [type(frame).__name__ for frame in alone.wire.said] == []
+    alone.edge.sync()
+    assert [frame.ranges for frame in alone.wire.said] == [[(1, 1), (3, 1)]]
+    alone.edge.sync()
+    assert [frame.ranges for frame in alone.wire.said[1:]] == [[(2, 1)]]
+
+
+def test_what_is_not_known_may_be_forgotten() -> None:
+    """An ACK of what an operator took away meanwhile is answered all the same."""
+    alone = Alone()
+    alone.begin()
+    alone.ack((77, 1))
+    alone.edge.sync()
+    assert [frame.ranges for frame in alone.wire.said] == [[(77, 1)]]
+
+
+def test_positions_not_yet_forgotten_bound_what_is_sent() -> None:
+    """At most LINK_FLOW_POSITIONS are sent and not named in FORGET (LINK-42)."""
+    alone = Alone(window=limits.LINK_FLOW_POSITIONS)
+    alone.begin()
+    alone.ack((1, limits.LINK_FLOW_POSITIONS), window=limits.LINK_FLOW_POSITIONS)
+    alone.edge.ends["out"].terms.max_delivered_unacked_msgs_per_flow = 1_000_000
+    assert alone.flow.room() == 0
+    alone.edge.sync()
+    assert alone.flow.room() > 0
+
+
+def test_the_queue_bounds_what_a_flow_holds() -> None:
+    """`max_delivered_unacked_msgs_per_flow` counts where it is below the window."""
+    alone = Alone()
+    alone.edge.ends["out"].terms.max_delivered_unacked_msgs_per_flow = 2
+    alone.begin()
+    alone.publish(3)
+    assert alone.sent() == [1, 2]
+
+
+def test_a_link_that_is_full_gets_one_at_a_time() -> None:
+    """Large messages do not pile up before a slow link; one that is out brings the next look."""
+    alone = Alone()
+    alone.wire.packed = True
+    alone.begin()
+    assert alone.flow.room() > 0
+    alone.publish()
+    assert alone.flow.room() == 0
+
+
+def test_a_lost_link_gives_back_and_says_so_the_next_time() -> None:
+    """What was out goes again first, marked as perhaps sent before."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(2)
+    assert alone.sent() == [1, 2]
+    alone.flow.end()
+    alone.flow = alone.make()
+    alone.begin()
+    alone.edge.sync()
+    flags = [frame.flags for frame in alone.wire.said]
+    assert alone.sent() == [1, 2]
+    assert flags == [7, 7]
+
+
+def test_a_message_keeps_what_it_is() -> None:
+    """Priority, persistence, expiry, retain, path and hops cross in GUARANTEED (LINK-41)."""
+    alone = Alone()
+    alone.begin()
+    now_ns = alone.edge.plane.now_ns
+    alone.publish(
+        persistent=False,
+        dmq_eligible=False,
+        priority=9,
+        retain=True,
+        expires_ns=now_ns + 2_500_000_000,
+        path=["far/away"],
+        hops=1,
+    )
+    alone.publish()
+    first, second = alone.wire.said
+    assert (first.flags, first.priority) == (0, 9)
+    extension = first.message.extension
+    assert (extension.path, extension.hops) == (["far/away", "edge/blue"], 2)
+    assert (extension.expiry_ms, extension.retain) == (2500, True)
+    assert (second.flags, second.priority, second.message.extension) == (6, 4, None)
+
+
+def test_what_has_been_there_leaves_the_queue() -> None:
+    """NOLOCAL: a message whose path holds the peer's VPN is settled and counted, not sent (LINK-36)."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(path=["core/red"], hops=1)
+    alone.publish(hops=255, path=["x/y"])
+    assert alone.sent() == []
+    assert alone.wire.told == [
+        ("discarded", "loop-detected"),
+        ("discarded", "ttl-exceeded"),
+    ]
+    assert alone.edge.contents("out") == []
+
+
+def test_what_does_not_fit_a_frame_is_a_dead_letter() -> None:
+    """The peer would close the link over it: the queue gives it up (LINK-37)."""
+    alone = Alone()
+    alone.begin()
+    alone.flow.max_frame = 20
+    alone.publish()
+    assert alone.sent() == []
+    assert alone.wire.told == [("discarded", "msg-too-big")]
+    assert alone.edge.ends["out"].counters.discarded.counts == {"rejected": 1}
+
+
+def test_fates_of_what_is_rejected() -> None:
+    """Held: it is still out. Again: delivered once more, and counted. Given up: gone (LINK-43)."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(3)
+    alone.sent()
+    for position, fate in (
+        (1, flow_frames.HELD),
+        (2, flow_frames.AGAIN),
+        (3, flow_frames.GIVEN_UP),
+    ):
+        alone.flow.on_reject(flow_frames.Reject(5, position, 0x97, "503 Spool Over Quota", fate))
+    alone.edge.sync()
+    alone.edge.sync()
+    assert alone.flow.stalled == "503 Spool Over Quota"
+    assert alone.sent() == [2]
+    assert alone.edge.contents("out") == [b"1", b"2"]
+    assert alone.flow.rejected == 3
+
+
+def test_the_queue_goes_before_bound_is_said() -> None:
+    """The answer to BIND is a refusal then, with nothing bound."""
+    alone = Alone()
+    alone.pair.publish()
+    alone.flow.begin(alone.bind, STORE, CONSUME, CONSUME)
+    alone.edge.seal()
+    alone.flow.unbound("503 Queue Shutdown")
+    alone.edge.sync()
+    assert [(frame.code, frame.reason) for frame in alone.wire.said] == [
+        (0x88, "503 Queue Shutdown")
+    ]
+
+
+def test_a_mapping_renames_what_leaves() -> None:
+    """The peer sees the new name; the queue keeps the old one."""
+    alone = Alone()
+    alone.flow = alone.make(mapping=TopicMapping([add_prefix("far")]))
+    alone.begin()
+    alone.publish()
+    assert alone.wire.said[0].message.topic == b"far/t/a"
+
+
+def test_a_selector_picks() -> None:
+    """Only what the peer's selector wants is sent; the rest waits for others."""
+    alone = Alone()
+    alone.flow = alone.make(selector=parse_selector("colour = 'red'"))
+    alone.begin()
+    red = b"\x26\x00\x06colour\x00\x03red"
+    alone.publish()
+    alone.publish(block=red)
+    assert alone.sent() == [2]
+
+
+class Waiting:
+    """A publisher at the sender's whose answers wait for the bridge `x`; `told` are tokens and outcomes."""
+
+    def __init__(self, alone: Alone) -> None:
+        self.told: list[tuple[int, int]] = []
+        alone.pair.peer.peer_bridge = "x"
+        self._alone = alone
+        self._waits = EndToEnd(alone.edge.spool, "x", _Answers(self))
+
+    def publish(self, token: int, **more: Any) -> None:
+        """One message, synced."""
+        message = Message(b"t/a", b"x")
+        message.persistent = True
+        for name, value in more.items():
+            setattr(message, name, value)
+        self._waits.publish(self._alone.edge.vpn, message, token)
+        self._alone.edge.sync()
+        self._alone.edge.sync()
+
+
+class _Answers(Answers):
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """See Receipt.settled."""
+        self._waiting.told.append((token, outcome))
+
+    def lost(self, token: int) -> None:
+        """See Answers.lost."""
+
+
+def test_publishers_wait_for_the_acknowledgement() -> None:
+    """The queue knows its bridge from BIND on; ACK, once synced, is what the publisher waits for."""
+    alone = Alone()
+    waiting = Waiting(alone)
+    alone.begin()
+    assert alone.edge.ends["out"].bridges == ["x"]
+    waiting.publish(1)
+    assert alone.sent() == [1]
+    alone.ack((1, 1))
+    assert waiting.told == []
+    alone.edge.sync()
+    assert waiting.told == [(1, SPOOLED)]
+
+
+def test_publishers_wait_for_what_bind_names() -> None:
+    """An acknowledgement that went down with the link comes with the next BIND."""
+    alone = Alone(accepted={STORE: [(1, 1)]})
+    waiting = Waiting(alone)
+    remember_bridge(alone.edge.ends["out"], "x")
+    waiting.publish(1)
+    assert waiting.told == []
+    alone.begin()
+    alone.edge.sync()
+    assert waiting.told == [(1, SPOOLED)]
+
+
+def test_publishers_hear_of_what_never_leaves() -> None:
+    """What has been there before is settled here, and was not brought across."""
+    alone = Alone()
+    waiting = Waiting(alone)
+    alone.begin()
+    waiting.publish(1, path=["core/red"], hops=1)
+    alone.flow.max_frame = 20
+    waiting.publish(2)
+    alone.edge.sync()
+    assert waiting.told == [(1, REJECTED), (2, REJECTED)]

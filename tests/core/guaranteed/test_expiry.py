@@ -1,0 +1,136 @@
+"""vpnrouter.core.guaranteed.expiry: life times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpnrouter.core.guaranteed.flow import RELEASED
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tests.core.guaranteed.spool_world import SpoolWorld
+
+EXPIRED = "max-ttl-expired"
+
+
+def timed(world: SpoolWorld, kit: ModuleType, seconds: float, payload: bytes = b"x") -> None:
+    """Publish a message with a life time of its own."""
+    message = kit.guaranteed("a", payload)
+    if seconds:
+        message.expires_ns = world.plane.now_ns + int(seconds * kit.SECOND)
+    world.give(message)
+
+
+def test_life_times(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """The earlier of the message's own and `max_ttl`; nothing expires where they are not respected."""
+    own = world.endpoint("own", "a", respect_ttl_enabled=True)
+    most = world.endpoint("most", "a", respect_ttl_enabled=True, max_ttl=5)
+    careless = world.endpoint("careless", "a", max_ttl=5)
+    for seconds in (0, 2.5, 60):
+        timed(world, spool_kit, seconds)
+    world.commit()
+    left = []
+    for seconds in (1, 3, 3, 60):
+        world.advance(seconds)
+        left.append([own.spooled_count, most.spooled_count, careless.spooled_count])
+    assert left == [[3, 3, 3], [2, 2, 3], [2, 0, 3], [1, 0, 3]]
+    assert own.counters.discarded.counts == {EXPIRED: 2}
+    assert most.counters.discarded.counts == {EXPIRED: 3}
+    assert own.expiring.count == 0
+
+
+def test_life_times_go_on_over_a_restart(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """Both kinds count from the arrival."""
+    world.endpoint("own", "a", respect_ttl_enabled=True)
+    world.endpoint("most", "a", respect_ttl_enabled=True, max_ttl=20)
+    timed(world, spool_kit, 10)
+    timed(world, spool_kit, 0)
+    world.commit()
+    world.advance(8)
+    own, most = world.restart()
+    world.advance(4)
+    assert (own.spooled_count, most.spooled_count) == (1, 1)
+    own, most = world.restart()
+    world.advance(9)
+    assert (own.spooled_count, most.spooled_count) == (1, 0)
+
+
+def test_a_consumer_keeps_what_it_has(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """A message expires in the queue, not in the consumer's hands; when it comes back it is gone."""
+    queue = world.endpoint("q", "a", respect_ttl_enabled=True, max_ttl=5)
+    flow = world.bind(queue, window=1)
+    timed(world, spool_kit, 0, b"one")
+    timed(world, spool_kit, 0, b"two")
+    world.commit()
+    world.advance(7)
+    assert (queue.spooled_count, flow.payloads()) == (1, [b"one"])
+    flow.settle(b"one", RELEASED)
+    world.commit()
+    assert (queue.spooled_count, flow.payloads()) == (0, [])
+    timed(world, spool_kit, 0, b"three")
+    world.commit()
+    world.advance(4)
+    flow.settle(b"three", RELEASED)
+    queue.unbind(flow, counts=False)
+    world.commit()
+    world.advance(3)
+    assert queue.spooled_count == 0
+
+
+def test_expiry_is_found_at_delivery_too(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """Life times that began to matter only now."""
+    queue = world.endpoint("q", "a")
+    for number in range(1_500):
+        timed(world, spool_kit, 1, b"%d" % number)
+    timed(world, spool_kit, 0, b"last")
+    world.commit()
+    world.advance(2)
+    queue.terms.respect_ttl_enabled = True
+    flow = world.bind(queue)
+    world.commit()
+    assert flow.payloads() == [b"last"]
+    assert queue.counters.discarded.counts == {EXPIRED: 1_500}
+
+
+def test_many_expire_in_bounded_portions(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """A crowd that expires in one second does not hold up a round."""
+    queue = world.endpoint("q", "a", respect_ttl_enabled=True)
+    for _ in range(4_500):
+        timed(world, spool_kit, 1)
+    world.commit()
+    world.plane.now_ns += 3 * spool_kit.SECOND
+    assert world.plane.timers.run(world.plane.now_ns) == 1
+    assert queue.spooled_count == 2_500
+    world.now_ns = world.plane.now_ns
+    world.advance(0)
+    world.advance(1)
+    assert queue.spooled_count == 0
+
+
+def test_settled_messages_leave_the_life_times(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """A stream of messages with long life times leaves nothing behind."""
+    queue = world.endpoint("q", "a", respect_ttl_enabled=True)
+    flow = world.bind(queue)
+    for _ in range(60):
+        for _ in range(100):
+            timed(world, spool_kit, 86_400)
+        world.commit()
+        flow.settle_all()
+    world.commit()
+    assert queue.expiring.count <= 1_300
+
+
+def test_nothing_expires_while_the_store_fails(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """It is done when the store can be written again."""
+    queue = world.endpoint("q", "a", respect_ttl_enabled=True)
+    timed(world, spool_kit, 1)
+    world.commit()
+    world.spool.down = "503 Service Unavailable"
+    world.now_ns += 2 * spool_kit.SECOND
+    world.plane.now_ns = world.now_ns
+    world.plane.timers.run(world.now_ns)
+    assert queue.spooled_count == 1
+    world.spool.down = ""
+    world.advance(1)
+    assert queue.spooled_count == 0

@@ -1,0 +1,284 @@
+"""vpnrouter.core.guaranteed.replay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from vpnrouter import limits
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.endpoint import REPLAY_LOG, Endpoint
+from vpnrouter.core.guaranteed.operations import browse, purge
+from vpnrouter.core.guaranteed.replay import (
+    ACTIVE,
+    COMPLETE,
+    FAILED,
+    INITIALIZING,
+    PENDING_COMPLETE,
+    start_replay,
+)
+from vpnrouter.core.guaranteed.replay_log import ReplayLog
+from vpnrouter.errors import Refused
+from vpnrouter.topics.grammar import SMF, parse_filter
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tests.core.guaranteed.spool_world import SpoolWorld
+
+
+def logged(world: SpoolWorld, *filters: str, **terms: Any) -> ReplayLog:
+    """A replay log."""
+    endpoint = world.endpoint("log", kind=REPLAY_LOG, **terms)
+    return keep(world, endpoint, *filters)
+
+
+def keep(world: SpoolWorld, endpoint: Endpoint, *filters: str) -> ReplayLog:
+    """Let the message VPN have a replay log."""
+    log = ReplayLog(endpoint, [parse_filter(text, SMF, exceptions=True) for text in filters])
+    world.spool.replay_logs["blue"] = log
+    return log
+
+
+def fill(world: SpoolWorld, first: int, count: int, every: float = 0) -> None:
+    """Publish numbered messages, at a distance of so many seconds."""
+    for number in range(first, first + count):
+        world.publish("a", b"%04d" % number)
+        if every:
+            world.commit()
+            world.advance(every)
+    world.commit()
+
+
+def numbers(payloads: list[bytes]) -> list[int]:
+    """The numbers of messages."""
+    return [int(payload) for payload in payloads]
+
+
+def test_from_the_beginning(world: SpoolWorld) -> None:
+    """In order, ahead of what came meanwhile; what still waits does not come twice."""
+    log = logged(world)
+    queue = world.endpoint("q", "a")
+    flow = world.bind(queue, window=100)
+    fill(world, 0, 1_000)
+    assert numbers(flow.payloads()) == list(range(100))
+    flow.settle_all()
+    world.commit()
+    flow.payloads()
+    replay = start_replay(log, queue)
+    assert (replay.state, queue.counters.replay_state) == (ACTIVE, ACTIVE)
+    batch = world.seal()
+    assert batch is not None
+    for number in range(1_000, 1_100):
+        world.publish("a", b"%04d" % number)
+    assert 0 < replay.brought_count < 1_000, "a portion a round"
+    world.store.commit(batch)
+    world.spool.committed()
+    got: list[int] = []
+    states: list[str] = []
+    if world.spool.syncing is not None:
+        world.spool.committed()
+    for _ in range(40):
+        world.commit()
+        states.append(replay.state)
+        got += numbers(flow.payloads())
+        flow.settle_all()
+    assert got == [*range(1_000), *range(1_000, 1_100)]
+    assert PENDING_COMPLETE in states
+    assert replay.state == queue.counters.replay_state == COMPLETE
+    assert (queue.replay, queue.ahead, log.replays) == (None, None, 0)
+    assert queue.counters.replay_success_count == 1
+    assert queue.spooled_count == 0
+
+
+def test_what_comes_back_stays_ahead(world: SpoolWorld) -> None:
+    """The old place of a replayed message is in the replay."""
+    log = logged(world)
+    queue = world.endpoint("q", "a")
+    fill(world, 0, 3)
+    flow = world.bind(queue, window=3)
+    world.commit()
+    flow.settle_all()
+    start_replay(log, queue)
+    world.commit()
+    fill(world, 3, 1)
+    flow.payloads()
+    flow.settle_all(1)
+    world.commit()
+    assert numbers(flow.payloads()) == [0, 1, 2]
+    flow.settle_all()
+    world.commit()
+    assert numbers(flow.payloads()) == [3]
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(0, 0), (-5, 0), (10, 10), (10.5, 11), (39, 39)])
+def test_from_a_time(world: SpoolWorld, spool_kit: ModuleType, seconds: float, first: int) -> None:
+    """The first message of the time or after it, found in a few steps a round."""
+    log = logged(world)
+    queue = world.endpoint("q", "a")
+    fill(world, 0, 40, every=1)
+    purge(queue)
+    replay = start_replay(log, queue, from_ns=spool_kit.WALL_NS + int(seconds * spool_kit.SECOND))
+    assert replay.state == INITIALIZING
+    world.commit()
+    flow = world.bind(queue)
+    world.commit()
+    # Time goes on by nanoseconds here and there.
+    assert numbers(flow.payloads())[0] in {first, first + (seconds == int(seconds) and seconds > 0)}
+    assert replay.brought_count in {40 - first, 39 - first}
+
+
+def test_from_a_message(world: SpoolWorld) -> None:
+    """Behind it."""
+    log = logged(world)
+    queue = world.endpoint("q", "a")
+    fill(world, 0, 10)
+    start = browse(log.endpoint, 0, 5)[4].msg_id
+    purge(queue)
+    start_replay(log, queue, after_id=start)
+    flow = world.bind(queue)
+    world.commit()
+    assert numbers(flow.payloads()) == [5, 6, 7, 8, 9]
+
+
+def refused(log: ReplayLog | None, queue: Endpoint, **where: int) -> str:
+    """Why a replay cannot be started."""
+    with pytest.raises(Refused) as caught:
+        start_replay(log, queue, **where)
+    return caught.value.reason
+
+
+def test_refusals(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """Each by the field's string."""
+    log = logged(world)
+    queue = world.endpoint("q", "a")
+    shared = world.endpoint("shared", exclusive=False)
+    passing = world.endpoint("passing", durable=False)
+    assert refused(None, queue) == reasons.REPLAY_DISABLED
+    assert refused(log, shared) == reasons.REPLAY_NON_EXCLUSIVE
+    assert refused(log, passing) == reasons.REPLAY_TEMPORARY
+    assert refused(log, queue, after_id=77) == reasons.REPLAY_MESSAGE
+    future = world.plane.wall_ns + spool_kit.SECOND
+    assert refused(log, queue, from_ns=future) == reasons.REPLAY_TIME
+    world.publish("other")
+    world.commit()
+    for number in range(limits.REPLAYS):
+        start_replay(log, world.endpoint(f"q{number}"))
+    assert refused(log, queue) == reasons.REPLAY_RESOURCES
+    log.endpoint.terms.egress_enabled = False
+    assert refused(log, queue) == reasons.REPLAY_DISABLED
+
+
+def test_a_time_that_was_trimmed(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """A time before the oldest message is fine only while nothing was trimmed."""
+    log = logged(world, max_msg_spool_usage=100)
+    queue = world.endpoint("q", "b")
+    fill(world, 0, 40, every=1)
+    replay = start_replay(log, queue, from_ns=spool_kit.WALL_NS)
+    world.commit()
+    assert (replay.state, replay.failure) == (FAILED, reasons.REPLAY_TIME)
+    assert queue.counters.last_replay_failure_reason == reasons.REPLAY_TIME
+    assert queue.counters.replay_failure_count == 1
+
+
+def running(world: SpoolWorld, **terms: Any) -> tuple[ReplayLog, Endpoint, Any]:
+    """A replay that waits for room in its queue: 3 of 10 messages were brought."""
+    log = logged(world, **terms)
+    queue = world.endpoint("q", "a", max_spooled_msg_count=3)
+    world.publish("b")
+    fill(world, 0, 3)
+    purge(queue)
+    for number in range(3, 10):
+        queue.terms.ingress_enabled = False
+        fill(world, number, 1)
+    queue.terms.ingress_enabled = True
+    replay = start_replay(log, queue)
+    world.commit()
+    assert (replay.state, replay.brought_count, queue.spooled_count) == (ACTIVE, 3, 3)
+    return log, queue, replay
+
+
+def test_a_replay_waits_for_room(world: SpoolWorld) -> None:
+    """It goes on as the consumer takes, and looks again now and then."""
+    _, queue, replay = running(world)
+    world.terms(queue, max_spooled_msg_count=5)
+    world.advance(1)
+    assert replay.brought_count == 5
+    flow = world.bind(queue, window=2)
+    got = []
+    for _ in range(12):
+        world.commit()
+        got += numbers(flow.payloads())
+        flow.settle_all()
+    assert got == list(range(10))
+    assert replay.state == COMPLETE
+    world.advance(2)
+
+
+def test_a_cancelled_replay(world: SpoolWorld) -> None:
+    """What it brought stays among the others."""
+    _, queue, replay = running(world)
+    replay.cancel()
+    assert (replay.state, replay.failure) == (FAILED, reasons.REPLAY_CANCELLED)
+    flow = world.bind(queue)
+    world.commit()
+    assert numbers(flow.payloads()) == [0, 1, 2]
+
+
+def test_a_second_replay_ends_the_first(world: SpoolWorld) -> None:
+    """The queue has one at a time."""
+    log, queue, replay = running(world)
+    second = start_replay(log, queue)
+    assert replay.failure == reasons.REPLAY_STARTED
+    assert (second.state, log.replays) == (ACTIVE, 1)
+    queue.delete("gone")
+    assert (second.failure, log.replays) == (reasons.REPLAY_CANCELLED, 0)
+
+
+def test_a_log_that_changes(world: SpoolWorld) -> None:
+    """A purge of the log ends the replay."""
+    log, queue, replay = running(world)
+    purge(log.endpoint)
+    queue.wake()
+    world.commit()
+    assert replay.failure == reasons.REPLAY_LOG_MODIFIED
+
+
+def test_a_log_that_is_shut_down(world: SpoolWorld) -> None:
+    """So does its shutdown."""
+    log, queue, replay = running(world)
+    world.terms(log.endpoint, egress_enabled=False)
+    queue.wake()
+    world.commit()
+    assert replay.failure == reasons.REPLAY_DISABLED
+
+
+def test_a_log_that_trims_what_is_still_to_come(world: SpoolWorld) -> None:
+    """The replay would have a hole, and says so."""
+    _, _, replay = running(world, max_msg_spool_usage=60)
+    for _ in range(20):
+        world.publish("b", b"1234")
+    world.advance(1)
+    assert replay.failure == reasons.REPLAY_MESSAGE
+
+
+def test_subscriptions_and_life_times_choose(world: SpoolWorld, spool_kit: ModuleType) -> None:
+    """Only what the queue wants now, and what is not over."""
+    log = logged(world)
+    queue = world.endpoint("q", "a", respect_ttl_enabled=True, max_msg_size=4)
+    message = spool_kit.guaranteed("a", b"old")
+    message.expires_ns = world.plane.now_ns + spool_kit.SECOND
+    world.give(message)
+    world.publish("b", b"b")
+    world.publish("a", b"kept")
+    queue.terms.max_msg_size = 5
+    world.publish("a", b"large")
+    world.commit()
+    queue.terms.max_msg_size = 4
+    world.advance(2)
+    purge(queue)
+    start_replay(log, queue)
+    flow = world.bind(queue)
+    world.commit()
+    assert flow.payloads() == [b"kept"]

@@ -1,0 +1,75 @@
+"""vpnrouter.core.mqtt.acks: what PUBACK, PUBREC, PUBREL and PUBCOMP do, expected or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from vpnrouter.spool import keys
+from vpnrouter.wire.mqtt.message_packets import Ack
+from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+
+if TYPE_CHECKING:
+    from tests.core.mqtt.spooled import SpooledClient, SpooledWorld
+
+FOREVER = 0xFFFF_FFFF
+
+
+def publisher(router: SpooledWorld) -> SpooledClient:
+    """A client that publishes; its answers are not looked at."""
+    return router.join("publisher")
+
+
+def test_puback_takes_the_message_out(router: SpooledWorld) -> None:
+    """A message leaves the endpoint with its PUBACK, and the spool with it."""
+    client = router.join("c")
+    assert client.sub("a") == 1
+    endpoint = router.vpn().clients["c"].endpoint
+    assert endpoint is not None
+    publisher(router).pub("a")
+    (message,) = client.messages()
+    assert endpoint.spooled_count == 1
+    client.puback(message)
+    router.settle()
+    assert endpoint.spooled_count == 0
+    assert router.vpn().spooled_bytes == 0
+    assert endpoint.counters.imbalance(0) == 0
+    assert list(router.store.scan(keys.BODIES)) == []
+
+
+@pytest.mark.parametrize("kind", [PUBACK, PUBREC])
+def test_a_reason_from_0x80_on_rejects(router: SpooledWorld, kind: int) -> None:
+    """The message goes to the dead message queue, and its identifier is free."""
+    dead = router.queue("#DEAD_MSG_QUEUE")
+    client = router.lasting("c")
+    assert client.sub("a", 2) == 2
+    publisher(router).pub("a", qos=1 if kind == PUBACK else 2)
+    (message,) = client.messages()
+    client.ack(kind, message.packet_id, 0x83)
+    assert client.got() == []
+    assert dead.spooled_count == 1
+    session = router.vpn().clients["c"]
+    assert session.outbound.held == {}
+    assert list(router.store.scan(keys.OUTBOUND)) == []
+
+
+def test_unknown_acknowledgements(router: SpooledWorld) -> None:
+    """PUBACK and PUBCOMP for nothing mean nothing; PUBREC and PUBREL are answered 0x92."""
+    client = router.join("c")
+    client.send(Ack(PUBACK, 9), Ack(PUBCOMP, 9), Ack(PUBREC, 9), Ack(PUBREL, 9))
+    assert client.got() == [Ack(PUBREL, 9, 0x92), Ack(PUBCOMP, 9, 0x92)]
+    old = router.join("old", 4)
+    old.send(Ack(PUBACK, 9), Ack(PUBCOMP, 9), Ack(PUBREC, 9), Ack(PUBREL, 9))
+    assert old.got() == [Ack(PUBREL, 9), Ack(PUBCOMP, 9)]
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_the_wrong_acknowledgement(router: SpooledWorld, qos: int) -> None:
+    """PUBACK for QoS 2 and PUBREC for QoS 1 break the protocol."""
+    client = router.join("c")
+    assert client.sub("a", qos) == qos
+    publisher(router).pub("a", qos=qos)
+    (message,) = client.messages()
+    client.ack(PUBREC if qos == 1 else PUBACK, message.packet_id)
+    assert client.reason() == 0x82

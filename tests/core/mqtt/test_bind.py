@@ -1,0 +1,235 @@
+"""vpnrouter.core.mqtt.bind: consuming from queues and topic endpoints, and browsing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.guaranteed.terms import NO_ACCESS, READ_ONLY
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.wire.mqtt.packets import Publish, SubscriptionRequest
+from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from tests.core.mqtt.spooled import SpooledClient, SpooledWorld
+
+
+def fill(router: SpooledWorld, topic: str, *payloads: bytes, **more: object) -> None:
+    """Publish with QoS 1."""
+    client = router.join("filler")
+    for number, payload in enumerate(payloads, 1):
+        client.pub(topic, payload, pid=number, **more)
+    router.settle()
+
+
+def payloads(client: SpooledClient) -> list[bytes]:
+    """What came with the last SUBSCRIBE."""
+    return [packet.payload for packet in client.rest if isinstance(packet, Publish)]
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize(("asked", "granted"), [(0, 1), (1, 1), (2, 2)])
+def test_consuming(router: SpooledWorld, level: int, asked: int, granted: int) -> None:
+    """What was there comes, then what arrives; each leaves the queue when it is acknowledged."""
+    queue = router.queue("some/queue", "a")
+    source = router.join("p")
+    source.pub("a", b"1", qos=2, pid=1)
+    source.pub("a", b"2", qos=1, pid=2)
+    client = router.join("c", level)
+    assert client.sub("$queue/some/queue", asked) == granted
+    messages = [packet for packet in client.rest if isinstance(packet, Publish)]
+    assert [(message.payload, message.qos) for message in messages] == [(b"1", granted), (b"2", 1)]
+    assert [message.topic for message in messages] == [b"a", b"a"]
+    assert queue.spooled_count == 2
+    client.puback(messages[1])
+    router.settle()
+    assert queue.spooled_count == 1
+    source.pub("a", b"3", qos=0, pid=0)
+    (message,) = client.messages()
+    # A promoted Direct message is consumed like any other.
+    assert (message.payload, message.qos) == (b"3", 1)
+
+
+def test_what_was_not_acknowledged_comes_again(router: SpooledWorld) -> None:
+    """To the next consumer, in order, and that counts; without DUP, for it is another packet."""
+    queue = router.queue("q", "a", delivery_count_enabled=True)
+    fill(router, "a", b"1", b"2", b"3")
+    first = router.lasting("c1")
+    assert first.sub("$queue/q") == 1
+    got = [packet for packet in first.rest if isinstance(packet, Publish)]
+    assert [packet.properties.user_properties for packet in got] == [
+        [("JMSXDeliveryCount", "1")]
+    ] * 3
+    first.puback(got[0])
+    first.lose()
+    second = router.join("c2")
+    assert second.sub("$queue/q") == 1
+    again = [packet for packet in second.rest if isinstance(packet, Publish)]
+    assert [(packet.payload, packet.dup) for packet in again] == [(b"2", False), (b"3", False)]
+    assert again[0].properties.user_properties == [
+        ("JMSRedelivered", "true"),
+        ("JMSXDeliveryCount", "2"),
+    ]
+    assert queue.counters.redelivered == 2
+    assert router.lasting("c1").rest == []
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_unsubscribing(router: SpooledWorld, lasts: bool) -> None:
+    """UNSUBSCRIBE unbinds; what was out comes again and does not count."""
+    queue = router.queue("q", "a", max_redelivery_count=1)
+    fill(router, "a", b"1")
+    client = router.lasting("c") if lasts else router.join("c")
+    for _ in range(3):
+        assert client.sub("$queue/q") == 1
+        assert payloads(client) == [b"1"]
+        assert client.unsubscribe("$queue/q") == 0
+        assert queue.flows == []
+    assert client.unsubscribe("$queue/q") == 0x11
+    assert router.vpn().egress_flows == 0
+
+
+def test_an_exclusive_queue_has_one_active_consumer(router: SpooledWorld) -> None:
+    """The second stands by and takes over."""
+    router.queue("q", "a")
+    first, second = router.join("c1"), router.join("c2")
+    assert first.sub("$queue/q") == 1
+    assert second.sub("$queue/q") == 1
+    fill(router, "a", b"1")
+    assert [message.payload for message in first.messages()] == [b"1"]
+    assert second.messages() == []
+    first.lose()
+    assert [message.payload for message in second.messages()] == [b"1"]
+
+
+def test_a_shared_queue_serves_in_turn(router: SpooledWorld) -> None:
+    """Consumers of a non-exclusive queue get different messages."""
+    router.queue("q", "a", exclusive=False)
+    first, second = router.join("c1"), router.join("c2")
+    assert first.sub("$queue/q") == 1
+    assert second.sub("$queue/q") == 1
+    fill(router, "a", *[b"%d" % number for number in range(10)])
+    one = {message.payload for message in first.messages()}
+    two = {message.payload for message in second.messages()}
+    assert (len(one), len(two), len(one | two)) == (5, 5, 10)
+
+
+def test_a_filter_that_is_there_is_replaced(router: SpooledWorld) -> None:
+    """A second SUBSCRIBE binds anew, with its options (MQTT-3.8.4-3)."""
+    queue = router.queue("q", "a")
+    client = router.join("c")
+    assert client.sub("$queue/q", 1) == 1
+    assert client.sub("$queue/q", 2, user=[("selector", "color = 'red'")]) == 2
+    (flow,) = queue.flows
+    assert flow.selector is not None
+    fill(router, "a", b"plain")
+    fill(router, "a", b"red", properties=Properties(user_properties=[("color", "red")]))
+    assert [message.payload for message in client.messages()] == [b"red"]
+
+
+def test_identifiers_of_a_bound_filter(router: SpooledWorld) -> None:
+    """The subscription identifier comes with each message (MQTT-3.3.4-3)."""
+    router.queue("q", "a")
+    client = router.join("c")
+    client.request([SubscriptionRequest("$queue/q", 1)], 77)
+    fill(router, "a", b"1")
+    (message,) = client.messages()
+    assert message.properties.subscription_identifiers == [77]
+
+
+def test_refusals(router: SpooledWorld) -> None:
+    """Each has its code and the field's reason."""
+    router.queue("none", permission=NO_ACCESS)
+    router.queue("looked", permission=READ_ONLY)
+    router.queue("full", max_bind_count=0)
+    router.queue("open")
+    client = router.join("c")
+    assert client.refused("$queue/missing") == (0x8F, "503 Unknown Queue")
+    assert client.refused("$browse/missing") == (0x8F, "503 Unknown Queue")
+    assert client.refused("$topic-endpoint/x/a") == (0x8F, "503 Unknown Durable Topic Endpoint")
+    assert client.refused("$queue/none") == (0x87, "403 Permission Denied")
+    assert client.refused("$browse/none") == (0x87, "403 Permission Denied")
+    assert client.refused("$queue/looked") == (0x87, "403 Permission Denied")
+    assert client.refused("$queue/full") == (0x97, "503 Max clients exceeded for Queue")
+    code, text = client.refused("$queue/open", [("selector", "a = = b")])
+    assert code == 0x83
+    assert text.startswith("400 Bad Selector")
+    assert client.refused("$share/g/$queue/open")[0] == 0x83
+    assert router.vpn().egress_flows == 0
+    assert client.sub("$browse/looked") == 1
+
+
+def test_owners_and_overrides(router: SpooledWorld) -> None:
+    """The owner may do everything; so may a client username with the override."""
+    usernames = (
+        ClientUsername("me"),
+        ClientUsername("you"),
+        ClientUsername("root", guaranteed_endpoint_permission_override_enabled=True),
+    )
+    router.add_vpn("blue", usernames)
+    router.queue("q", owner="me", permission=NO_ACCESS, exclusive=False)
+    assert router.join("a", username="me").sub("$queue/q") == 1
+    assert router.join("b", username="you").sub("$queue/q") == 0x87
+    assert router.join("c", username="root").sub("$queue/q") == 1
+
+
+def test_flows_are_bounded(router: SpooledWorld) -> None:
+    """By the client profile for one client, by the message VPN for all."""
+    profile = ClientProfile("default", max_egress_flow_count=2)
+    router.add_vpn("blue", profile=profile, bounds=VpnLimits(max_egress_flow_count=3))
+    for name in "wxyz":
+        router.queue(name, exclusive=False)
+    first, second = router.join("c1"), router.join("c2")
+    assert [first.sub(f"$queue/{name}") for name in "wxy"] == [1, 1, 0x97]
+    assert [second.sub(f"$queue/{name}") for name in "wx"] == [1, 0x97]
+    first.unsubscribe("$queue/w")
+    assert second.sub("$queue/x") == 1
+
+
+def test_the_profile_may_forbid_receiving(router: SpooledWorld) -> None:
+    """Without allow_guaranteed_msg_receive_enabled no queue is bound, and topics have QoS 0."""
+    profile = ClientProfile("default", allow_guaranteed_msg_receive_enabled=False)
+    router.add_vpn("blue", profile=profile)
+    router.queue("q")
+    client = router.join("c")
+    assert client.sub("$queue/q") == 0x87
+    assert client.sub("a", 2) == 0
+
+
+@pytest.mark.parametrize("by_property", [False, True])
+def test_browsing(router: SpooledWorld, by_property: bool) -> None:
+    """A browser sees everything, also what comes later; nothing leaves the queue, and it takes no turn."""
+    queue = router.queue("q", "a", max_bind_count=1)
+    fill(router, "a", b"1", b"2")
+    client = router.join("b", properties=Properties(receive_maximum=1))
+    if by_property:
+        assert client.sub("$queue/q", user=[("browse", "true")]) == 1
+    else:
+        assert client.sub("$browse/q") == 1
+    seen = payloads(client)
+    waiting = [packet for packet in client.rest if isinstance(packet, Publish)]
+    for _ in range(5):
+        client.puback(*waiting)
+        router.advance(0.2)
+        waiting = client.messages()
+        seen += [message.payload for message in waiting]
+    assert seen == [b"1", b"2"]
+    assert queue.spooled_count == 2
+    fill(router, "a", b"3")
+    router.advance(0.2)
+    (message,) = client.messages()
+    assert message.payload == b"3"
+    consumer = router.join("c")
+    assert consumer.sub("$queue/q") == 1
+    assert payloads(consumer) == [b"1", b"2", b"3"]
+    consumer.puback(*[packet for packet in consumer.rest if isinstance(packet, Publish)])
+    router.settle()
+    assert queue.spooled_count == 0
+    client.puback(message)
+    client.lose()
+    timers = len(router.router.plane.timers)
+    router.advance(5)
+    assert len(router.router.plane.timers) <= timers

@@ -1,0 +1,185 @@
+"""vpnrouter.core.mqtt.flow: QoS 1 and 2 deliveries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.spool import keys
+from vpnrouter.wire.mqtt.message_packets import Ack, Publish
+from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.packets import SubscriptionRequest
+from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from tests.core.mqtt.spooled import SpooledClient, SpooledWorld
+
+FOREVER = 0xFFFF_FFFF
+
+
+def publisher(router: SpooledWorld) -> SpooledClient:
+    """A client that publishes; its answers are not looked at."""
+    return router.join("publisher")
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("published", [0, 1, 2])
+@pytest.mark.parametrize("subscribed", [0, 1, 2])
+def test_the_qos_of_a_delivery(
+    router: SpooledWorld, level: int, published: int, subscribed: int
+) -> None:
+    """It is the lesser of that of the message and that of the subscription (MQTT-3.8.4-8)."""
+    client = router.join("c", level)
+    assert client.sub("a/+", subscribed) == subscribed
+    publisher(router).pub("a/b", qos=published, pid=1 if published else 0)
+    (message,) = client.messages()
+    assert message.qos == min(published, subscribed)
+    assert not message.dup
+    assert not message.retain
+
+
+def test_nothing_is_delivered_before_it_is_synced(router: SpooledWorld) -> None:
+    """A guaranteed message leaves for subscribers after the commit."""
+    client = router.join("c")
+    assert client.sub("a") == 1
+    publisher(router).pub("a")
+    batch = router.spool.end_round()
+    assert batch is not None
+    assert client.received() == []
+    router.store.commit(batch)
+    router.spool.committed()
+    (message,) = client.received()
+    assert isinstance(message, Publish)
+
+
+def test_overlapping_subscriptions_give_one_copy(router: SpooledWorld) -> None:
+    """One copy with the highest QoS and all identifiers (MQTT-3.3.4-2 to -5)."""
+    client = router.join("c")
+    for number, (text, qos) in enumerate([("a/+", 1), ("a/b", 2), ("#", 0), ("x", 2)], 1):
+        client.request([SubscriptionRequest(text, qos)], number)
+    router.settle()
+    client.received()
+    publisher(router).pub("a/b", qos=2)
+    (message,) = client.messages()
+    assert message.qos == 2
+    assert sorted(message.properties.subscription_identifiers or []) == [1, 2, 3]
+
+
+def test_no_local(router: SpooledWorld) -> None:
+    """A client does not get back what it published where it said so (MQTT-3.8.3-3)."""
+    client = router.join("c")
+    assert client.sub("a", no_local=True) == 1
+    client.pub("a", pid=3)
+    assert client.got() == [Ack(PUBACK, 3)]
+    publisher(router).pub("a")
+    assert len(client.messages()) == 1
+
+
+def test_expiry_is_reduced_and_then_kept(router: SpooledWorld) -> None:
+    """A message that waited carries what is left (MQTT-3.3.2-6); an expired one is not sent (MQTT-3.3.2-5)."""
+    client = router.lasting("c")
+    assert client.sub("a") == 1
+    client.lose()
+    source = publisher(router)
+    source.pub("a", b"1", properties=Properties(message_expiry_interval=100))
+    source.pub("a", b"2", pid=2, properties=Properties(message_expiry_interval=10))
+    router.settle()
+    router.advance(40)
+    router.settle()
+    back = router.lasting("c")
+    (message,) = [packet for packet in back.rest if isinstance(packet, Publish)]
+    assert message.payload == b"1"
+    assert message.properties.message_expiry_interval == 60
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("lasts", [False, True])
+def test_qos_2_out(router: SpooledWorld, level: int, lasts: bool) -> None:
+    """PUBLISH, PUBREC, PUBREL, PUBCOMP (MQTT 5, 4.3.3); the identifier is in use until the end."""
+    client = router.lasting("c", level) if lasts else router.join("c", level)
+    assert client.sub("a", 2) == 2
+    publisher(router).pub("a", qos=2)
+    (message,) = client.messages()
+    assert message.qos == 2
+    session = router.vpn().clients["c"]
+    client.ack(PUBREC, message.packet_id)
+    if lasts:
+        assert client.received() == []
+    assert client.got() == [Ack(PUBREL, message.packet_id)]
+    assert session.endpoint.spooled_count == 0
+    assert message.packet_id in session.outbound.releasing
+    client.ack(PUBREC, message.packet_id)
+    assert client.got() == [Ack(PUBREL, message.packet_id)]
+    client.ack(PUBCOMP, message.packet_id)
+    assert client.got() == []
+    assert session.outbound.releasing == {}
+    assert list(router.store.scan(keys.OUTBOUND)) == []
+
+
+def test_the_endpoints_window_holds(router: SpooledWorld) -> None:
+    """At most max_delivered_unacked_msgs_per_flow are out at a time."""
+    router.queue("q", "a", max_delivered_unacked_msgs_per_flow=2)
+    client = router.join("c")
+    assert client.sub("$queue/q") == 1
+    source = publisher(router)
+    for number in range(1, 6):
+        source.pub("a", b"%d" % number, pid=number)
+    messages = client.messages()
+    assert [message.payload for message in messages] == [b"1", b"2"]
+    client.puback(*messages)
+    assert [message.payload for message in client.messages()] == [b"3", b"4"]
+
+
+@pytest.mark.parametrize("queue", [False, True])
+def test_messages_too_large_for_the_client(router: SpooledWorld, queue: bool) -> None:
+    """They count as delivered (MQTT-3.1.2-25); a queue's go to the dead message queue."""
+    dead = router.queue("#DEAD_MSG_QUEUE")
+    endpoint = router.queue("q", "b")
+    client = router.join(
+        "c", properties=Properties(maximum_packet_size=100, session_expiry_interval=10)
+    )
+    assert client.sub("$queue/q" if queue else "b", 2) == 2
+    source = publisher(router)
+    for qos in (1, 2):
+        source.pub("b", b"x" * 200, qos=qos, pid=qos)
+    source.pub("b", b"small", pid=3)
+    (message,) = client.messages()
+    assert message.payload == b"small"
+    assert router.vpn().discards.counts[MSG_TOO_BIG] == 2
+    assert dead.spooled_count == (2 if queue else 0)
+    if queue:
+        assert endpoint.spooled_count == 1
+    assert list(router.store.scan(keys.OUTBOUND)) == []
+    client.puback(message)
+    router.settle()
+    assert router.vpn().clients["c"].outbound.held == {}
+
+
+def test_topic_aliases(router: SpooledWorld) -> None:
+    """They serve guaranteed deliveries too, and start anew with each connection."""
+    properties = Properties(topic_alias_maximum=1, session_expiry_interval=FOREVER)
+    client = router.join("c", clean_start=False, properties=properties)
+    assert client.sub("#") == 1
+    source = publisher(router)
+    for number, topic in enumerate(["long/topic", "other/topic", "long/topic"], 1):
+        source.pub(topic, pid=number)
+    topics = [packet.topic for packet in client.got() if isinstance(packet, Publish)]
+    assert topics == [b"long/topic", b"other/topic", b""]
+    client.lose()
+    back = router.join("c", clean_start=False, properties=properties)
+    topics = [packet.topic for packet in back.rest if isinstance(packet, Publish)]
+    assert topics == [b"long/topic", b"other/topic", b""]
+
+
+def test_tx_counts(router: SpooledWorld) -> None:
+    """Guaranteed deliveries are counted as sent messages; those still in the outbox are no loss."""
+    client = router.lasting("c")
+    assert client.sub("a") == 1
+    publisher(router).pub("a")
+    router.settle()
+    assert client.connection.outbox.messages == 1
+    assert client.connection.outbox.waiting() == 0
+    client.lose()
+    assert router.vpn().discards.counts == {}

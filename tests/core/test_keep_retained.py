@@ -1,0 +1,94 @@
+"""vpnrouter.core.keep_retained: the store has what is retained, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from vpnrouter.core.credentials import Credentials
+from vpnrouter.core.guaranteed.recover import recover_retained
+from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.keep_retained import retain
+from vpnrouter.core.message import Message
+from vpnrouter.core.plane import Plane
+from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.spool import keys
+from vpnrouter.spool.ledger import Ledger
+from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.trace.recorder import Recorder
+
+SECOND = 1_000_000_000
+
+
+class Kept:
+    """A message VPN with room for two retained messages, over a store in memory."""
+
+    def __init__(self, store: MemoryStore, now_ns: int = 5 * SECOND) -> None:
+        self.store = store
+        self.plane = Plane("here", 7, Recorder(), 0.0)
+        self.plane.now_ns = now_ns
+        self.plane.wall_ns = 1_700_000_000 * SECOND + now_ns
+        self.spool = Spool(self.plane, Ledger(store))
+        self.plane.spool = self.spool
+        self.vpn = MessageVpn(
+            "blue", self.plane, Credentials(False, ()), {}, {}, VpnLimits(max_retained_msg_count=2)
+        )
+
+    def retain(self, topic: str, payload: bytes, expires_ns: int = 0) -> None:
+        """Retain one message and commit."""
+        message = Message(topic.encode(), payload, b"", True)
+        message.expires_ns = expires_ns
+        retain(self.vpn, message)
+        batch = self.spool.end_round()
+        if batch is not None:
+            self.store.commit(batch)
+            self.spool.committed()
+
+    def topics(self) -> set[str]:
+        """Topics of what is in the store."""
+        return {keys.vpn_and_rest(key)[1].decode() for key, _ in self.store.scan(keys.RETAINED)}
+
+
+@pytest.fixture
+def kept() -> Kept:
+    """The first start of a router."""
+    return Kept(MemoryStore(bytes(16)))
+
+
+def test_the_last_one_outlives_a_restart(kept: Kept) -> None:
+    """With its payload, its flag and the time that it has left."""
+    kept.retain("a", b"1")
+    kept.retain("a", b"2", kept.plane.now_ns + 10 * SECOND)
+    again = Kept(kept.store, 9 * SECOND)
+    again.plane.wall_ns = kept.plane.wall_ns + 4 * SECOND
+    assert recover_retained(again.store, {"blue": again.vpn}) == 1
+    (message,) = again.vpn.retained._messages.values()
+    assert (message.payload, message.retain) == (b"2", True)
+    assert message.expires_ns == again.plane.now_ns + 6 * SECOND
+
+
+def test_an_empty_payload_forgets(kept: Kept) -> None:
+    """In memory and in the store; one of a topic that has none changes nothing."""
+    kept.retain("a", b"1")
+    kept.retain("b", b"1")
+    kept.retain("a", b"")
+    kept.retain("c", b"")
+    assert kept.topics() == {"b"}
+    assert not kept.vpn.retained.has(b"a")
+
+
+def test_what_there_is_no_room_for(kept: Kept) -> None:
+    """It is in neither; a new message of a topic that is there is in both."""
+    for topic in ("a", "b", "c"):
+        kept.retain(topic, b"1")
+    kept.retain("a", b"2")
+    assert kept.topics() == {"a", "b"}
+    assert kept.vpn.retained.refused == 1
+
+
+def test_without_a_spool(kept: Kept) -> None:
+    """It is in memory alone."""
+    kept.plane.spool = None
+    kept.retain("a", b"1")
+    assert kept.vpn.retained.has(b"a")
+    assert kept.topics() == set()

@@ -1,0 +1,374 @@
+"""Routers that die and come again on the same folder, with producers and consumers that go on all the time.
+
+Environment:
+    VPNROUTER_LONG        500 kills instead of the few of a short run.
+    VPNROUTER_CRASH_SEED  draws of an earlier run, which a failing test shows. Moments are not repeated by it.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import pytest
+import yaml
+
+import vpnrouter
+from vpnrouter.server.faults import variable
+from vpnrouter.testing.faulty_link import FaultyLink
+from vpnrouter.testing.faulty_network import FaultyNetwork
+from vpnrouter.testing.history import History, Kind
+from vpnrouter.testing.history_check import check, describe
+from vpnrouter.testing.mqtt_client import MqttClient
+from vpnrouter.testing.mqtt_consumer import Consumer
+from vpnrouter.testing.mqtt_producer import Producer
+from vpnrouter.testing.prefork import Forked, Prefork
+
+PATIENCE_S: Final = 20.0
+QUIET_S: Final = 0.3
+"""How long nothing may come after everything has come."""
+
+
+class Place:
+    """One router by name: it dies, and comes again with the same configuration and data folder.
+
+    `link`, where there is one, leads to its link listener, whatever port that has at the moment.
+    """
+
+    def __init__(
+        self, process: Any, prefork: Prefork, folder: Path, name: str, document: dict[str, Any]
+    ) -> None:
+        self.name = name
+        self._prefork = prefork
+        self._more: dict[str, str] = {}
+        self.link: FaultyLink | None = None
+        self.kills = 0
+        self.router: Any = None
+        self._process = process
+        self._path = folder / f"{name}.yaml"
+        whole = {"router": {"name": name, "data_dir": str(folder / name)}, **document}
+        self._path.write_text(yaml.safe_dump(whole), encoding="utf-8")
+        self._port: int | None = None
+
+    def port(self) -> int | None:
+        """Where MQTT clients find it at the moment."""
+        return self._port
+
+    def start(self, fault: dict[str, str] | None = None) -> None:
+        """Begin a life, and wait until it serves or, with a fault planted, is over again."""
+        with (
+            mock.patch.dict(os.environ, fault or {}),
+            mock.patch.object(subprocess, "Popen", self._fork),
+        ):
+            router = self.router = self._process(self._path, False)
+        until(
+            lambda: bool(router.out) or router.process.poll() is not None, f"{self.name} is ready"
+        )
+        if not router.out:
+            assert fault, "".join(router.err)
+            return
+        if self.link is not None:
+            self.link.target = ("127.0.0.1", router.port("link"))
+        self._port = router.port("mqtt")
+
+    def _fork(self, command: list[str], **options: Any) -> Forked:
+        """What a process of its own would be, in a tenth of the time."""
+        return self._prefork.popen(
+            command[-2:], env={**options["env"], **self._more}, cwd=options["cwd"]
+        )
+
+    def take_from(self, prefork: Prefork, more: dict[str, str]) -> None:
+        """Take processes from elsewhere, with more in their environment."""
+        self._prefork, self._more = prefork, more
+
+    def kill(self) -> None:
+        """SIGKILL, now."""
+        self._port = None
+        self.router.kill()
+        self._over()
+
+    def dies(self, point: str) -> None:
+        """Wait until the fault planted in this life has ended it."""
+        try:
+            until(
+                lambda: self.router.process.poll() is not None, f"{self.name} passes point {point}"
+            )
+        finally:
+            self.kill()
+
+    def _over(self) -> None:
+        self.kills += 1
+        assert self.router.process.returncode == -signal.SIGKILL, "".join(self.router.err)
+        assert not self.router.told("Traceback"), "".join(self.router.err)
+
+    def queue(self, msg_vpn: str, name: str) -> dict[str, Any]:
+        """A queue as the management API shows it."""
+        path = f"/SEMP/v2/monitor/msgVpns/{msg_vpn}/queues/{name}"
+        url = f"http://127.0.0.1:{self.router.port('http')}{path}"
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            found: dict[str, Any] = json.load(answer)["data"]
+        return found
+
+    def holds(self, msg_vpn: str, name: str, count: int) -> dict[str, Any]:
+        """The queue, once so many messages wait in it."""
+        found: dict[str, Any] = {}
+
+        def is_so() -> bool:
+            found.update(self.queue(msg_vpn, name))
+            return bool(found["msgCount"] == count)
+
+        until(is_so, lambda: f"{count} messages in {name}: {found}")
+        return found
+
+    def end(self) -> None:
+        """End it whatever it does."""
+        self._port = None
+        if self.router is not None:
+            self.router.kill()
+
+
+def until(true: Callable[[], bool], what: str | Callable[[], str]) -> None:
+    """Wait until something is true; the test fails when it never is."""
+    if not within(true):
+        pytest.fail(f"not within {PATIENCE_S:.0f} s: {what if isinstance(what, str) else what()}")
+
+
+def within(true: Callable[[], bool]) -> bool:
+    """Whether something becomes true in time."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Traffic:
+    """Clients of several places and the one history that all of them write. Use it as a context."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.draws = random.Random(seed)
+        self.history = History()
+        self.producers: list[Producer] = []
+        self.consumers: list[Consumer] = []
+        self.clients: list[MqttClient] = []
+        self._stack = ExitStack()
+
+    def produce(
+        self, place: Place, name: str, topics: dict[str, tuple[str, ...]], **options: Any
+    ) -> Producer:
+        """A producer at a place, at work."""
+        cut_chance = options.pop("cut_chance", 0.0)
+        made = Producer(name, self.history, self._own_draws(), topics, **options)
+        self.producers.append(made)
+        self._begin(made, place, cut_chance)
+        return made
+
+    def consume(self, place: Place, name: str, **options: Any) -> Consumer:
+        """A consumer at a place, once it is subscribed; with wait=False at once."""
+        cut_chance = options.pop("cut_chance", 0.0)
+        wait = options.pop("wait", True)
+        made = Consumer(name, self.history, self._own_draws(), **options)
+        self.consumers.append(made)
+        self._begin(made, place, cut_chance)
+        if wait:
+            until(lambda: made.ready, lambda: f"{name} subscribes: {self.told()}")
+        return made
+
+    def _own_draws(self) -> random.Random:
+        # Each thread has draws of its own: what one client does not disturb another one's.
+        return random.Random(self.draws.getrandbits(32))
+
+    def _begin(self, session: Producer | Consumer, place: Place, cut_chance: float) -> None:
+        client = MqttClient(session, place.port, self.history, self._own_draws(), cut_chance)
+        self.clients.append(self._stack.enter_context(client))
+
+    def told(self) -> list[str]:
+        """What clients were told that is more than a lost connection."""
+        return [line for client in self.clients for line in client.told]
+
+    def answered(self) -> int:
+        """How many publishes were answered so far."""
+        return sum(each.answered for each in self.producers)
+
+    def live(self, place: Place, fault: str = "", count: int = 1) -> None:
+        """One life of a place that ends with a kill: at a point, or after a moment that is drawn."""
+        self.history.noted(
+            f"{place.name} starts" + (f", to die at {fault}:{count}" if fault else "")
+        )
+        if fault:
+            place.start(variable(fault, count))
+            place.dies(fault)
+        else:
+            before = self.answered()
+            place.start()
+            # A few die while clients come back, most of them at work.
+            if self.draws.random() < 0.8:
+                until(lambda: self.answered() > before, lambda: f"an answer: {self.told()}")
+            time.sleep(self.draws.uniform(0.0, 0.4))
+            place.kill()
+        self.history.noted(f"{place.name} is killed")
+
+    def stop_producers(self) -> None:
+        """Nothing new; everything is answered."""
+        for producer in self.producers:
+            producer.stopping = True
+        until(
+            lambda: all(each.done for each in self.producers),
+            lambda: f"everything is answered: {self.told()}",
+        )
+
+    def drain(self) -> None:
+        """Wait until consumers have everything that was acknowledged, or wait long enough for it."""
+        due: dict[str, set[str]] = {each.endpoint: set() for each in self.consumers}
+        known = {each.message for each in self.history.events if each.kind is Kind.ACKNOWLEDGED}
+        for event in self.history.events:
+            if event.kind is Kind.PUBLISHED and event.message in known:
+                for endpoint in event.targets:
+                    due[endpoint].add(event.message)
+        # What never comes, and whose settlement is never known, is told by `judge`.
+        within(lambda: all(due[each.endpoint] <= each.delivered for each in self.consumers))
+        within(lambda: all(each.idle for each in self.consumers))
+        self.quiet()
+
+    def quiet(self) -> None:
+        """Let pass the time in which something could come that must not."""
+        until(lambda: all(each.ready for each in self.consumers), "consumers are connected")
+        time.sleep(QUIET_S)
+
+    def judge(self, **options: Any) -> None:
+        """Fail with everything that is wrong with the history."""
+        found = check(self.history, **options)
+        assert not found, f"seed {self.seed}: {describe(found, self.history)}"
+        busy = [each.name for each in self.consumers if not each.idle]
+        assert not busy, f"seed {self.seed}: acknowledgements of {busy} are not settled"
+        lost = {each.name: each.sessions_lost for each in (*self.producers, *self.consumers)}
+        assert not any(lost.values()), f"seed {self.seed}: sessions lost: {lost}"
+
+    def stop(self) -> None:
+        """End all clients."""
+        self._stack.close()
+
+
+@pytest.fixture(scope="session")
+def prefork() -> Iterator[Prefork]:
+    """Where all routers of a run come from."""
+    env = {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+    with Prefork({**os.environ, **env}) as made:
+        yield made
+
+
+@pytest.fixture
+def place(router_process: Any, prefork: Prefork, tmp_path: Path) -> Iterator[Callable[..., Place]]:
+    """`place(name, document)`: a router that may die; all of them end with the test."""
+    made: list[Place] = []
+
+    def make(name: str, document: dict[str, Any]) -> Place:
+        made.append(Place(router_process, prefork, tmp_path, name, document))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+@pytest.fixture
+def traffic() -> Iterator[Traffic]:
+    """Clients and their history; they end with the test."""
+    written = os.environ.get("VPNROUTER_CRASH_SEED")
+    seed = int(written) if written else random.SystemRandom().getrandbits(32)
+    print(f"VPNROUTER_CRASH_SEED={seed}")
+    made = Traffic(seed)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def network() -> Iterator[FaultyNetwork]:
+    """A network that can be broken; it ends with the test."""
+    with FaultyNetwork() as made:
+        yield made
+
+
+OPEN: Final = {"authentication": {"basic": {"enabled": False}}}
+"""A message VPN that lets everybody in."""
+
+
+def listeners(msg_vpn: str) -> list[dict[str, str]]:
+    """Listeners of all kinds on ports of their own."""
+    bind = "127.0.0.1:0"
+    return [
+        {"protocol": "http", "bind": bind},
+        {"protocol": "mqtt", "bind": bind, "msg_vpn": msg_vpn},
+        {"protocol": "link", "bind": bind},
+    ]
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def alone(place: Callable[..., Place]) -> Place:
+    """A router with message VPN blue and queues orders and barrier; not started."""
+    queues = {
+        "orders": {"subscriptions": ["orders/>"]},
+        "barrier": {"subscriptions": ["barrier/>"]},
+    }
+    blue = {**OPEN, "queues": queues}
+    return place("edge", {"listeners": listeners("blue"), "msg_vpns": {"blue": blue}})
+
+
+@pytest.fixture
+def bridged(
+    place: Callable[..., Place], network: FaultyNetwork
+) -> Callable[..., tuple[Place, Place]]:
+    """`bridged(edge=…, core=…)`: both routers, not started, with changes to their message VPNs.
+
+    Queue to-core of VPN blue of edge is what bridge from-blue of VPN yellow of core takes from. `link` of
+    edge is what the bridge dials.
+    """
+
+    def make(edge: Change | None = None, core: Change | None = None) -> tuple[Place, Place]:
+        link = network.link()
+        blue: dict[str, Any] = {
+            **OPEN,
+            "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+            "queues": {"to-core": {"subscriptions": ["orders/>"]}},
+        }
+        bridge = {
+            "guaranteed_retry_interval": 50,
+            "remote_connection": {"retry_delay": 0, "heartbeat_interval": 300},
+            "remote_authentication": {"basic": {"client_username": "core"}},
+            "remote_msg_vpns": [
+                {
+                    "name": "blue",
+                    "router": "edge",
+                    "location": link.address,
+                    "queue_binding": "to-core",
+                }
+            ],
+            "remote_subscriptions": ["weather/>"],
+        }
+        queues = {
+            "orders": {"subscriptions": ["orders/>"]},
+            "barrier": {"subscriptions": ["barrier/>"]},
+        }
+        yellow: dict[str, Any] = {**OPEN, "queues": queues, "bridges": {"from-blue": bridge}}
+        for change, vpn in ((edge, blue), (core, yellow)):
+            if change is not None:
+                change(vpn)
+        near = place("edge", {"listeners": listeners("blue"), "msg_vpns": {"blue": blue}})
+        near.link = link
+        far = place("core", {"listeners": listeners("yellow"), "msg_vpns": {"yellow": yellow}})
+        return near, far
+
+    return make

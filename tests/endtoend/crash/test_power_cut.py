@@ -1,0 +1,91 @@
+"""The power goes: of all files of the router only what was synced is left, and all acknowledged messages are there."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import vpnrouter
+from vpnrouter.errors import OperationError
+from vpnrouter.testing.history import History
+from vpnrouter.testing.history_check import Fault, check
+from vpnrouter.testing.prefork import Prefork
+from vpnrouter.testing.synced_files import SyncedFiles
+
+CUTS: Final = 20 if os.environ.get("VPNROUTER_LONG") else 4
+BOTH: Final = ("orders", "twice")
+SIZES: Final = (64, 30_000)
+"""Small bodies stand in the store's log, large ones in files of their own, once a buffer is written out."""
+
+
+@pytest.fixture
+def synced(alone: Any, tmp_path: Path) -> Iterator[SyncedFiles]:
+    """What router edge has synced."""
+    try:
+        made = SyncedFiles(tmp_path)
+    except OperationError as error:
+        pytest.skip(str(error))
+    env = {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+    with Prefork({**os.environ, **env, **made.environment}) as prefork:
+        alone.take_from(prefork, made.environment)
+        yield made
+        alone.end()
+
+
+def begin(traffic: Any, alone: Any) -> None:
+    """Two endpoints; producers at both levels, with small and large messages."""
+    traffic.consume(
+        alone,
+        "reader",
+        endpoint="orders",
+        topic_filter="$queue/orders",
+        durable=False,
+        barrier="barrier/reader",
+    )
+    traffic.consume(
+        alone, "twice", endpoint="twice", topic_filter="orders/#", qos=2, barrier="barrier/twice"
+    )
+    for qos in (1, 2):
+        for size in SIZES:
+            topics = {f"orders/{qos}/{size}": BOTH}
+            traffic.produce(alone, f"p{qos}-{size}", topics, qos=qos, burst=2, size=size)
+
+
+@pytest.mark.slow
+def test_power_cuts(traffic: Any, alone: Any, synced: SyncedFiles, tmp_path: Path) -> None:
+    """Again and again, under load: nothing that was acknowledged is lost, nothing settled comes back."""
+    alone.start()
+    begin(traffic, alone)
+    alone.kill()
+    for _ in range(CUTS):
+        traffic.live(alone)
+        lost = synced.cut(tmp_path / "edge" / "spool")
+        traffic.history.noted(f"the power is cut: {lost} bytes are lost")
+    alone.start()
+    traffic.stop_producers()
+    traffic.drain()
+    alone.kill()
+    synced.cut(tmp_path / "edge" / "spool")
+    alone.start()
+    traffic.quiet()
+    row = alone.queue("blue", "orders")
+    assert (row["imbalance"], row["msgCount"]) == (0, 0), row
+    traffic.judge()
+
+
+@pytest.mark.slow
+def test_unsynced_log_is_found(
+    traffic: Any, alone: Any, synced: SyncedFiles, tmp_path: Path, patiently: Any
+) -> None:
+    """If the log were not synced, this test would tell: acknowledged messages are gone without it."""
+    alone.start()
+    producer = traffic.produce(alone, "p", {"orders/1": ("orders",)}, limit=20)
+    patiently(lambda: producer.done, "20 answers")
+    alone.kill()
+    history: History = traffic.history
+    assert synced.cut(tmp_path / "edge" / "spool", unsynced=".log")
+    alone.start()
+    assert alone.queue("blue", "orders")["msgCount"] == 0
+    assert [each.fault for each in check(history)] == [Fault.LOSS] * 20

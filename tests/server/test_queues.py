@@ -1,0 +1,235 @@
+"""What management sees of endpoints, and does with their messages, over a spool on disk."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from vpnrouter.core.guaranteed import purging, reasons
+from vpnrouter.core.guaranteed.flow import Flow
+from vpnrouter.core.guaranteed.receipt import SPOOLED
+from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.message import Message
+from vpnrouter.management.queue_source import Done
+from vpnrouter.server import queues as module
+from vpnrouter.server.queues import RouterQueues
+from vpnrouter.spool import keys
+
+TWO = (
+    "msg_vpns: {green: {}, blue: {client_usernames: {ann: {}}, queues: {q: {subscriptions: [a/>], owner: ann,"
+    " permission: read-only, max_msg_spool_usage: 3, max_ttl: 60, respect_ttl_enabled: true},"
+    " p: {max_spooled_msg_count: 3, access_type: non-exclusive,"
+    " reject_msg_to_sender_on_discard_behavior: always}},"
+    " topic_endpoints: {t: {}}, replay_logs: {log: {ingress_enabled: false}}}}"
+)
+
+
+class Hand(Flow):
+    """A consumer that keeps what it gets."""
+
+    def room(self) -> int:
+        """See Flow.room."""
+        return self.window - len(self.unacked)
+
+    def send(self, message_id: int, message: Message, count: int) -> None:
+        """See Flow.send."""
+
+    def unbound(self, reason: str) -> None:
+        """See Flow.unbound."""
+
+
+@pytest.fixture
+async def one(stored: Any) -> Any:
+    """A core with two queues, whose commits this trio run hears of."""
+    made = stored(TWO)
+    made.spooling.serve_with(None)
+    return made
+
+
+@pytest.fixture
+def queues(one: Any) -> RouterQueues:
+    """What management asks."""
+    return RouterQueues(one.router, one.spooling.spool)
+
+
+async def publish(one: Any, *payloads: bytes) -> None:
+    """Publish to q, and wait until it has everything."""
+    one.told.clear()
+    for payload in payloads:
+        message = Message(b"a/1", payload, b"")
+        message.persistent = True
+        message.qos = 1
+        one.spooling.spool.publish(one.router.vpns["blue"], message, one, 0)
+    one.spooling.committer.step()
+    with trio.fail_after(20):
+        while len(one.told) < len(payloads):
+            one.spooling.committer.step()
+            await trio.sleep(0.001)
+    assert set(one.told) == {SPOOLED}
+
+
+def ids(queues: RouterQueues, name: str) -> list[int]:
+    """The messages of a queue."""
+    return [row.msg_id for row in queues.msgs("blue", name, 0, 1_000)]
+
+
+def payloads(queues: RouterQueues, name: str) -> list[bytes | None]:
+    """The payloads of a queue."""
+    return [queues.payload("blue", name, number) for number in ids(queues, name)]
+
+
+async def test_names(queues: RouterQueues) -> None:
+    """Queues under their names, other kinds behind a prefix; replay logs are not shown."""
+    assert sorted(queues.queue_names("blue")) == ["#topic-endpoint/t", "p", "q"]
+    assert queues.queue_names("green") == []
+    assert queues.queue_names("none") == ()
+    status = queues.queue("blue", "#topic-endpoint/t")
+    assert status is not None
+    assert status.endpoint_type == "topic-endpoint"
+
+
+async def test_status(one: Any, queues: RouterQueues) -> None:
+    """Attributes as written, and what the endpoint counts."""
+    await publish(one, b"1", b"22")
+    status = queues.queue("blue", "q")
+    assert status is not None
+    assert (status.owner, status.permission, status.max_msg_spool_usage) == ("ann", "read-only", 3)
+    assert (status.access_type, status.max_ttl) == ("exclusive", 60)
+    assert status.reject_msg_to_sender_on_discard_behavior == "when-queue-enabled"
+    assert (status.msg_count, status.spooled_msg_count, status.imbalance) == (2, 2, 0)
+    assert status.lowest_msg_id == ids(queues, "q")[0]
+    assert status.msg_spool_usage == status.msg_spool_peak_usage > 0
+    assert 0 <= status.oldest_msg_age_ms < 60_000
+    other = queues.queue("blue", "p")
+    assert other is not None
+    assert (other.access_type, other.oldest_msg_age_ms) == ("non-exclusive", -1)
+    assert other.reject_msg_to_sender_on_discard_behavior == "always"
+
+
+async def test_messages(one: Any, queues: RouterQueues) -> None:
+    """By rising id, from behind one, so many; with life time and payload."""
+    await publish(one, b"1", b"22", b"333")
+    first, second, third = queues.msgs("blue", "q", 0, 10)
+    assert [row.content_size for row in (first, second, third)] == [1, 2, 3]
+    assert queues.msgs("blue", "q", first.msg_id, 1) == [second]
+    assert first.topic == "a/1"
+    assert first.expiry_time == first.spooled_time + 60
+    assert first.undelivered
+    assert queues.payload("blue", "q", third.msg_id) == b"333"
+    assert queues.payload("blue", "q", third.msg_id + 1) is None
+
+
+async def test_consumers(one: Any, queues: RouterQueues) -> None:
+    """What they hold is shown with them and is left alone."""
+    await publish(one, b"1", b"2", b"3")
+    endpoint = one.router.vpns["blue"].endpoints[0, "q"]
+    flow = Hand(endpoint, "reader", 1)
+    endpoint.bind(flow, CONSUME, CONSUME)
+    with trio.fail_after(20):
+        while not flow.unacked:
+            one.spooling.committer.step()
+            await trio.sleep(0.001)
+    (row,) = queues.tx_flows("blue", "q")
+    assert (row.client_name, row.used_window_size) == ("reader", 1)
+    assert row.activity_state == "active-consumer"
+    held, *waiting = ids(queues, "q")
+    assert not queues.msgs("blue", "q", 0, 1)[0].undelivered
+    assert await queues.delete_msgs("blue", "q", [held, waiting[0], waiting[0], 999]) == Done(1)
+    assert await queues.copy_msgs("blue", "q", "p", None, move=True) == Done(1)
+    assert await queues.delete_msgs("blue", "q", None) == Done(0)
+    assert payloads(queues, "q") == [b"1"]
+    assert payloads(queues, "p") == [b"3"]
+
+
+async def test_purge(one: Any, queues: RouterQueues, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is answered the messages are gone from the disk, however many rounds that takes."""
+    monkeypatch.setattr(purging, "ROUND", 2)
+    await publish(one, *[b"x"] * 9)
+    with trio.fail_after(20):
+        assert await queues.delete_msgs("blue", "q", None) == Done(9)
+    assert list(one.spooling.store.scan(keys.BODIES)) == []
+    status = queues.queue("blue", "q")
+    assert status is not None
+    assert (status.msg_count, status.deleted_msg_count, status.imbalance) == (0, 9, 0)
+
+
+@pytest.mark.parametrize("move", [False, True])
+async def test_copy_and_move(
+    one: Any, queues: RouterQueues, move: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them, in order, over several portions; or some. It ends where the other takes no more."""
+    monkeypatch.setattr(module, "PORTION", 2)
+    await publish(one, b"1", b"2", b"3", b"4", b"5")
+    last = ids(queues, "q")[-1]
+    with trio.fail_after(20):
+        assert await queues.copy_msgs("blue", "q", "p", [last, last + 9], move=move) == Done(1)
+        done = await queues.copy_msgs("blue", "q", "p", None, move=move)
+    assert done == Done(2, "503 Max message usage exceeded")
+    assert payloads(queues, "p") == [b"5", b"1", b"2"]
+    assert payloads(queues, "q") == ([b"3", b"4"] if move else [b"1", b"2", b"3", b"4", b"5"])
+    for name in ("q", "p"):
+        status = queues.queue("blue", name)
+        assert status is not None
+        assert status.imbalance == 0
+
+
+async def test_a_queue_onto_itself(
+    one: Any, queues: RouterQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a copy adds is not copied again."""
+    monkeypatch.setattr(module, "PORTION", 2)
+    await publish(one, b"1", b"2", b"3")
+    with trio.fail_after(20):
+        assert await queues.copy_msgs("blue", "q", "q", None, move=False) == Done(3)
+        assert await queues.copy_msgs("blue", "q", "q", None, move=True) == Done(6)
+    assert payloads(queues, "q") == [b"1", b"2", b"3"] * 2
+
+
+async def test_what_is_not_there(queues: RouterQueues) -> None:
+    """No queue, nothing."""
+    assert queues.queue("blue", "none") is None
+    assert queues.queue("none", "q") is None
+    assert queues.tx_flows("blue", "none") == ()
+    assert queues.msgs("blue", "none", 0, 9) == ()
+    assert queues.payload("blue", "none", 1) is None
+    assert await queues.delete_msgs("blue", "none", None) == Done(0)
+    assert await queues.copy_msgs("blue", "q", "none", None, move=True) == Done(0)
+
+
+async def test_replay(stored: Any) -> None:
+    """Everything that was logged comes once more; what cannot be says why; status tells how it went."""
+    one = stored(
+        "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>]}, p: {access_type: non-exclusive}},"
+        " replay_logs: {log: {ingress_enabled: true, egress_enabled: true, max_spool_usage: 10}}}}"
+    )
+    one.spooling.serve_with(None)
+    queues = RouterQueues(one.router, one.spooling.spool)
+    await publish(one, b"1", b"2")
+    logged = ids(queues, "q")
+    assert await queues.delete_msgs("blue", "q", None) == Done(2)
+    assert await queues.start_replay("blue", "q", "other", 0, 0) == reasons.REPLAY_DISABLED
+    assert await queues.start_replay("blue", "none", "", 0, 0) == reasons.UNKNOWN_QUEUE
+    assert await queues.start_replay("blue", "p", "", 0, 0) == reasons.REPLAY_NON_EXCLUSIVE
+    assert await queues.start_replay("blue", "q", "", 0, 999) == reasons.REPLAY_MESSAGE
+    status = queues.queue("blue", "q")
+    assert status is not None
+    assert (status.replay_state, status.replay_start_count) == ("complete", 0)
+    assert not await queues.cancel_replay("blue", "q")
+    assert await queues.start_replay("blue", "q", "log", 0, logged[0]) == ""
+    with trio.fail_after(20):
+        while not ids(queues, "q"):
+            one.spooling.committer.step()
+            await trio.sleep(0.001)
+    assert payloads(queues, "q") == [b"2"]
+    status = queues.queue("blue", "q")
+    assert status is not None
+    assert status.replay_state in {"active", "pending-complete"}
+    assert status.replay_start_count == 1
+    assert await queues.cancel_replay("blue", "q")
+    status = queues.queue("blue", "q")
+    assert status is not None
+    assert (status.replay_state, status.replay_failure_count) == ("failed", 1)
+    assert (status.replay_success_count, status.last_replay_failure_reason) == (
+        0,
+        reasons.REPLAY_CANCELLED,
+    )

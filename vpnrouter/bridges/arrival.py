@@ -1,0 +1,117 @@
+"""A message as it comes over a link: what it is, its lane, and why it may not enter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter.bridges.loops import why_not
+from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR
+from vpnrouter.core.guaranteed.headers import lane_of, read_headers
+from vpnrouter.core.message import Message
+from vpnrouter.core.seen import FIRST, SHORTER, SeenIds
+from vpnrouter.errors import TopicError
+from vpnrouter.wire.link.flow_frames import DMQ_ELIGIBLE, LANES_PARTITION_KEY, PERSISTENT
+from vpnrouter.wire.mqtt.publish_block import split_publish_properties
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.flow_terms import FlowTerms
+    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.topics.mapping import TopicMapping
+    from vpnrouter.wire.link.flow_frames import Guaranteed
+    from vpnrouter.wire.link.frames import Direct
+
+MILLISECOND_NS: Final = 1_000_000
+SECOND_NS: Final = 1_000_000_000
+
+
+def direct(frame: Direct, client: Subscriber, path: list[str], plane: Plane) -> Message:
+    """The message in `frame`, which came from `client`; `path` holds where there is none in it (LINK-29)."""
+    message = Message(frame.topic, frame.payload, frame.properties, False, client)
+    message.path = path
+    message.hops = 1
+    extension = frame.extension
+    if extension is not None:
+        if extension.path:
+            message.path = extension.path
+        message.hops = extension.hops
+        message.retain = extension.retain
+        message.trace_high = extension.trace_high
+        message.trace_low = extension.trace_low
+        message.message_id = extension.message_id
+        message.origin_router = extension.origin_router
+        message.origin_vpn = extension.origin_vpn
+        message.origin_ts_ns = extension.origin_ts_ns
+    message.ingress_ns = plane.steady_ns
+    if frame.properties:
+        _, _, expiry_s = split_publish_properties(frame.properties, 0, len(frame.properties))
+        if expiry_s >= 0:
+            message.expires_ns = plane.now_ns + expiry_s * SECOND_NS
+    return message
+
+
+def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: Plane) -> Message:
+    """The same for a guaranteed message."""
+    message = direct(frame.message, client, path, plane)
+    # How it was published is another thing than how it travels: what a queue promoted is non-persistent.
+    message.persistent = frame.flags & PERSISTENT != 0
+    message.qos = 1
+    message.dmq_eligible = frame.flags & DMQ_ELIGIBLE != 0
+    message.priority = frame.priority
+    extension = frame.message.extension
+    if extension is not None and extension.expiry_ms >= 0:
+        message.expires_ns = plane.now_ns + extension.expiry_ms * MILLISECOND_NS
+    return message
+
+
+def obstacle(message: Message, vpn_id: str, max_ttl: int, most: int) -> str:
+    """Why the message may never enter the VPN `vpn_id`, or "" (LINK-36). `most` bounds its payload."""
+    if len(message.payload) > most:
+        return MSG_TOO_BIG
+    return why_not(message.path, message.hops, vpn_id, max_ttl)
+
+
+def enters(message: Message, vpn: MessageVpn, terms: FlowTerms) -> str:
+    """Give a guaranteed message the topic that it has in `vpn`; why it may never enter, or ""."""
+    reason = obstacle(message, vpn.vpn_id, terms.max_ttl, vpn.limits.max_msg_size)
+    if not reason and terms.mapping is not None:
+        try:
+            message.topic = terms.mapping.apply_bytes(message.topic)
+        except TopicError:
+            return TOPIC_PARSE_ERROR
+    return reason
+
+
+def copy_of_another(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> bool:
+    """Has another copy of a Direct message with an id come before (LINK-47)?"""
+    if vpn.seen is None:
+        vpn.seen = SeenIds()
+    verdict = vpn.seen.look(message.message_id, message.hops)
+    if verdict == FIRST:
+        return False
+    if verdict == SHORTER:
+        _relay(message, vpn, mapping)
+    return True
+
+
+def _relay(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> None:
+    """A copy that came the shorter way after a longer one may reach VPNs that the other could not."""
+    topic = message.topic
+    try:
+        if mapping is not None:
+            message.topic = mapping.apply_bytes(topic)
+        vpn.relay(message)
+    except TopicError:
+        message.topic = topic
+
+
+def lane(message: Message, by: int) -> int:
+    """The number of the message's lane: that of its partition key, where it has one and it counts, else of
+    its topic.
+    """
+    if by == LANES_PARTITION_KEY and message.block:
+        read_headers(message)
+        if message.lane:
+            return message.lane
+    return lane_of(message.topic)

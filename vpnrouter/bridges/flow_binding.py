@@ -1,0 +1,115 @@
+"""What the receiver of a guaranteed flow asked of its sender: BIND and UNBIND, and the answers that are due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.link import encode_flows, flow_frames
+from vpnrouter.wire.link.close_codes import PROTOCOL_ERROR
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.accepted import Accepted
+    from vpnrouter.bridges.flow_terms import FlowTerms
+
+
+@final
+class FlowBinding:
+    """`queue` is the one that is wanted, "" for none, with `window` messages on the way. `unready`: BIND waits
+    for the parking lot.
+    """
+
+    __slots__ = (
+        "_left",
+        "_named",
+        "_request_id",
+        "_unwanted",
+        "_waiting",
+        "queue",
+        "unready",
+        "window",
+    )
+
+    def __init__(self) -> None:
+        self.queue = ""
+        self.window = 0
+        self.unready = False
+        self._request_id = 0
+        # BINDs that wait for a sync, requests whose answers nobody wants, flows that end.
+        self._waiting = 0
+        self._unwanted: set[int] = set()
+        self._left: set[int] = set()
+        self._named: dict[bytes, list[tuple[int, int]]] = {}
+
+    def want(self, queue: str, window: int) -> None:
+        """BIND is to be said after the next sync."""
+        self.queue = queue
+        self.window = window
+        self._waiting += 1
+
+    def wait(self) -> None:
+        """BIND is to be said after all, for what is wanted."""
+        self._waiting += 1
+
+    def due(self) -> bool:
+        """The sync is here; False where another request comes behind this one, or nothing is wanted any more."""
+        self._waiting -= 1
+        return not self._waiting and self.queue != ""
+
+    def ask(self, accepted: Accepted, terms: FlowTerms) -> bytes:
+        """The BIND for what is wanted."""
+        self._request_id += 1
+        self._named = accepted.named(self.queue)
+        frame = flow_frames.Bind(self._request_id, self.queue, self.window, accepted=self._named)
+        frame.selector = terms.selector
+        frame.lanes = terms.lanes
+        frame.on_reject = terms.on_reject
+        return encode_flows.bind(frame)
+
+    def unwanted(self, frame: flow_frames.Bound) -> bool:
+        """Is this the answer to a request that was given up?"""
+        if frame.request_id not in self._unwanted:
+            return False
+        self._unwanted.discard(frame.request_id)
+        return True
+
+    def answered(self, frame: flow_frames.Bound) -> bool:
+        """Does the flow stand? Raises ProtocolError for an answer to nothing."""
+        if frame.request_id != self._request_id:
+            raise ProtocolError(PROTOCOL_ERROR, "LINK-40: BOUND without BIND")
+        if frame.code or not frame.flow_id:
+            self.queue = ""
+            return False
+        return True
+
+    def settled(self, store_id: bytes) -> list[tuple[int, int]]:
+        """What BIND named of this store: the sender has settled it."""
+        return self._named.pop(store_id, [])
+
+    def give_up(self) -> None:
+        """The answer to what was asked for, if one is due, is not wanted any more."""
+        if self.queue and self._request_id and not self._waiting:
+            self._unwanted.add(self._request_id)
+
+    def leave(self, flow_id: int, code: int, reason: str) -> bytes:
+        """The UNBIND for a flow."""
+        self._left.add(flow_id)
+        return encode_flows.unbind(flow_frames.Unbind(flow_id, code, reason))
+
+    def has_left(self, flow_id: int) -> bool:
+        """Was UNBIND said for this flow, and not answered yet?"""
+        return flow_id in self._left
+
+    def heard(self, flow_id: int) -> None:
+        """UNBOUND came."""
+        self._left.discard(flow_id)
+
+    def over(self) -> None:
+        """Nothing is wanted any more."""
+        self.queue = ""
+        self.unready = False
+
+    def cut(self) -> None:
+        """The link is lost: no answers come."""
+        self._left.clear()
+        self._unwanted.clear()

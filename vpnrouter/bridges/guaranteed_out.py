@@ -1,0 +1,318 @@
+"""The sender of a guaranteed flow: one peer's bridge bound to one queue here.
+
+It sends within the window, settles what the peer says that it has, and says FORGET when that is synced
+(LINK-42). What the peer has not acknowledged when the link is lost goes back to its place in the queue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.bridges.loops import may_enter, path_for
+from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
+from vpnrouter.core.guaranteed.end_to_end import remember_bridge
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
+from vpnrouter.core.guaranteed.pools import take_out
+from vpnrouter.core.guaranteed.receipt import Receipt
+from vpnrouter.errors import TopicError
+from vpnrouter.wire.link import encode, encode_flows, flow_frames
+from vpnrouter.wire.link.close_codes import UNAVAILABLE, UNKNOWN_QUEUE
+from vpnrouter.wire.link.extension import encode_extension
+from vpnrouter.wire.link.frames import Extension
+from vpnrouter.wire.link.ranges import positions_of, ranges_of
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.flow_owner import FlowOwner
+    from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+    from vpnrouter.selectors import Selector
+    from vpnrouter.topics.mapping import TopicMapping
+
+MILLISECOND_NS: Final = 1_000_000
+
+PORTION: Final = 16
+"""Messages that are sent before it is looked again at how much waits for the link."""
+
+LARGE: Final = 65_536
+"""Bytes of a frame from which on one is a portion."""
+
+HOPS_MOST: Final = 255
+"""Hops that the link header can say."""
+
+_FORGET: Final = 1
+_BOUND: Final = 2
+
+
+@final
+class _Synced(Receipt):
+    """Passes on that something is synced."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: GuaranteedOut) -> None:
+        self._flow = flow
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """See Receipt.settled."""
+        if token == _FORGET:
+            self._flow.forget()
+        else:
+            self._flow.open()
+
+
+@final
+class GuaranteedOut(Flow):
+    """The flow `flow_id` to the peer of `client`. `outcomes` counts what became of messages that are in no
+    endpoint there, by outcome of SETTLED; `rejected` what was refused there, `stalled` why the peer holds what
+    it got (""); `max_frame` bounds a frame, `mapping` renames what leaves. `told`: BOUND has named it; `over`: it
+    has ended here.
+    """
+
+    __slots__ = (
+        "_client",
+        "_forgotten",
+        "_last_bytes",
+        "_open",
+        "_owner",
+        "_portion",
+        "_receipt",
+        "_reply",
+        "_settling",
+        "flow_id",
+        "mapping",
+        "max_frame",
+        "outcomes",
+        "over",
+        "rejected",
+        "stalled",
+        "told",
+    )
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        owner: FlowOwner,
+        client: LinkClient,
+        flow_id: int,
+        bind: flow_frames.Bind,
+        selector: Selector | None = None,
+        mapping: TopicMapping | None = None,
+    ) -> None:
+        super().__init__(endpoint, client.client_name, bind.window, selector)
+        self.flow_id = flow_id
+        self.max_frame = client.max_frame
+        self.outcomes: dict[int, int] = {}
+        self.rejected = 0
+        self.stalled = ""
+        self._owner = owner
+        self._client = client
+        self.mapping = mapping
+        self._open = False
+        self.over = False
+        self.told = False
+        self._receipt = _Synced(self)
+        # Settled and not synced yet, by the ACK that they came with, oldest first; how many together.
+        self._settling: deque[list[int]] = deque()
+        self._forgotten = 0
+        self._portion = 0
+        self._last_bytes = LARGE
+        self._reply = flow_frames.Bound(bind.request_id, 0, flow_id, bind.window, b"")
+
+    # -- the flow comes and goes -----------------------------------------------------------------
+
+    def begin(self, bind: flow_frames.Bind, store_id: bytes, permission: int, needed: int) -> None:
+        """Bind to the queue, settle what the peer has, and say BOUND when that is synced.
+
+        Raises Refused with the field's reason; nothing has been said or settled then.
+        """
+        endpoint = self.endpoint
+        endpoint.bind(self, permission, needed)
+        remember_bridge(endpoint, self._client.peer_bridge)
+        for position in positions_of(bind.accepted.get(store_id, [])):
+            _settle(endpoint, position)
+        self._reply.store_id = store_id
+        endpoint.spool.when_synced(self._receipt, _BOUND)
+
+    def open(self) -> None:
+        """What the peer named is settled for good: the flow stands."""
+        if self.over:
+            return
+        self._open = True
+        self.told = True
+        self._owner.say(encode_flows.bound(self._reply))
+        self.endpoint.wake()
+
+    def on_unbind(self) -> None:
+        """The peer ends the flow."""
+        self.end()
+        self._owner.say(encode_flows.unbound(flow_frames.Unbound(self.flow_id)))
+
+    def unbound(self, reason: str) -> None:
+        """See Flow.unbound: the queue was shut down or deleted; the peer answers with UNBOUND."""
+        code = UNKNOWN_QUEUE if self.endpoint.deleted else UNAVAILABLE
+        was_open = self._open
+        self.end()
+        if was_open:
+            self._owner.say(encode_flows.unbind(flow_frames.Unbind(self.flow_id, code, reason)))
+        else:
+            refusal = flow_frames.Bound(self._reply.request_id, code, 0, 0, bytes(16), reason)
+            self._owner.say(encode_flows.bound(refusal))
+
+    def end(self) -> None:
+        """The flow is over, or the link is lost: what was not acknowledged is the queue's again."""
+        if self.over:
+            return
+        self.over = True
+        self._open = False
+        self.endpoint.unbind(self, counts=False)
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """See Flow.room."""
+        if not self._open:
+            return 0
+        out = len(self.unacked)
+        if out and self._owner.full():
+            # An acknowledgement comes, and looks again.
+            return 0
+        self._portion = PORTION if self._last_bytes < LARGE else 1
+        most = min(self.window, self.endpoint.terms.max_delivered_unacked_msgs_per_flow)
+        return min(min(most, limits.LINK_FLOW_POSITIONS - self._forgotten) - out, self._portion)
+
+    def send(self, message_id: int, message: Message, count: int) -> None:
+        """See Flow.send."""
+        reason = self._obstacle(message)
+        frame = b""
+        if not reason:
+            try:
+                frame = self._encoded(message_id, message, count)
+            except TopicError:
+                reason = TOPIC_PARSE_ERROR
+        if len(frame) > self.max_frame:
+            # LINK-37: it will never fit.
+            self.endpoint.settle(self, message_id, REJECTED)
+            self._owner.discarded(message, MSG_TOO_BIG)
+        elif reason:
+            if self.endpoint.watched is not None:
+                self.endpoint.watched.lost(message_id)
+            self.endpoint.settle(self, message_id, ACCEPTED)
+            self._owner.discarded(message, reason)
+        else:
+            self._last_bytes = len(frame)
+            self._owner.send(frame, message)
+        self._portion -= 1
+        if self._portion == 0:
+            # Look again at what waits for the link.
+            self.endpoint.wake()
+
+    def _obstacle(self, message: Message) -> str:
+        """Why the message never goes this way, "" when it may (LINK-36)."""
+        if not may_enter(message.path, self._client.vpn_id):
+            return LOOP_DETECTED
+        if message.hops >= HOPS_MOST:
+            return TTL_EXCEEDED
+        return ""
+
+    def _encoded(self, message_id: int, message: Message, count: int) -> bytes:
+        flags = flow_frames.PERSISTENT if message.persistent else 0
+        if message.dmq_eligible:
+            flags |= flow_frames.DMQ_ELIGIBLE
+        if count:
+            flags |= flow_frames.REDELIVERED
+        topic = message.topic
+        if self.mapping is not None:
+            topic = self.mapping.apply_bytes(topic)
+        extension = b""
+        if (
+            message.path
+            or message.expires_ns
+            or message.message_id
+            or message.traced
+            or message.retain
+        ):
+            extension = encode_extension(self._extension(message))
+        body = encode.direct_body(topic, message.block, message.payload)
+        return encode_flows.guaranteed(
+            self.flow_id, message_id, flags, message.priority, extension, body
+        )
+
+    def _extension(self, message: Message) -> Extension:
+        vpn = self.endpoint.vpn
+        plane = vpn.plane
+        traced = message.traced
+        expiry_ms = -1
+        if message.expires_ns:
+            expiry_ms = max(0, message.expires_ns - plane.now_ns) // MILLISECOND_NS
+        return Extension(
+            path_for(message.path, vpn.vpn_id) if message.path else [],
+            hops=message.hops + 1,
+            trace_high=message.trace_high,
+            trace_low=message.trace_low,
+            message_id=message.message_id,
+            trace_flags=1 if traced else 0,
+            origin_router=(message.origin_router or plane.router_name) if traced else "",
+            origin_vpn=(message.origin_vpn or vpn.name) if traced else "",
+            origin_ts_ns=message.origin_ts_ns,
+            retain=message.retain,
+            expiry_ms=expiry_ms,
+        )
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def on_ack(self, frame: flow_frames.Ack) -> None:
+        """ACK (LINK-42)."""
+        self.window = min(frame.window, self._reply.window)
+        positions = positions_of(frame.ranges)
+        for position in positions:
+            # What is not here was taken away meanwhile; the peer may forget it all the same.
+            self.endpoint.settle(self, position, ACCEPTED)
+        if positions:
+            fault = self.endpoint.spool.fault
+            if fault is not None:
+                fault("bridge-forget-before-send")
+            self.stalled = ""
+            self._settling.append(positions)
+            self._forgotten += len(positions)
+            self.endpoint.spool.when_synced(self._receipt, _FORGET)
+        else:
+            self.endpoint.wake()
+
+    def forget(self) -> None:
+        """The oldest of what was settled is synced."""
+        positions = self._settling.popleft()
+        self._forgotten -= len(positions)
+        if self._open:
+            frame = flow_frames.Forget(self.flow_id, ranges_of(positions))
+            self._owner.say(encode_flows.forget(frame))
+            self.endpoint.wake()
+
+    def on_reject(self, frame: flow_frames.Reject) -> None:
+        """REJECT (LINK-43)."""
+        self.rejected += 1
+        if frame.fate == flow_frames.HELD:
+            self.stalled = frame.reason
+        elif frame.fate == flow_frames.AGAIN:
+            self.endpoint.settle(self, frame.position, FAILED)
+        else:
+            self.endpoint.settle(self, frame.position, REJECTED)
+
+    def on_settled(self, frame: flow_frames.Settled) -> None:
+        """SETTLED (LINK-43)."""
+        self.outcomes[frame.outcome] = self.outcomes.get(frame.outcome, 0) + 1
+
+
+def _settle(endpoint: Endpoint, position: int) -> None:
+    """Settle what a bridge has that was bound before, wherever the message is now."""
+    if take_out(endpoint, position):
+        endpoint.counters.acked += 1
+        if endpoint.watched is not None:
+            endpoint.watched.accepted(position)
+        endpoint.lose(position)
+        return
+    for flow in endpoint.flows:
+        if endpoint.settle(flow, position, ACCEPTED):
+            return

@@ -1,0 +1,245 @@
+"""The guaranteed flow of an own bridge over one link: begun, asked for again, ended; counted and traced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.bridges.flow_owner import FlowOwner
+from vpnrouter.bridges.terms import LinkEvent
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.guaranteed.receipt import DEMOTED, SPOOLED
+from vpnrouter.core.timers import Timed
+from vpnrouter.wire.link import close_codes, flow_frames, frames
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.guaranteed_in import GuaranteedIn
+    from vpnrouter.bridges.inbound import InboundHalf
+    from vpnrouter.bridges.terms import BridgeTerms
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.timers import Timer
+    from vpnrouter.wire.link.decode import Frame
+
+MILLISECOND_NS: Final = 1_000_000
+
+REBIND_LEAST_MS: Final = 1000
+"""Milliseconds at least before a queue that was refused is asked for again."""
+
+NO_FLOWS: Final = "the remote router keeps no guaranteed messages"
+
+
+@final
+class _Again(Timed):
+    """It is time to ask again."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: InboundFlow) -> None:
+        self._flow = flow
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """See Timed.on_timer."""
+        self._flow.again()
+
+
+@final
+class InboundFlow(FlowOwner):
+    """Of `half`, whose bridge takes guaranteed messages in with `taker`. `bound_since_ns` is -1 while the flow
+    does not stand, and `reason` says then why not.
+    """
+
+    __slots__ = (
+        "_again",
+        "_asked",
+        "_finishing",
+        "_half",
+        "_queue",
+        "_timer",
+        "bound_since_ns",
+        "reason",
+        "taker",
+    )
+
+    def __init__(self, half: InboundHalf, taker: GuaranteedIn) -> None:
+        self.taker = taker
+        self.bound_since_ns = -1
+        self.reason = ""
+        self._half = half
+        self._queue = ""
+        self._asked = ("", 0, 0, 0, "")
+        self._finishing = False
+        self._again = _Again(self)
+        self._timer: Timer | None = None
+
+    # -- what the bridge wants -------------------------------------------------------------------
+
+    def ask(self, terms: BridgeTerms) -> None:
+        """Have the flow that these terms say: the one that stands, or another one in its place."""
+        flow = terms.flow
+        self.taker.take(flow)
+        asked = (terms.queue, terms.window, flow.lanes, flow.on_reject, flow.selector)
+        if asked == self._asked:
+            return
+        if self._queue:
+            self._rest()
+            self.taker.stop(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
+        self._asked = asked
+        self._queue = terms.queue
+        self.reason = ""
+        self._start()
+
+    def _start(self) -> None:
+        link = self._half.link
+        client = link.client
+        if not self._queue or client is None:
+            return
+        if link.features & frames.FLOWS:
+            self.taker.start(self, client, self._queue, self._half.terms.window)
+        else:
+            self._lacks(NO_FLOWS)
+
+    def again(self) -> None:
+        """Ask once more for what was refused."""
+        self._timer = None
+        self._start()
+
+    def finish(self) -> None:
+        """End the flow when all that was taken is acknowledged; the half is told then (`flow_is_over`)."""
+        if self.over:
+            return
+        # What was refused, and is to be asked for again later, is not there to be ended.
+        stands = self._timer is None and self._half.link.features & frames.FLOWS
+        self._finishing = True
+        self._rest()
+        if stands:
+            self.taker.finish(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
+        else:
+            self._queue = ""
+            self._half.flow_is_over()
+
+    @property
+    def now_ns(self) -> int:
+        """The time on the clock of `bound_since_ns`."""
+        return self._half.link.plane.now_ns
+
+    @property
+    def over(self) -> bool:
+        """Is there nothing to finish?"""
+        return self._queue == ""
+
+    def end(self) -> None:
+        """The link is lost, or the half leaves it."""
+        self._rest()
+        self._queue = ""
+        if self.taker.serves(self):
+            self.taker.detach()
+
+    def _rest(self) -> None:
+        self.bound_since_ns = -1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # -- frames ----------------------------------------------------------------------------------
+
+    def on_frame(self, frame: Frame) -> None:
+        """Any frame of the flow but a message."""
+        if isinstance(frame, flow_frames.Bound):
+            self.taker.on_bound(frame)
+        elif isinstance(frame, flow_frames.Forget):
+            self.taker.on_forget(frame)
+        elif isinstance(frame, flow_frames.Unbind):
+            self.taker.on_unbind(frame)
+        elif isinstance(frame, flow_frames.Unbound):
+            self.taker.on_unbound(frame)
+
+    # -- what the flow tells ---------------------------------------------------------------------
+
+    def say(self, data: bytes) -> None:
+        """See FlowOwner.say."""
+        self._half.link.say(data)
+
+    def bound(self) -> None:
+        """See FlowOwner.bound."""
+        self.bound_since_ns = self._half.link.plane.now_ns
+        self.reason = ""
+        self._tell(LinkEvent.BOUND, "")
+
+    def unbound(self, code: int, reason: str) -> None:
+        """See FlowOwner.unbound: asked for again after a while, unless it was to end."""
+        self._rest()
+        if self._finishing:
+            self._queue = ""
+            self._half.flow_is_over()
+            return
+        self._lacks(reason)
+        plane = self._half.link.plane
+        wait_ms = max(REBIND_LEAST_MS, self._half.terms.retry_delay_ms)
+        self._timer = plane.timers.arm(plane.now_ns + wait_ms * MILLISECOND_NS, self._again, 0)
+
+    def _lacks(self, reason: str) -> None:
+        known = self.reason
+        self.reason = reason
+        if reason != known:
+            # Told once and not at every attempt.
+            self._tell(LinkEvent.UNBOUND, reason)
+
+    def stalled(self, reason: str) -> None:
+        """See FlowOwner.stalled."""
+        self._tell(LinkEvent.STALLED, reason)
+
+    def released(self) -> None:
+        """See FlowOwner.released."""
+        self._tell(LinkEvent.RELEASED, "")
+
+    def _tell(self, event: LinkEvent, reason: str) -> None:
+        self._half.owner.link_event(self._half, event, reason)
+
+    # -- counting --------------------------------------------------------------------------------
+
+    def received(self, message: Message, size: int) -> None:
+        """See FlowOwner.received."""
+        self._count(size)
+        if message.traced:
+            self._half.traces.received(message)
+
+    def passed_over(self, size: int, reason: str) -> None:
+        """See FlowOwner.passed_over."""
+        self._count(size)
+        self._refuse(1, reason)
+
+    def entered(self, outcome: int) -> None:
+        """See FlowOwner.entered."""
+        sink = self._half.link.sink
+        if sink is None:
+            return
+        if outcome == SPOOLED:
+            sink.spooled += 1
+        elif outcome == DEMOTED:
+            sink.delivered += 1
+        else:
+            # The spool has counted the discard for the message VPN.
+            self._refuse(1, NO_SUBSCRIPTION_MATCH)
+
+    def discarded(self, message: Message, reason: str) -> None:
+        """See FlowOwner.discarded."""
+        self._refuse(1, reason)
+        vpn = self._half.link.vpn
+        if vpn is not None:
+            vpn.discards.add(reason)
+            vpn.trace_discard(message, reason)
+
+    def returned(self, count: int, reason: str) -> None:
+        """See FlowOwner.returned."""
+        self._refuse(count, reason)
+
+    def _count(self, size: int) -> None:
+        sink = self._half.link.sink
+        if sink is not None:
+            sink.messages += 1
+            sink.bytes_ += size
+
+    def _refuse(self, count: int, reason: str) -> None:
+        sink = self._half.link.sink
+        if sink is not None:
+            sink.refused += count
+        self._half.record.counters.discard_rx(reason, count)

@@ -1,0 +1,189 @@
+"""The guaranteed flows to a peer's bridge over one link: bound to queues here, told what the peer says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.bridges.flow_owner import FlowOwner
+from vpnrouter.bridges.guaranteed_out import GuaranteedOut
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.kinds import QUEUE
+from vpnrouter.core.guaranteed.permissions import permission_of
+from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.errors import ProtocolError, Refused, SelectorError
+from vpnrouter.selectors import parse_selector
+from vpnrouter.trace.events import NON_PERSISTENT, PERSISTENT
+from vpnrouter.wire.link import close_codes, encode_flows, flow_frames
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.login import Admission
+    from vpnrouter.core.message import Message
+    from vpnrouter.topics.mapping import TopicMapping
+    from vpnrouter.wire.link.decode import Frame
+
+NOT_EXCLUSIVE: Final = f"{reasons.PERMISSION_DENIED}: the queue is not exclusive"
+"""A bridge keeps the order of its queue, so it has to be the only one that takes from it."""
+
+CODES: Final[dict[str, int]] = {
+    reasons.PERMISSION_DENIED: close_codes.NOT_AUTHORIZED,
+    NOT_EXCLUSIVE: close_codes.NOT_AUTHORIZED,
+    reasons.QUEUE_SHUTDOWN: close_codes.UNAVAILABLE,
+    reasons.INVALID_SELECTOR: close_codes.SELECTOR_PARSE_ERROR,
+    reasons.QUEUE_BINDS: close_codes.QUOTA_EXCEEDED,
+    reasons.TOO_MANY_FLOWS: close_codes.QUOTA_EXCEEDED,
+    reasons.UNKNOWN_QUEUE: close_codes.UNKNOWN_QUEUE,
+}
+"""Why a flow is refused → code of LINK-40."""
+
+
+@final
+class OutboundFlows(FlowOwner):
+    """Of the peer's bridge that is logged in as `client`, with `admission`; ids are numbered by the link."""
+
+    __slots__ = ("_admission", "_client", "_flows", "_link", "_mapping")
+
+    def __init__(
+        self,
+        link: Link,
+        client: LinkClient,
+        admission: Admission,
+        mapping: TopicMapping | None,
+    ) -> None:
+        self._link = link
+        self._client = client
+        self._admission = admission
+        self._mapping = mapping
+        self._flows: dict[int, GuaranteedOut] = {}
+
+    def on_frame(self, frame: Frame) -> None:
+        """A frame of a flow. Raises ProtocolError for one that never was (LINK-40)."""
+        if isinstance(frame, flow_frames.Bind):
+            self._bind(frame)
+        elif isinstance(frame, flow_frames.Unbind):
+            flow = self._of(frame.flow_id)
+            if not flow.over:
+                del self._flows[frame.flow_id]
+            flow.on_unbind()
+        elif isinstance(frame, flow_frames.Unbound):
+            if not self._of(frame.flow_id).over:
+                raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-40: UNBOUND without UNBIND")
+            del self._flows[frame.flow_id]
+        elif isinstance(frame, (flow_frames.Ack, flow_frames.Reject, flow_frames.Settled)):
+            flow = self._of(frame.flow_id)
+            # What is still said of a flow that was unbound here is passed over.
+            if flow.over:
+                return
+            if isinstance(frame, flow_frames.Ack):
+                flow.on_ack(frame)
+            elif isinstance(frame, flow_frames.Reject):
+                flow.on_reject(frame)
+            else:
+                flow.on_settled(frame)
+
+    def _of(self, flow_id: int) -> GuaranteedOut:
+        flow = self._flows.get(flow_id)
+        if flow is None or not flow.told:
+            raise ProtocolError(close_codes.PROTOCOL_ERROR, f"LINK-40: flow {flow_id} is not bound")
+        return flow
+
+    def _bind(self, frame: flow_frames.Bind) -> None:
+        # Those that were never told to the peer need no answer from it.
+        for flow_id, known in list(self._flows.items()):
+            if known.over and not known.told:
+                del self._flows[flow_id]
+        try:
+            self._begin(frame)
+        except Refused as refused:
+            code = CODES.get(refused.reason, close_codes.UNAVAILABLE)
+            answer = flow_frames.Bound(
+                frame.request_id,
+                code,
+                0,
+                0,
+                bytes(flow_frames.STORE_ID_BYTES),
+                refused.reason,
+            )
+            self.say(encode_flows.bound(answer))
+
+    def _begin(self, frame: flow_frames.Bind) -> None:
+        """Bind to the queue. Raises Refused with one of the reasons of CODES, or another one."""
+        vpn = self._client.vpn
+        spool = vpn.plane.spool
+        endpoint = vpn.endpoints.get((QUEUE, frame.queue))
+        if spool is None or endpoint is None:
+            raise Refused(reasons.UNKNOWN_QUEUE, close_codes.UNKNOWN_QUEUE)
+        profile = self._admission.profile
+        username = self._admission.username
+        most = profile.max_egress_flow_count
+        count = len(self._flows)
+        if count >= limits.LINK_FLOWS or (most and count >= most):
+            raise Refused(reasons.TOO_MANY_FLOWS, close_codes.QUOTA_EXCEEDED)
+        if not profile.allow_guaranteed_msg_receive_enabled:
+            raise Refused(reasons.PERMISSION_DENIED, close_codes.NOT_AUTHORIZED)
+        permission = permission_of(
+            endpoint.terms,
+            username.name,
+            override=username.guaranteed_endpoint_permission_override_enabled,
+        )
+        if permission >= CONSUME and not endpoint.terms.exclusive:
+            raise Refused(NOT_EXCLUSIVE, close_codes.NOT_AUTHORIZED)
+        selector = None
+        if frame.selector:
+            try:
+                selector = parse_selector(frame.selector)
+            except SelectorError as error:
+                raise Refused(reasons.INVALID_SELECTOR, close_codes.SELECTOR_PARSE_ERROR) from error
+        flow_id = self._link.next_flow_id()
+        flow = GuaranteedOut(endpoint, self, self._client, flow_id, frame, selector, self._mapping)
+        flow.begin(frame, spool.ledger.store_id, permission, CONSUME)
+        self._flows[flow_id] = flow
+
+    def rename(self, mapping: TopicMapping | None) -> None:
+        """Topics are renamed in another way from now on."""
+        self._mapping = mapping
+        for flow in self._flows.values():
+            flow.mapping = mapping
+
+    def end(self) -> None:
+        """The half is over: what was not acknowledged is the queues' again."""
+        flows = list(self._flows.values())
+        self._flows.clear()
+        for flow in flows:
+            flow.end()
+
+    def queues(self) -> list[str]:
+        """The queues that flows stand to, for those who look."""
+        return [flow.endpoint.name for flow in self._flows.values() if not flow.over]
+
+    # -- what a flow tells -----------------------------------------------------------------------
+
+    def say(self, data: bytes) -> None:
+        """See FlowOwner.say."""
+        self._link.say(data)
+
+    def full(self) -> bool:
+        """See FlowOwner.full."""
+        outbox = self._link.outbox
+        return outbox.size * 2 > outbox.limit
+
+    def send(self, data: bytes, message: Message) -> None:
+        """See FlowOwner.send."""
+        outbox = self._link.outbox
+        outbox.control(data)
+        outbox.messages += 1
+        outbox.bytes_ += len(data)
+        client = self._client
+        client.offered += 1
+        if message.traced:
+            client.trace_sent(message, PERSISTENT if message.persistent else NON_PERSISTENT)
+
+    def discarded(self, message: Message, reason: str) -> None:
+        """See FlowOwner.discarded."""
+        client = self._client
+        client.offered += 1
+        client.discarded.add(reason)
+        client.vpn.discards.add(reason)
+        client.vpn.trace_discard(message, reason)

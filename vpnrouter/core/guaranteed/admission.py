@@ -1,0 +1,56 @@
+"""Where an endpoint cannot take a message: does its publisher hear of it, or do the others go on alone?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.trace.events import DISCARD
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.vpn import MessageVpn
+
+
+def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
+    """Is there one among the endpoints that cannot take the message now?"""
+    reason = ""
+    for endpoint in matched:
+        reason = endpoint.obstacle(message, size)
+        if reason:
+            break
+    return reason != ""
+
+
+def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> str:
+    """The first reason why nobody is to keep the message (promise ALLORNONE), "" when there is none.
+
+    `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
+    that rejects.
+    """
+    found = ""
+    for endpoint in matched:
+        reason = full or endpoint.obstacle(message, size)
+        if reason and endpoint.terms.rejects():
+            endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
+            found = found or reason
+    return found
+
+
+def willing(
+    vpn: MessageVpn, matched: list[Endpoint], message: Message, size: int, full: str
+) -> list[Endpoint]:
+    """Those that can take the message; the others discard it, and the publisher hears nothing of it."""
+    takers: list[Endpoint] = []
+    for endpoint in matched:
+        reason = full or endpoint.obstacle(message, size)
+        if not reason:
+            takers.append(endpoint)
+            continue
+        name = reasons.DISCARD_NAMES[reason]
+        endpoint.counters.refused.add(name)
+        if message.traced:
+            trace(vpn, DISCARD, message, endpoint.name, name)
+    return takers

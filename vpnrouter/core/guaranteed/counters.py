@@ -1,0 +1,69 @@
+"""What passed through an endpoint and what did not, by the field's names, in balance."""
+
+from __future__ import annotations
+
+from typing import final
+
+from vpnrouter.core.discards import Discards
+
+
+@final
+class EndpointCounters:
+    """Counters of one endpoint since the router started; they only grow.
+
+    For an endpoint, recovered + spooled = acked + discarded + deleted + moved + in the spool, at every
+    instant (promise BALANCE). `discarded` holds what the endpoint did not take at all under
+    `refused`, and what it had taken and lost under `discarded`.
+    """
+
+    __slots__ = (
+        "acked",
+        "bind_failures",
+        "bind_request_count",
+        "bind_success_count",
+        "deleted",
+        "delivered",
+        "discarded",
+        "last_replay_failure_reason",
+        "moved",
+        "peak_bytes",
+        "recovered",
+        "redelivered",
+        "refused",
+        "replay_failure_count",
+        "replay_start_count",
+        "replay_state",
+        "replay_success_count",
+        "spooled",
+        "spooled_bytes",
+        "to_dmq",
+        "to_dmq_failed",
+    )
+
+    def __init__(self) -> None:
+        self.acked = 0
+        self.bind_failures: dict[str, int] = {}
+        self.bind_request_count = 0
+        self.bind_success_count = 0
+        self.deleted = 0
+        self.delivered = 0
+        self.discarded = Discards()
+        self.moved = 0
+        self.peak_bytes = 0
+        self.recovered = 0
+        self.redelivered = 0
+        self.refused = Discards()
+        self.replay_start_count = 0
+        self.replay_success_count = 0
+        self.replay_failure_count = 0
+        self.replay_state = ""
+        self.last_replay_failure_reason = ""
+        self.spooled = 0
+        self.spooled_bytes = 0
+        self.to_dmq: dict[str, int] = {}
+        self.to_dmq_failed: dict[str, int] = {}
+
+    def imbalance(self, in_spool: int) -> int:
+        """Messages not accounted for; anything but 0 is a fault of the router."""
+        gone = self.acked + self.discarded.total() + self.deleted + self.moved
+        return self.recovered + self.spooled - gone - in_spool

@@ -1,0 +1,248 @@
+"""Acknowledgements that wait until a bridge has brought the message across (`end_to_end_bridge` of a profile).
+
+A message that goes into a queue from which that bridge takes is answered when a consumer of the queue, which the
+bridge is, has acknowledged it there. A queue knows the names of the bridges that were ever bound to it, so that
+this holds while the bridge is away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter import limits
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.kinds import QUEUE
+from vpnrouter.core.guaranteed.pools import holds, waits
+from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED, SYNCED, Receipt
+from vpnrouter.core.guaranteed.recover import Definition
+from vpnrouter.spool import keys
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.vpn import MessageVpn
+
+
+def remember_bridge(endpoint: Endpoint, bridge: str) -> None:
+    """A bridge of this name takes from the queue `endpoint`: written down, the first time.
+
+    Beyond ENDPOINT_BRIDGES the one that was first is forgotten.
+    """
+    known = endpoint.bridges
+    if not bridge or bridge in known or endpoint.kind != QUEUE:
+        return
+    known.append(bridge)
+    if len(known) > limits.ENDPOINT_BRIDGES:
+        del known[0]
+    if endpoint.durable:
+        definition = Definition(
+            endpoint.number, endpoint.vpn.name, endpoint.kind, endpoint.name, True
+        )
+        definition.bridges = known
+        endpoint.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Answers(Receipt):
+    """Whoever answers the publisher in the end."""
+
+    __slots__ = ()
+
+    def lost(self, token: int) -> None:
+        """The message of `token` never comes over. What is done here is in the unit before `settled` tells so."""
+        raise AssertionError(token)
+
+
+@final
+class Watched:
+    """Who waits until messages leave an endpoint, by spool id."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[tuple[EndToEnd, int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def watch(self, spool_id: int, waiter: EndToEnd, number: int) -> None:
+        """Tell `waiter` what becomes of a message, under this number of its."""
+        self._waiting.setdefault(spool_id, []).append((waiter, number))
+
+    def drop(self, spool_id: int, waiter: EndToEnd, number: int) -> bool:
+        """Tell it no more; False when it has been told."""
+        waiting = self._waiting.get(spool_id)
+        if waiting is None or (waiter, number) not in waiting:
+            return False
+        waiting.remove((waiter, number))
+        if not waiting:
+            del self._waiting[spool_id]
+        return True
+
+    def accepted(self, spool_id: int) -> None:
+        """A consumer has the message."""
+        for waiter, number in self._waiting.pop(spool_id, ()):
+            waiter.accepted(number)
+
+    def lost(self, spool_id: int) -> None:
+        """The message left the endpoint in another way, if it has not been accepted before."""
+        for waiter, number in self._waiting.pop(spool_id, ()):
+            waiter.lost(number)
+
+    def purged(self, endpoint: Endpoint) -> None:
+        """All that waits in the endpoint is about to leave it."""
+        for spool_id in list(self._waiting):
+            if waits(endpoint, spool_id):
+                self.lost(spool_id)
+
+
+@final
+class _Due:
+    """One answer: `token` came to `outcome`. `left` counts what it waits for, `places` are endpoints among that."""
+
+    __slots__ = ("left", "lost", "outcome", "places", "reason", "spool_id", "token")
+
+    def __init__(self, token: int) -> None:
+        self.token = token
+        # The spool's own answer.
+        self.left = 1
+        self.outcome = SPOOLED
+        self.reason = ""
+        self.lost = False
+        self.spool_id = 0
+        self.places: list[Endpoint] = []
+
+
+@final
+class EndToEnd(Receipt):
+    """Answers of one publishing connection that wait for `bridge`; `answers` gets them in the order of the
+    publishes (MQTT-4.6.0-2, MQTT-4.6.0-3). Their number is bounded by RECEIVE_MAXIMUM.
+
+    `held_id` is the spool id of the newest message, 0 where its answer waits for no bridge.
+    """
+
+    __slots__ = ("_answers", "_bridge", "_due", "_first", "_next", "_spool", "held_id")
+
+    def __init__(self, spool: Spool, bridge: str, answers: Answers) -> None:
+        self._spool = spool
+        self._bridge = bridge
+        self._answers = answers
+        self._due: dict[int, _Due] = {}
+        # Numbers of answers: the oldest one that is due, and the next one to be given.
+        self._first = 0
+        self._next = 0
+        self.held_id = 0
+
+    def publish(self, vpn: MessageVpn, message: Message, token: int) -> int:
+        """See Spool.publish: the same, with `answers` told about `token` later."""
+        spool = self._spool
+        outcome = spool.publish(vpn, message, self, self._next)
+        due = self._add(token)
+        self.held_id = 0
+        unit = spool.unit
+        if outcome == SPOOLED and unit.messages and unit.messages[-1] is message:
+            self._watch(due, unit.ids[-1], unit.takers[-1])
+            if due.places:
+                self.held_id = unit.ids[-1]
+        return outcome
+
+    def answer(self, token: int, outcome: int, reason: str) -> None:
+        """Give an answer that waits for nothing but its turn."""
+        self._spool.unit.tell(self, self._next, outcome, reason)
+        self._add(token)
+
+    def again(self, vpn: MessageVpn, spool_id: int, token: int) -> None:
+        """A message that was taken from an earlier connection is to be answered: when it is across.
+
+        What has left the queues since then counts as brought across.
+        """
+        self._spool.unit.tell(self, self._next, SPOOLED, "")
+        due = self._add(token)
+        places = _in_flight(self._spool, spool_id)
+        if not places:
+            places = [
+                endpoint
+                for endpoint in vpn.endpoints.values()
+                if self._bridge in endpoint.bridges and holds(endpoint, spool_id)
+            ]
+        self._watch(due, spool_id, places)
+
+    def _add(self, token: int) -> _Due:
+        due = _Due(token)
+        self._due[self._next] = due
+        self._next += 1
+        return due
+
+    def _watch(self, due: _Due, spool_id: int, endpoints: list[Endpoint]) -> None:
+        """Wait for the newest answer's message; its number is the one before `_next`."""
+        due.spool_id = spool_id
+        for endpoint in endpoints:
+            if self._bridge in endpoint.bridges:
+                if endpoint.watched is None:
+                    endpoint.watched = Watched()
+                endpoint.watched.watch(spool_id, self, self._next - 1)
+                due.left += 1
+                due.places.append(endpoint)
+
+    def accepted(self, number: int) -> None:
+        """One of the queues has done with the message; that counts once it is synced."""
+        if number in self._due:
+            self._spool.when_synced(self, number)
+
+    def lost(self, number: int) -> None:
+        """One of the queues lost the message: it is refused, whatever becomes of it in the others."""
+        due = self._due.get(number)
+        if due is None or due.lost:
+            return
+        due.lost = True
+        self._answers.lost(due.token)
+        due.left -= self._drop(number, due)
+        self._spool.when_synced(self, number)
+
+    def _drop(self, number: int, due: _Due) -> int:
+        """Wait no more for queues that still hold the message; how many those were."""
+        count = 0
+        for endpoint in due.places:
+            watched = endpoint.watched
+            if watched is not None and watched.drop(due.spool_id, self, number):
+                count += 1
+        return count
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """See Receipt.settled: of the spool, or SYNCED for what became of it in a queue."""
+        due = self._due.get(token)
+        if due is None:
+            return
+        due.left -= 1
+        if outcome != SYNCED:
+            due.outcome = outcome
+            due.reason = reason
+        while True:
+            # The connection may end meanwhile, and take more in.
+            due = self._due.get(self._first)
+            if due is None or due.left:
+                return
+            del self._due[self._first]
+            self._first += 1
+            if due.lost:
+                self._answers.settled(due.token, REJECTED, reasons.PUBLISH_FAILURE)
+            else:
+                self._answers.settled(due.token, due.outcome, due.reason)
+
+    def close(self) -> None:
+        """The connection is over: nobody is told any more."""
+        for number, due in self._due.items():
+            self._drop(number, due)
+        self._due.clear()
+        self._first = self._next
+
+
+def _in_flight(spool: Spool, spool_id: int) -> list[Endpoint]:
+    """The endpoints of a message that is on its way into the synced spool."""
+    for unit in (spool.unit, spool.syncing):
+        if unit is not None and spool_id in unit.ids:
+            return unit.takers[unit.ids.index(spool_id)]
+    return []

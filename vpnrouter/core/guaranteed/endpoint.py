@@ -1,0 +1,394 @@
+"""Endpoints: queues, topic endpoints and the queues of MQTT sessions, which hold guaranteed messages.
+
+An endpoint holds ids; bodies are the spool's. Consumers: binding.py, dispatch.py; times: expiry.py, delay.py;
+messages that nobody can take: dead_letters.py; changed attributes: reload.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.guaranteed import (
+    binding,
+    delay,
+    expiry,
+    operations,
+    pools,
+    reasons,
+    regained,
+    reload,
+)
+from vpnrouter.core.guaranteed.counters import EndpointCounters
+from vpnrouter.core.guaranteed.dead_letters import EXPIRED, REJECTED, dead_letter
+from vpnrouter.core.guaranteed.dispatch import dispatch
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
+from vpnrouter.core.guaranteed.kinds import PARKING, QUEUE, REPLAY_LOG, SESSION, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.partitions import Partitions, lane_of
+from vpnrouter.core.guaranteed.redelivery import UNCOUNTED, again, failed
+from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.terms import NEVER
+from vpnrouter.core.guaranteed.traces import trace_settled
+from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
+from vpnrouter.spool import keys
+
+if TYPE_CHECKING:
+    from array import array
+
+    from vpnrouter.core.guaranteed.end_to_end import Watched
+    from vpnrouter.core.guaranteed.replay import Replay
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.guaranteed.terms import EndpointTerms
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.timers import Timer
+    from vpnrouter.core.vpn import MessageVpn
+
+__all__ = ("PARKING", "QUEUE", "REPLAY_LOG", "SESSION", "TOPIC_ENDPOINT", "Endpoint")
+
+LOW_PRIORITY: Final = 3
+"""The highest priority that `reject_low_priority_msg` looks at: below the default of 4."""
+
+LAST_VALUE: Final = "last-value"
+"""Why a message leaves a last value queue: a newer one came."""
+
+
+@final
+class Endpoint(Subscriber):
+    """One endpoint of `vpn`; `number` is its name in the store.
+
+    `spooled_count` and `spooled_bytes` are all messages that it holds: those that wait, by partition
+    (`waiting`), for their delivery delay (`held`), for their redelivery (`delayed`), for being sorted into
+    other partitions or priorities (`unsorted`), ahead of all in a replay (`ahead`), delivered and not
+    acknowledged (`Flow.unacked`), and on their way into the synced spool (`pending` of them).
+    `redeliveries` says how often a message came back, `marked` up to which id messages may have been
+    delivered before a crash, `mark` up to which id that is written down, so that they may be delivered now,
+    `newest` is what a last value queue keeps. `turn`, `lane_turn` and `selective` (a flow has a selector)
+    are dispatch.py's, `oldest_due_ns` is expiry.py's, `held_due_ns` delay.py's. `bridges` are names of those
+    that ever took from here, `watched` is who waits until messages leave (end_to_end.py), None for nobody.
+    """
+
+    __slots__ = (
+        "_armed_ns",
+        "_timer",
+        "ahead",
+        "bridges",
+        "counters",
+        "delayed",
+        "deleted",
+        "dirty",
+        "durable",
+        "expiring",
+        "flows",
+        "held",
+        "held_due_ns",
+        "kind",
+        "lane_turn",
+        "mark",
+        "mark_wanted",
+        "marked",
+        "name",
+        "newest",
+        "number",
+        "oldest_due_ns",
+        "partitions",
+        "pending",
+        "redeliveries",
+        "replay",
+        "selective",
+        "spool",
+        "spooled_bytes",
+        "spooled_count",
+        "terms",
+        "turn",
+        "unsorted",
+        "vpn",
+        "waiting",
+        "watched",
+    )
+
+    def __init__(
+        self,
+        spool: Spool,
+        vpn: MessageVpn,
+        kind: int,
+        name: str,
+        number: int,
+        terms: EndpointTerms,
+        durable: bool = True,
+    ) -> None:
+        super().__init__(name, Outbox(vpn.plane.ready, 0), FRAME_OWN)
+        self.is_endpoint = True
+        self.spool = spool
+        self.vpn = vpn
+        self.kind = kind
+        self.name = name
+        self.number = number
+        self.terms = terms
+        self.durable = durable
+        self.deleted = False
+        self.counters = EndpointCounters()
+        self.flows: list[Flow] = []
+        self.selective = False
+        self.turn = 0
+        self.lane_turn = 0
+        count = terms.partition_count if terms.partitioned else 1
+        self.partitions = Partitions(self, count) if terms.partitioned else None
+        self.waiting: list[Waiting] = [Waiting() for _ in range(count)]
+        self.held: Waiting | None = None
+        self.held_due_ns = 0
+        self.unsorted: list[Waiting] = []
+        self.ahead: Waiting | None = None
+        self.replay: Replay | None = None
+        self.delayed = Delays()
+        self.expiring = Buckets()
+        self.oldest_due_ns = 0
+        self.redeliveries: dict[int, int] = {}
+        self.marked = 0
+        self.mark = 0
+        self.mark_wanted = 0
+        self.pending = 0
+        self.spooled_count = 0
+        self.spooled_bytes = 0
+        self.dirty = False
+        self.newest = 0
+        self.bridges: list[str] = []
+        self.watched: Watched | None = None
+        self._timer: Timer | None = None
+        self._armed_ns = 0
+
+    # -- what comes in ---------------------------------------------------------------------------
+
+    def obstacle(self, message: Message, size: int) -> str:
+        """Why this message cannot be taken now, "" when it can."""
+        terms = self.terms
+        if not terms.ingress_enabled or self.deleted:
+            return self.shutdown_reason()
+        if terms.max_msg_size and len(message.payload) > terms.max_msg_size:
+            return reasons.TOO_LARGE
+        if terms.last_value:
+            return ""
+        if self.spooled_bytes + size > terms.max_msg_spool_usage:
+            return reasons.SPOOL_OVER_QUOTA
+        if terms.max_spooled_msg_count and self.spooled_count >= terms.max_spooled_msg_count:
+            return reasons.MAX_MESSAGE_USAGE
+        if (
+            terms.reject_low_priority_msg_enabled
+            and message.priority <= LOW_PRIORITY
+            and self.spooled_count >= terms.reject_low_priority_msg_limit
+            and terms.reject_behavior != NEVER
+        ):
+            return reasons.LOW_PRIORITY
+        return ""
+
+    def shutdown_reason(self) -> str:
+        """The field's string for an endpoint of this kind that is shut down."""
+        if self.kind == QUEUE:
+            return reasons.QUEUE_SHUTDOWN
+        if self.kind == TOPIC_ENDPOINT:
+            return reasons.TOPIC_ENDPOINT_SHUTDOWN
+        return reasons.ENDPOINT_SHUTDOWN
+
+    def reserve(self, size: int) -> None:
+        """Count a message that is on its way into the synced spool."""
+        self.pending += 1
+        self.spooled_count += 1
+        self.spooled_bytes += size
+        counters = self.counters
+        counters.spooled += 1
+        counters.peak_bytes = max(counters.peak_bytes, self.spooled_bytes)
+
+    def arrive(self, message_id: int, message: Message) -> None:
+        """A message is in the synced spool: from now on it may be delivered."""
+        self.pending -= 1
+        if self.deleted:
+            self.counters.deleted += 1
+            self.forget(message_id, size_of(message))
+            return
+        if self.kind == REPLAY_LOG:
+            self.waiting[0].add(message_id, 0)
+            log = self.spool.replay_logs.get(self.vpn.name)
+            if log is not None:
+                log.arrived(message_id, size_of(message))
+            return
+        terms = self.terms
+        if terms.last_value:
+            newest = self.newest
+            self.newest = message_id
+            if newest and pools.take_out(self, newest):
+                self.counters.discarded.add(LAST_VALUE)
+                self.lose(newest)
+        if terms.delivery_delay:
+            delay.hold(self, message_id)
+        else:
+            self.ready(message_id, message)
+        if terms.respect_ttl_enabled:
+            expiry.note(self, message_id, message)
+
+    def ready(self, message_id: int, message: Message) -> None:
+        """The message waits for a flow."""
+        if self.ahead is not None and self.replay is not None and self.replay.brought(message_id):
+            self.ahead.add(message_id, self.level_of(message))
+        else:
+            count = len(self.waiting)
+            lane = 0 if count == 1 else lane_of(message_id, message, count)
+            self.waiting[lane].add(message_id, self.level_of(message))
+        if self.selective:
+            self._look_again(message_id, message)
+        if not self.dirty:
+            self.dirty = True
+            self.spool.dirty.append(self)
+
+    def level_of(self, message: Message) -> int:
+        """The priority under which a message waits here."""
+        return message.priority if self.terms.respect_msg_priority_enabled else 0
+
+    def _look_again(self, message_id: int, message: Message) -> None:
+        """Selectors may have passed this message; it is here again."""
+        level = self.level_of(message)
+        for flow in self.flows:
+            back = flow.came_back
+            if back is not None and flow.cursors[level] >= message_id:
+                back.add(message_id)
+
+    def recovered(
+        self, ids: array[int], sizes: int, priority: int, lane: int, expires: list[tuple[int, int]]
+    ) -> None:
+        """Messages that were here when the router stopped: rising ids of one priority and lane.
+
+        `sizes` is the sum of theirs, `expires` pairs of id and monotonic nanoseconds.
+        """
+        count = len(ids)
+        self.spooled_count += count
+        self.spooled_bytes += sizes
+        self.counters.recovered += count
+        self.counters.peak_bytes = max(self.counters.peak_bytes, self.spooled_bytes)
+        regained.recovered(self, ids, priority, lane, expires)
+
+    # -- flows -----------------------------------------------------------------------------------
+
+    def bind(self, flow: Flow, permission: int, needed: int) -> None:
+        """Let a consumer in. `permission` is what its client username may do here, `needed` what it wants.
+
+        Raises Refused with the field's reason.
+        """
+        binding.bind(self, flow, permission, needed)
+
+    def unbind(self, flow: Flow, *, counts: bool) -> None:
+        """The consumer is gone; what it held is delivered again. `counts`: towards max_redelivery_count."""
+        binding.unbind(self, flow, counts=counts)
+
+    def wake(self) -> None:
+        """See at the end of the round whether a flow can take something."""
+        if not self.dirty:
+            self.dirty = True
+            self.spool.dirty.append(self)
+
+    def dispatch(self) -> None:
+        """Deliver what the flows have room for."""
+        self.dirty = False
+        if self.deleted:
+            return
+        if self.unsorted:
+            reload.sort_some(self)
+        if self.replay is not None:
+            self.replay.advance()
+        if self.terms.egress_enabled and self.flows and not self.unsorted:
+            if self.partitions is not None:
+                self.partitions.settled()
+            dispatch(self)
+
+    # -- what goes -------------------------------------------------------------------------------
+
+    def settle(self, flow: Flow, message_id: int, outcome: int) -> bool:
+        """A consumer's word on a message that it holds; False when it holds no such message."""
+        message = flow.unacked.pop(message_id, None)
+        if message is None:
+            return False
+        if message.traced:
+            trace_settled(self, flow.client_name, message, outcome)
+        if outcome == ACCEPTED:
+            flow.acked += 1
+            self.counters.acked += 1
+            if self.watched is not None:
+                self.watched.accepted(message_id)
+            self.forget(message_id, size_of(message))
+        elif outcome == RELEASED:
+            again(self, message_id, message, 0)
+        elif outcome == FAILED:
+            failed(self, message_id, message)
+        else:
+            dead_letter(self, message_id, message, REJECTED)
+        self.wake()
+        return True
+
+    def forget(self, message_id: int, size: int) -> None:
+        """The message is no longer here; whoever calls this has counted why."""
+        self.spooled_count -= 1
+        self.spooled_bytes -= size
+        if self.watched is not None:
+            self.watched.lost(message_id)
+        if self.redeliveries and self.redeliveries.pop(message_id, UNCOUNTED) > 0:
+            self.spool.ledger.delete(keys.redeliveries(self.number, message_id))
+        self.spool.settle(self, message_id, size)
+
+    def lose(self, message_id: int) -> None:
+        """Forget a message that waited."""
+        self.forget(message_id, size_of(self.spool.message(message_id)))
+
+    def expire(self, message_id: int, message: Message) -> None:
+        """Its time is over."""
+        dead_letter(self, message_id, message, EXPIRED)
+
+    # -- changes ---------------------------------------------------------------------------------
+
+    def take_terms(self, terms: EndpointTerms) -> None:
+        """Go on under other attributes."""
+        reload.take_terms(self, terms)
+
+    def delete(self, reason: str) -> None:
+        """Delete the endpoint with all that it holds; flows are told `reason`."""
+        operations.delete(self, reason)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def arm(self) -> None:
+        """Have `on_timer` called when the first delay or life time is over."""
+        first = self.delayed.next_ns()
+        other = self.expiring.next_ns()
+        if first < 0 or 0 <= other < first:
+            first = other
+        if self.held_due_ns and (first < 0 or self.held_due_ns < first):
+            first = self.held_due_ns
+        if self.oldest_due_ns and (first < 0 or self.oldest_due_ns < first):
+            first = self.oldest_due_ns
+        if first < 0:
+            return
+        # What is due already comes with the next round.
+        first = max(first, self.vpn.plane.now_ns + 1)
+        if self._timer is not None:
+            if self._armed_ns <= first:
+                return
+            self._timer.cancel()
+        self._armed_ns = first
+        self._timer = self.vpn.plane.timers.arm(first, self, 0)
+
+    def disarm(self) -> None:
+        """Nothing is due any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """Delays that are over, messages that expire."""
+        self._timer = None
+        if self.deleted:
+            return
+        if self.spool.down:
+            # Nothing can be written: look again a second later.
+            self._armed_ns = now_ns + expiry.SECOND_NS
+            self._timer = self.vpn.plane.timers.arm(self._armed_ns, self, 0)
+            return
+        expiry.run(self, now_ns)
+        delay.run(self, now_ns)
+        self.arm()

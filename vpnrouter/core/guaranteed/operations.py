@@ -1,0 +1,254 @@
+"""What management does with the messages of an endpoint: look, copy, move, delete, purge.
+
+Each is one step between two rounds, and lands in the store with the unit being built.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.guaranteed.binding import unbind_all
+from vpnrouter.core.guaranteed.kinds import QUEUE
+from vpnrouter.core.guaranteed.partitions import lane_of
+from vpnrouter.core.guaranteed.pools import pools, take_out, waits
+from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.waiting import Waiting
+from vpnrouter.spool import keys
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+
+NOT_FOUND: Final = "400 Message Not Found"
+IN_HAND: Final = "400 Message Is Delivered And Not Acknowledged"
+
+LAST_VALUE: Final = "last-value"
+
+
+@final
+class Row:
+    """One message of an endpoint. Names are the field's in snake case; times are wall clock in nanoseconds,
+    `expiry_time_ns` 0 for never; `undelivered` is False while a consumer has it; `redelivery_count` counts
+    tries that failed; `message` is the message itself.
+    """
+
+    __slots__ = (
+        "dmq_eligible",
+        "expiry_time_ns",
+        "message",
+        "msg_id",
+        "partition",
+        "priority",
+        "redelivery_count",
+        "size",
+        "spooled_time_ns",
+        "topic",
+        "undelivered",
+    )
+
+    def __init__(self, endpoint: Endpoint, msg_id: int, message: Message, in_hand: bool) -> None:
+        plane = endpoint.vpn.plane
+        self.msg_id = msg_id
+        self.message = message
+        self.topic = message.topic
+        self.size = size_of(message)
+        self.priority = message.priority
+        self.dmq_eligible = message.dmq_eligible
+        self.spooled_time_ns = message.ingress_ns
+        self.expiry_time_ns = 0
+        terms = endpoint.terms
+        if message.expires_ns:
+            self.expiry_time_ns = message.expires_ns - plane.now_ns + plane.steady_ns
+        if terms.respect_ttl_enabled and terms.max_ttl:
+            latest_ns = message.ingress_ns + terms.max_ttl * 1_000_000_000
+            self.expiry_time_ns = min(self.expiry_time_ns or latest_ns, latest_ns)
+        self.redelivery_count = max(0, endpoint.redeliveries.get(msg_id, 0))
+        self.undelivered = not in_hand
+        self.partition = lane_of(msg_id, message, len(endpoint.waiting))
+
+
+def browse(endpoint: Endpoint, after_id: int, count: int) -> list[Row]:
+    """At most `count` messages beyond `after_id`, by id: those that wait and those that consumers have.
+
+    Nothing changes. Raises SpoolError when the store cannot be read.
+    """
+    in_hand: dict[int, Message] = {}
+    for flow in endpoint.flows:
+        in_hand.update(flow.unacked)
+    ids = [number for number in in_hand if number > after_id]
+    ids += [number for number in endpoint.delayed.ids() if number > after_id]
+    for pool in pools(endpoint):
+        ids += pool.after(after_id, count)
+    ids.sort()
+    rows: list[Row] = []
+    for number in ids[:count]:
+        message = in_hand.get(number)
+        held = message is not None
+        if message is None:
+            message = endpoint.spool.message(number)
+        rows.append(Row(endpoint, number, message, held))
+    return rows
+
+
+def find(endpoint: Endpoint, message_id: int) -> Message | None:
+    """One message, wherever in the endpoint it is; None when it is not there."""
+    for flow in endpoint.flows:
+        message = flow.unacked.get(message_id)
+        if message is not None:
+            return message
+    return endpoint.spool.message(message_id) if waits(endpoint, message_id) else None
+
+
+def copy(endpoint: Endpoint, message_id: int, target: Endpoint) -> str:
+    """Put a copy of a message into another endpoint; "" or why that cannot be (the field's strings)."""
+    message = find(endpoint, message_id)
+    if message is None:
+        return NOT_FOUND
+    return _place(message, target)
+
+
+def move(endpoint: Endpoint, message_id: int, target: Endpoint) -> str:
+    """Put a message into another endpoint instead, in one unit; "" or why that cannot be.
+
+    Not one that a consumer has.
+    """
+    if not waits(endpoint, message_id):
+        return NOT_FOUND if find(endpoint, message_id) is None else IN_HAND
+    message = endpoint.spool.message(message_id)
+    reason = _place(message, target)
+    if reason:
+        return reason
+    take_out(endpoint, message_id)
+    endpoint.counters.moved += 1
+    endpoint.forget(message_id, size_of(message))
+    endpoint.wake()
+    return ""
+
+
+def delete_message(endpoint: Endpoint, message_id: int) -> str:
+    """Delete one message; "" or why that cannot be. Not one that a consumer has."""
+    if not take_out(endpoint, message_id):
+        return NOT_FOUND if find(endpoint, message_id) is None else IN_HAND
+    endpoint.counters.deleted += 1
+    endpoint.lose(message_id)
+    endpoint.wake()
+    return ""
+
+
+def purge(endpoint: Endpoint) -> int:
+    """Delete all messages that wait, but not those that consumers have; returns how many.
+
+    They are no longer the endpoint's at once and leave the store in the rounds to come
+    (`Spool.when_purged` tells when that is synced); a crash before that brings the rest back.
+    """
+    spool = endpoint.spool
+    if endpoint.watched is not None:
+        endpoint.watched.purged(endpoint)
+    kept_bytes = 0
+    kept_count = 0
+    for flow in endpoint.flows:
+        for message in flow.unacked.values():
+            kept_count += 1
+            kept_bytes += size_of(message)
+    kept_count += endpoint.pending
+    kept_bytes += spool.pending_bytes_of(endpoint)
+    count = endpoint.spooled_count - kept_count
+    size = endpoint.spooled_bytes - kept_bytes
+    delayed = Waiting()
+    delayed.extend(array("Q", endpoint.delayed.ids()), 0)
+    for pool in [*pools(endpoint), delayed]:
+        if pool.count:
+            spool.purge(endpoint, pool)
+    _empty(endpoint)
+    _forget_redeliveries(endpoint)
+    endpoint.counters.deleted += count
+    endpoint.spooled_count = kept_count
+    endpoint.spooled_bytes = kept_bytes
+    spool.release(endpoint.vpn, size)
+    endpoint.wake()
+    return count
+
+
+def _empty(endpoint: Endpoint) -> None:
+    endpoint.waiting = [Waiting() for _ in endpoint.waiting]
+    endpoint.unsorted = []
+    endpoint.held = None
+    endpoint.held_due_ns = 0
+    if endpoint.ahead is not None:
+        endpoint.ahead = Waiting()
+    endpoint.delayed.clear()
+    endpoint.expiring.take_all()
+
+
+def _forget_redeliveries(endpoint: Endpoint) -> None:
+    held: set[int] = set()
+    for flow in endpoint.flows:
+        held.update(flow.unacked)
+    ledger = endpoint.spool.ledger
+    kept: dict[int, int] = {}
+    for message_id, count in endpoint.redeliveries.items():
+        if message_id in held:
+            kept[message_id] = count
+        elif count > 0:
+            ledger.delete(keys.redeliveries(endpoint.number, message_id))
+    endpoint.redeliveries = kept
+
+
+def keep_newest(endpoint: Endpoint) -> None:
+    """The endpoint is a last value queue from now on: of what waits only the newest stays."""
+    newest = 0
+    for pool in pools(endpoint):
+        newest = max(newest, pool.last())
+    delayed = endpoint.delayed.ids()
+    if delayed:
+        newest = max(newest, delayed[-1])
+    if not newest:
+        return
+    take_out(endpoint, newest)
+    message = endpoint.spool.message(newest)
+    size = size_of(message)
+    # Purge counts by what is left over: the newest is put aside for that time.
+    endpoint.spooled_count -= 1
+    endpoint.spooled_bytes -= size
+    count = purge(endpoint)
+    endpoint.counters.deleted -= count
+    endpoint.counters.discarded.add(LAST_VALUE, count)
+    endpoint.spooled_count += 1
+    endpoint.spooled_bytes += size
+    endpoint.newest = newest
+    endpoint.ready(newest, message)
+
+
+def delete(endpoint: Endpoint, reason: str) -> int:
+    """Delete an endpoint with all that it holds; its flows are told `reason`. Returns how many messages.
+
+    Its subscriptions go, and its definition in the store. Its number never comes back.
+    """
+    if endpoint.deleted:
+        return 0
+    vpn = endpoint.vpn
+    if endpoint.replay is not None:
+        endpoint.replay.cancel()
+    unbind_all(endpoint, reason)
+    count = purge(endpoint)
+    endpoint.deleted = True
+    if endpoint.partitions is not None:
+        endpoint.partitions.stop()
+    endpoint.disarm()
+    vpn.drop(endpoint)
+    place = (endpoint.kind, endpoint.name)
+    if vpn.endpoints.get(place) is endpoint:
+        del vpn.endpoints[place]
+    if endpoint.kind == QUEUE:
+        vpn.forget_queues()
+    ledger = endpoint.spool.ledger
+    ledger.delete(keys.endpoint(endpoint.number))
+    ledger.delete(keys.mark(endpoint.number))
+    return count
+
+
+def _place(message: Message, target: Endpoint) -> str:
+    twin = message.copy()
+    twin.ingress_ns = 0
+    return target.spool.place(target, twin)

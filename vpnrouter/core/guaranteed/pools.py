@@ -1,0 +1,40 @@
+"""Where in an endpoint a message waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.waiting import Waiting
+
+
+def pools(endpoint: Endpoint) -> list[Waiting]:
+    """Everything that waits, but for `delayed`."""
+    found = endpoint.waiting + endpoint.unsorted
+    if endpoint.held is not None:
+        found.append(endpoint.held)
+    if endpoint.ahead is not None:
+        found.append(endpoint.ahead)
+    return found
+
+
+def take_out(endpoint: Endpoint, message_id: int) -> bool:
+    """Remove an id that waits; False when a flow holds it, or when it is gone."""
+    if endpoint.delayed.remove(message_id):
+        return True
+    return any(pool.remove(message_id) for pool in pools(endpoint))
+
+
+def waits(endpoint: Endpoint, message_id: int) -> bool:
+    """Does this id wait here, for whatever?"""
+    if endpoint.delayed.has(message_id):
+        return True
+    return any(pool.has(message_id) for pool in pools(endpoint))
+
+
+def holds(endpoint: Endpoint, message_id: int) -> bool:
+    """Has the endpoint this message of the synced spool?"""
+    if waits(endpoint, message_id):
+        return True
+    return any(message_id in flow.unacked for flow in endpoint.flows)

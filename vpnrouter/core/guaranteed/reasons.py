@@ -1,0 +1,54 @@
+"""Why a guaranteed message, a flow or an endpoint operation is refused: the field's strings."""
+
+from typing import Final
+
+SPOOL_OVER_QUOTA: Final = "503 Spool Over Quota"
+MAX_MESSAGE_USAGE: Final = "503 Max message usage exceeded"
+LOW_PRIORITY: Final = "503 Low Priority Msg Congestion"
+NO_SUBSCRIPTION_MATCH: Final = "503 No Subscription Match"
+QUEUE_SHUTDOWN: Final = "503 Queue Shutdown"
+TOPIC_ENDPOINT_SHUTDOWN: Final = "503 Durable Topic Endpoint Shutdown"
+ENDPOINT_SHUTDOWN: Final = "503 Endpoint Shutdown"
+QUEUE_NOT_FOUND: Final = "400 Queue Not Found"
+TOO_LARGE: Final = "400 Document Is Too Large"
+ACL_DENIED: Final = "403 Publish ACL Denied"
+SERVICE_UNAVAILABLE: Final = "503 Service Unavailable"
+UNKNOWN_QUEUE: Final = "503 Unknown Queue"
+UNKNOWN_TOPIC_ENDPOINT: Final = "503 Unknown Durable Topic Endpoint"
+QUEUE_BINDS: Final = "503 Max clients exceeded for Queue"
+TOPIC_ENDPOINT_BINDS: Final = "503 Max clients exceeded for durable Topic Endpoint"
+PERMISSION_DENIED: Final = "403 Permission Denied"
+ALREADY_BOUND: Final = "400 Already Bound"
+INVALID_SELECTOR: Final = "406 Invalid Selector"
+TOO_MANY_FLOWS: Final = "503 Max Egress Flows Exceeded"
+TOO_MANY_INGRESS_FLOWS: Final = "503 Max Ingress Flows Exceeded"
+PUBLISH_FAILURE: Final = "503 Message Publish Failure"
+TOO_MANY_ENDPOINTS: Final = "503 Endpoint Max Exceeded"
+SUBSCRIPTION_MISMATCH: Final = "503 Subscription Does Not Match"
+SESSION_ENDED: Final = "503 MQTT Session Ended"
+
+REPLAY_DISABLED: Final = "503 Replay Disabled"
+REPLAY_TIME: Final = "503 Replay Start Time Not Available"
+REPLAY_MESSAGE: Final = "503 Replay Message Unavailable"
+REPLAY_LOG_MODIFIED: Final = "503 Replay Log Modified"
+REPLAY_CANCELLED: Final = "503 Replay Cancelled"
+REPLAY_STARTED: Final = "503 Replay Started"
+REPLAY_RESOURCES: Final = "503 Out of Replay Resources"
+REPLAY_NON_EXCLUSIVE: Final = "403 Client Initiated Replay Not Allowed on Non-Exclusive Queue"
+REPLAY_BROWSER: Final = "403 Client Initiated Replay Not Allowed on Browser Flow"
+REPLAY_INACTIVE: Final = "403 Client Initiated Replay Not Allowed on Inactive Flow"
+REPLAY_TEMPORARY: Final = "403 Replay Not Supported on Temporary Queue"
+
+DISCARD_NAMES: Final[dict[str, str]] = {
+    SPOOL_OVER_QUOTA: "max-msg-spool-usage-exceeded",
+    MAX_MESSAGE_USAGE: "max-msg-usage-exceeded",
+    LOW_PRIORITY: "low-priority-msg-congestion",
+    QUEUE_SHUTDOWN: "destination-group-error",
+    TOPIC_ENDPOINT_SHUTDOWN: "destination-group-error",
+    ENDPOINT_SHUTDOWN: "destination-group-error",
+    QUEUE_NOT_FOUND: "queue-not-found",
+    TOO_LARGE: "max-msg-size-exceeded",
+    SERVICE_UNAVAILABLE: "spool-to-disk-fail",
+    NO_SUBSCRIPTION_MATCH: "no-subscription-match",
+}
+"""The reason told to a publisher → the name under which the discard is counted."""

@@ -1,0 +1,169 @@
+"""What a start finds in the spool, given back to the endpoints."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.core.guaranteed.redelivery import UNCOUNTED
+from vpnrouter.core.guaranteed.stored import from_record
+from vpnrouter.core.guaranteed.waiting import Waiting
+from vpnrouter.errors import SpoolError
+from vpnrouter.spool import keys
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.spool.recovery import Recovered
+    from vpnrouter.spool.store import Store
+
+
+@final
+class Definition:
+    """An endpoint that the store knows: its place, and the number that its messages are kept under.
+
+    `subscription` is the one of a topic endpoint, as the client that bound to it wrote it, in MQTT's dialect.
+    `bridges` are names of those that ever took from a queue (end_to_end.py).
+    """
+
+    __slots__ = ("bridges", "durable", "kind", "name", "number", "subscription", "vpn")
+
+    def __init__(
+        self, number: int, vpn: str, kind: int, name: str, durable: bool, subscription: str = ""
+    ) -> None:
+        self.number = number
+        self.vpn = vpn
+        self.kind = kind
+        self.name = name
+        self.durable = durable
+        self.subscription = subscription
+        self.bridges: list[str] = []
+
+    def encode(self) -> bytes:
+        """The value to store under `keys.endpoint(number)`."""
+        said: dict[str, object] = {"vpn": self.vpn, "kind": self.kind, "name": self.name}
+        said["durable"] = self.durable
+        if self.subscription:
+            said["subscription"] = self.subscription
+        if self.bridges:
+            said["bridges"] = self.bridges
+        return json.dumps(said).encode()
+
+
+def decode_definition(number: int, value: bytes) -> Definition:
+    """The endpoint that `value` was made of. Raises SpoolError when it is no definition."""
+    try:
+        said = json.loads(value)
+        found = Definition(
+            number,
+            str(said["vpn"]),
+            int(said["kind"]),
+            str(said["name"]),
+            bool(said["durable"]),
+            str(said.get("subscription", "")),
+        )
+        found.bridges = [str(name) for name in said.get("bridges", [])]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SpoolError(f"the definition of endpoint {number} is damaged", "corrupt") from error
+    return found
+
+
+def read_definitions(store: Store) -> tuple[list[Definition], int]:
+    """All endpoints that the store knows, and the number of the next new one. Raises SpoolError."""
+    found: list[Definition] = []
+    following = 1
+    for key, value in store.scan(keys.ENDPOINT):
+        number = keys.endpoint_of(key)
+        if number == 0:
+            following = int.from_bytes(value, "big")
+        else:
+            found.append(decode_definition(number, value))
+    return found, following
+
+
+def recover(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> int:
+    """Give the endpoints (by number) what waits for them; how many messages in all.
+
+    What belongs to no endpoint leaves the store in the rounds to come. Raises SpoolError for what cannot
+    be read.
+    """
+    ledger = spool.ledger
+    last = ledger.next_id - 1
+    count = 0
+    ownerless: dict[int, Waiting] = {}
+    for portion in ledger.recover():
+        endpoint = endpoints.get(portion.endpoint)
+        if endpoint is None:
+            ownerless.setdefault(portion.endpoint, Waiting()).extend(portion.ids, 0)
+            continue
+        count += len(portion.ids)
+        if spool.fault is not None:
+            spool.fault("recover-during")
+        _hand_over(endpoint, portion)
+    for number, waiting in ownerless.items():
+        spool.purge_number(number, waiting)
+    for key, value in store.scan(keys.MARK):
+        endpoint = endpoints.get(keys.endpoint_of(key))
+        if endpoint is None:
+            ledger.delete(key)
+        else:
+            # The mark was written ahead; ids beyond the last one given out are new.
+            endpoint.marked = min(keys.unpack_id(value), last)
+            endpoint.mark = endpoint.marked
+            endpoint.mark_wanted = endpoint.marked
+    for key, value in store.scan(keys.REDELIVERIES):
+        endpoint = endpoints.get(keys.endpoint_of(key))
+        if endpoint is None:
+            ledger.delete(key)
+        else:
+            endpoint.redeliveries[keys.second_of(key)] = int.from_bytes(value, "big") or UNCOUNTED
+    return count
+
+
+def _hand_over(endpoint: Endpoint, portion: Recovered) -> None:
+    plane = endpoint.vpn.plane
+    ids = portion.ids
+    size = sum(portion.sizes)
+    endpoint.vpn.spooled_bytes += size
+    endpoint.spool.usage += size
+    expires: list[tuple[int, int]] = []
+    if endpoint.terms.respect_ttl_enabled and any(portion.expires):
+        for message_id, wall_ns in zip(ids, portion.expires, strict=True):
+            if wall_ns:
+                expires.append((message_id, wall_ns - plane.steady_ns + plane.now_ns))
+    by_priority = endpoint.terms.respect_msg_priority_enabled
+    lanes = len(endpoint.waiting)
+    if not by_priority and lanes == 1:
+        endpoint.recovered(ids, size, 0, 0, expires)
+        return
+    groups: dict[tuple[int, int], array[int]] = {}
+    for index in range(len(ids)):
+        key = (
+            portion.priorities[index] if by_priority else 0,
+            (portion.lanes[index] or ids[index]) % lanes,
+        )
+        group = groups.get(key)
+        if group is None:
+            group = array("Q")
+            groups[key] = group
+        group.append(ids[index])
+    for (priority, lane), group in groups.items():
+        endpoint.recovered(group, 0, priority, lane, [])
+    endpoint.recovered(array("Q"), size, 0, 0, expires)
+
+
+def recover_retained(store: Store, vpns: dict[str, MessageVpn]) -> int:
+    """Retain again what was retained; how many. Raises SpoolError for what cannot be read."""
+    count = 0
+    for key, value in store.scan(keys.RETAINED):
+        name, _ = keys.vpn_and_rest(key)
+        vpn = vpns.get(name)
+        if vpn is None:
+            continue
+        message = from_record(value, vpn.plane.now_ns, vpn.plane.steady_ns)
+        message.retain = True
+        vpn.retained.keep(message)
+        count += 1
+    return count

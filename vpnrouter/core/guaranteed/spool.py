@@ -1,0 +1,400 @@
+"""The message spool of a router: takes guaranteed messages, all or nothing, and says when they are synced.
+
+The edge ends each of its rounds with `end_round`. When that returns a batch, it has the store commit it in
+another thread and calls `committed` afterwards; meanwhile the next unit is built. Nothing here waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.deliver import demote
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.admission import obstructed, rejection, willing
+from vpnrouter.core.guaranteed.bodies import Bodies
+from vpnrouter.core.guaranteed.demotion import demote_to_one
+from vpnrouter.core.guaranteed.headers import read_headers
+from vpnrouter.core.guaranteed.marks import AHEAD, mark, mark_ahead
+from vpnrouter.core.guaranteed.purging import Purging
+from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, SYNCED, UNMATCHED, Receipt
+from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.stored import to_record
+from vpnrouter.core.guaranteed.takers import takers_of
+from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.core.guaranteed.unit import Unit
+from vpnrouter.core.keep_retained import retain
+from vpnrouter.spool import keys
+from vpnrouter.trace.events import DEMOTE, DISCARD, ENQUEUE, PROMOTE, REJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.replay_log import ReplayLog
+    from vpnrouter.core.guaranteed.waiting import Waiting
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.route import Route
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.spool.ledger import Ledger
+    from vpnrouter.spool.store import Batch
+
+PROMOTION_CONGESTION: Final = "message-promotion-congestion"
+
+
+@final
+class Spool:
+    """All endpoints' messages of one router. `ledger` is what the store holds.
+
+    `max_usage` bounds the bytes of all endpoints together (0: none). `dirty` are endpoints that may have
+    something to deliver. `down` says why nothing is taken now, "" normally.
+    """
+
+    __slots__ = (
+        "_freed",
+        "_hungry",
+        "_next_number",
+        "_purging",
+        "_refused",
+        "bodies",
+        "dirty",
+        "down",
+        "fault",
+        "later",
+        "ledger",
+        "max_usage",
+        "plane",
+        "replay_logs",
+        "syncing",
+        "unit",
+        "usage",
+    )
+
+    def __init__(self, plane: Plane, ledger: Ledger, max_usage: int = 0) -> None:
+        self.plane = plane
+        self.ledger = ledger
+        self.max_usage = max_usage
+        self.usage = 0
+        self.down = ""
+        self.unit, self._refused = Unit(), Unit()
+        self.syncing: Unit | None = None
+        # A fault point of tests (server/faults.py); None costs nothing.
+        self.fault: Callable[[str], None] | None = None
+        self.dirty: list[Endpoint] = []
+        # Those that have more to do in the next round.
+        self.later: list[Endpoint] = []
+        self.replay_logs: dict[str, ReplayLog] = {}  # by message VPN
+        self.bodies = Bodies()
+        self._freed = False
+        self._purging = Purging()
+        self._hungry: list[tuple[Receipt, int]] = []
+        self._next_number = 1
+
+    # -- taking ----------------------------------------------------------------------------------
+
+    def publish(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
+        """Take a guaranteed message, or refuse it; `receipt` is told which in its turn.
+
+        Returns the outcome that it will be told, if the sync succeeds. Raises TopicError for a bad topic.
+        """
+        if message.block:
+            read_headers(message)
+        route = vpn.route(message.topic)
+        if self.down:
+            return self._reject(vpn, message, receipt, token, self.down)
+        if route.missing_queue:
+            return self._reject(vpn, message, receipt, token, reasons.QUEUE_NOT_FOUND)
+        matched = takers_of(route, message)
+        size = size_of(message)
+        takers = matched
+        if matched:
+            full = self.obstacle(vpn, size * len(matched))
+            if full or obstructed(matched, message, size):
+                reason = rejection(matched, message, size, full)
+                if reason:
+                    return self._reject(vpn, message, receipt, token, reason)
+                takers = willing(vpn, matched, message, size, full)
+        if message.retain:
+            retain(vpn, message)
+        if self.replay_logs:
+            takers = self._logged(vpn, message, size, takers)
+        if takers:
+            self._add(message, size, takers)
+        if message.deliver_to_one:
+            demoted = demote_to_one(vpn, route, message)
+        else:
+            demoted = demote(vpn, route, message)
+        outcome = SPOOLED if matched else DEMOTED if demoted else UNMATCHED
+        if demoted and message.traced:
+            trace(vpn, DEMOTE, message, "", "")
+        if outcome == UNMATCHED:
+            vpn.discards.add(NO_SUBSCRIPTION_MATCH)
+            if message.traced:
+                trace(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
+        self.unit.tell(receipt, token, outcome, "")
+        if self.fault is not None:
+            self.fault("publish-accepted")
+        return outcome
+
+    def _logged(
+        self, vpn: MessageVpn, message: Message, size: int, takers: list[Endpoint]
+    ) -> list[Endpoint]:
+        """The takers and, where the message VPN has one that wants the message, its replay log."""
+        log = self.replay_logs.get(vpn.name)
+        if log is None or not log.takes(message, size):
+            return takers
+        return [*takers, log.endpoint]
+
+    def obstacle(self, vpn: MessageVpn, size: int) -> str:
+        """Why neither the message VPN nor the router has room for `size` bytes more, "" when they have."""
+        if self.max_usage and self.usage + size > self.max_usage:
+            return reasons.SPOOL_OVER_QUOTA
+        if vpn.spooled_bytes + size > vpn.limits.max_msg_spool_usage:
+            return reasons.SPOOL_OVER_QUOTA
+        return ""
+
+    def _reject(
+        self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int, reason: str
+    ) -> int:
+        vpn.rejected += 1
+        if message.traced:
+            trace(vpn, REJECT, message, "", reason)
+        unit = self.unit
+        if self.down and not unit.owes(receipt, self.syncing):
+            # Who waits for nothing that is to be synced need not wait for the store to work again.
+            unit = self._refused
+        unit.tell(receipt, token, REJECTED, reason)
+        return REJECTED
+
+    def promote(self, vpn: MessageVpn, route: Route, message: Message) -> bool:
+        """Spool a Direct message for the endpoints that match it; True when one took it.
+
+        What has no room is discarded and counted: nobody waits for a Direct message.
+        """
+        if message.block:
+            read_headers(message)
+        size = size_of(message)
+        matched = takers_of(route, message)
+        congested = (
+            self.down != ""
+            or self.ledger.pending_bytes > limits.PROMOTION_BYTES
+            or self.obstacle(vpn, size * len(matched)) != ""
+        )
+        takers: list[Endpoint] = []
+        for endpoint in matched:
+            reason = "" if congested else endpoint.obstacle(message, size)
+            if congested or reason:
+                name = PROMOTION_CONGESTION if congested else reasons.DISCARD_NAMES[reason]
+                endpoint.counters.refused.add(name)
+                vpn.discards.add(name)
+                if message.traced:
+                    trace(vpn, DISCARD, message, endpoint.name, name)
+            else:
+                takers.append(endpoint)
+                if message.traced:
+                    trace(vpn, PROMOTE, message, endpoint.name, "")
+        if not takers:
+            return False
+        if self.replay_logs:
+            takers = self._logged(vpn, message, size, takers)
+        self._add(message, size, takers)
+        return True
+
+    def place(self, endpoint: Endpoint, message: Message, *, even_down: bool = False) -> str:
+        """Put a message into one endpoint, whatever its topic; "" or why that cannot be.
+
+        `even_down` is for one that leaves another endpoint in the same unit.
+        """
+        size = size_of(message)
+        reason = "" if even_down else self.down
+        reason = reason or self.obstacle(endpoint.vpn, size)
+        reason = reason or endpoint.obstacle(message, size)
+        if reason:
+            endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
+            return reason
+        self._add(message, size, [endpoint])
+        return ""
+
+    def _add(self, message: Message, size: int, takers: list[Endpoint]) -> None:
+        plane = self.plane
+        if message.ingress_ns == 0:
+            message.ingress_ns = plane.steady_ns
+        data = to_record(message, plane.now_ns, plane.steady_ns)
+        expires_ns = message.expires_ns
+        if expires_ns:
+            expires_ns = expires_ns - plane.now_ns + plane.steady_ns
+        numbers: list[int] = []
+        for endpoint in takers:
+            endpoint.reserve(size)
+            endpoint.vpn.spooled_bytes += size
+            self.usage += size
+            numbers.append(endpoint.number)
+        spool_id = self.ledger.add(data, size, message.priority, message.lane, expires_ns, numbers)
+        message.holders = len(takers)
+        unit = self.unit
+        unit.ids.append(spool_id)
+        unit.messages.append(message)
+        unit.takers.append(takers)
+        if message.traced:
+            for endpoint in takers:
+                trace(endpoint.vpn, ENQUEUE, message, endpoint.name, "")
+
+    def when_synced(self, receipt: Receipt, token: int) -> None:
+        """Tell `receipt` SYNCED when everything asked of the ledger up to now is synced."""
+        self.unit.tell(receipt, token, SYNCED, "")
+
+    def when_room(self, receipt: Receipt, token: int) -> None:
+        """Tell `receipt` SYNCED, once, when an endpoint has more room than now."""
+        if not self._hungry:
+            self._freed = False
+        self._hungry.append((receipt, token))
+
+    # -- giving ----------------------------------------------------------------------------------
+
+    def message(self, spool_id: int) -> Message:
+        """The message of an id that is in the synced spool. Raises SpoolError when the store lost it."""
+        found = self.bodies.kept.get(spool_id)
+        if found is not None:
+            return found
+        return self.bodies.read(self.ledger, self.plane, spool_id)
+
+    def settle(self, endpoint: Endpoint, spool_id: int, size: int) -> None:
+        """An endpoint has done with a message."""
+        endpoint.vpn.spooled_bytes -= size
+        self.usage -= size
+        self.ledger.settle(endpoint.number, spool_id)
+        self._freed = True
+        if self.fault is not None:
+            self.fault("endpoint-settled")
+        message = self.bodies.kept.get(spool_id)
+        if message is not None:
+            message.holders -= 1
+            if message.holders <= 0:
+                self.bodies.drop(spool_id)
+
+    def release(self, vpn: MessageVpn, size: int) -> None:
+        """So many bytes of endpoints of `vpn` are no longer theirs."""
+        vpn.spooled_bytes -= size
+        self.usage -= size
+        self._freed = True
+
+    def pending_bytes_of(self, endpoint: Endpoint) -> int:
+        """Bytes of messages for an endpoint that are on their way into the synced spool. Looks at all."""
+        found = self.unit.bytes_of(endpoint)
+        return found if self.syncing is None else found + self.syncing.bytes_of(endpoint)
+
+    def first_in_flight(self) -> int:
+        """The lowest id that is not in the synced spool yet; the next one where all are."""
+        if self.syncing is not None and self.syncing.ids:
+            return self.syncing.ids[0]
+        return self.unit.ids[0] if self.unit.ids else self.ledger.next_id
+
+    def want_mark(self, endpoint: Endpoint, spool_id: int) -> None:
+        """Write down that messages of `endpoint` may have been delivered; it is woken when that is synced."""
+        if endpoint.mark_wanted >= spool_id:
+            return
+        # Ids that nobody has yet are not marked: after a restart they are new.
+        upto = min(spool_id + AHEAD, self.ledger.next_id - 1)
+        mark(self.ledger, self.unit, endpoint, upto)
+
+    # -- rounds ----------------------------------------------------------------------------------
+
+    def end_round(self) -> Batch | None:
+        """Deliver what can be delivered; the batch to commit, if any. None while one is being synced."""
+        if self.later:
+            later = self.later
+            self.later = []
+            for endpoint in later:
+                endpoint.wake()
+        self._deliver()
+        if self._purging.busy:
+            self._purging.run(self.ledger, self.bodies, self.unit)
+        if self._freed and self._hungry:
+            hungry = self._hungry
+            self._hungry = []
+            self._freed = False
+            for receipt, token in hungry:
+                receipt.settled(token, SYNCED, "")
+        if self._refused.receipts:
+            refused, self._refused = self._refused, Unit()
+            refused.answer()
+        if self.syncing is not None or (self.unit.empty and not self.ledger.pending):
+            return None
+        unit = self.unit
+        mark_ahead(self.ledger, unit)
+        self.unit = Unit()
+        if not self.ledger.pending:
+            unit.answer()
+            self._deliver()
+            return None
+        self.syncing = unit
+        batch = self.ledger.seal()
+        if self.fault is not None and any(key[:1] == keys.BODIES for key in batch.deletes):
+            self.fault("segment-deleted")
+        return batch
+
+    def _deliver(self) -> None:
+        while self.dirty:
+            dirty = self.dirty
+            self.dirty = []
+            for endpoint in dirty:
+                endpoint.dispatch()
+
+    def committed(self) -> None:
+        """The unit that `end_round` gave out is synced."""
+        unit = self.syncing
+        if unit is None:
+            raise AssertionError("nothing was being synced")
+        self.syncing = None
+        self.down = ""
+        for index in range(len(unit.marks)):
+            endpoint = unit.marks[index]
+            endpoint.mark = max(endpoint.mark, unit.marked[index])
+            endpoint.wake()
+        for index in range(len(unit.ids)):
+            spool_id = unit.ids[index]
+            message = unit.messages[index]
+            self.bodies.keep(spool_id, message)
+            for endpoint in unit.takers[index]:
+                endpoint.arrive(spool_id, message)
+        unit.answer()
+        self._deliver()
+
+    def failed(self, reason: str) -> None:
+        """The commit failed and is tried again: until it succeeds, nothing more is taken."""
+        self.down = reasons.SERVICE_UNAVAILABLE
+
+    # -- endpoints -------------------------------------------------------------------------------
+
+    def number(self) -> int:
+        """A new endpoint number, like none before it in this store."""
+        number = self._next_number
+        self._next_number = number + 1
+        self.ledger.put(keys.endpoint(0), self._next_number.to_bytes(4, "big"))
+        return number
+
+    def start_numbers(self, number: int) -> None:
+        """New endpoints are numbered from here on, as the store knows already."""
+        self._next_number = number
+
+    def purge(self, endpoint: Endpoint, waiting: Waiting) -> None:
+        """Let what waits go, some of it each round: it is no longer the endpoint's."""
+        self._purging.add(endpoint.number, waiting)
+
+    def purge_number(self, number: int, waiting: Waiting) -> None:
+        """The same for an endpoint of which only the number is left."""
+        self._purging.add(number, waiting)
+
+    def when_purged(self, receipt: Receipt, token: int) -> None:
+        """Tell `receipt` SYNCED when all that was purged up to now has left the store."""
+        self._purging.tell(receipt, token)
+
+    @property
+    def busy(self) -> bool:
+        """Is there something to do in the next round, whatever comes in?"""
+        if self.syncing is None and (self.ledger.pending or not self.unit.empty):
+            return True
+        work = self.dirty or self.later or self._purging.busy or self._refused.receipts
+        return bool(work or (self._freed and self._hungry))

@@ -1,0 +1,240 @@
+"""Filters that bind a consumer to an endpoint instead of subscribing to topics.
+
+    $queue/NAME                    consume from the queue NAME
+    $browse/NAME                   look at what waits in the queue NAME, and leave it there
+    $topic-endpoint/NAME/FILTER    consume from the topic endpoint NAME, whose one subscription is FILTER
+
+User properties of the SUBSCRIBE hold for all of these in it: `selector` lets only messages through that it
+matches, `browse` (`true`) makes a browser of a consumer, `replay-from` (`beginning`, an RFC 3339 date, or `id:N`
+for what came behind message N) starts a replay to the queue. Every delivery has QoS 1 at least. A browser sees
+what consumers hold as well, and is shown what is new some ten times a second.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.permissions import permission_of
+from vpnrouter.core.guaranteed.recover import Definition
+from vpnrouter.core.guaranteed.replay_start import parse_start, replay_to
+from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, READ_ONLY
+from vpnrouter.core.mqtt.flow import MqttFlow
+from vpnrouter.core.mqtt.outbound import Outbound
+from vpnrouter.core.mqtt.session_store import number_of
+from vpnrouter.core.subscriber import Subscription
+from vpnrouter.errors import Refused, SelectorError, TopicError
+from vpnrouter.selectors import parse_selector
+from vpnrouter.spool import keys
+from vpnrouter.topics.grammar import MQTT, parse_filter
+from vpnrouter.wire.mqtt import reason
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.mqtt.connection import MqttConnection
+    from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.selectors import Selector
+    from vpnrouter.topics.grammar import Filter
+    from vpnrouter.wire.mqtt.properties import Properties
+
+QUEUE_PREFIX: Final = "$queue/"
+BROWSE_PREFIX: Final = "$browse/"
+TOPIC_ENDPOINT_PREFIX: Final = "$topic-endpoint/"
+
+SELECTOR: Final = "selector"
+BROWSE: Final = "browse"
+REPLAY_FROM: Final = "replay-from"
+"""User properties of SUBSCRIBE."""
+
+BAD_SELECTOR: Final = "400 Bad Selector"
+BAD_REPLAY_START: Final = "400 Bad Replay Start"
+
+
+def binds(text: str) -> bool:
+    """Does this filter bind a consumer?"""
+    return text.startswith((QUEUE_PREFIX, BROWSE_PREFIX, TOPIC_ENDPOINT_PREFIX))
+
+
+def bind(
+    connection: MqttConnection,
+    session: MqttSession,
+    text: str,
+    qos: int,
+    identifier: int,
+    properties: Properties,
+) -> int:
+    """Bind a consumer as the filter `text` says; the QoS granted. Raises Refused with the field's reason."""
+    vpn = session.vpn
+    admission = connection.admission
+    if vpn.plane.spool is None or admission is None:
+        raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
+    if not admission.profile.allow_guaranteed_msg_receive_enabled:
+        raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+    selector, browsing = _wishes(properties)
+    replay_from = _replay_from(properties)
+    if text.startswith(TOPIC_ENDPOINT_PREFIX):
+        name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
+        endpoint = vpn.endpoints.get((TOPIC_ENDPOINT, name))
+        if endpoint is None:
+            raise Refused(reasons.UNKNOWN_TOPIC_ENDPOINT, reason.TOPIC_FILTER_INVALID)
+        permission = _permission(connection, endpoint)
+        if permission >= CONSUME:
+            _let_attract(connection, session, endpoint, topics, permission)
+    else:
+        if text.startswith(BROWSE_PREFIX):
+            browsing = True
+            name = text[len(BROWSE_PREFIX) :]
+        else:
+            name = text[len(QUEUE_PREFIX) :]
+        endpoint = vpn.endpoints.get((QUEUE, name))
+        if endpoint is None:
+            raise Refused(reasons.UNKNOWN_QUEUE, reason.TOPIC_FILTER_INVALID)
+        permission = _permission(connection, endpoint)
+    if session.durable:
+        number_of(session, vpn.plane.spool)
+    if session.outbound is None:
+        session.outbound = Outbound(session)
+        session.outbound.plug(session.receive_maximum)
+    outbound = session.outbound
+    granted = max(1, qos)
+    # A filter that is there already is replaced, as a subscription is (MQTT-3.8.4-3).
+    if not outbound.leave(text):
+        have_flow(connection, session)
+    flow = MqttFlow(outbound, endpoint, text, granted, selector, browsing)
+    flow.identifier = identifier
+    if browsing:
+        if permission < READ_ONLY:
+            raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+        if replay_from is not None:
+            raise Refused(reasons.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
+    else:
+        endpoint.bind(flow, permission, CONSUME)
+        if replay_from is not None:
+            _start_replay(endpoint, flow, replay_from)
+        connection.guaranteed = True
+    outbound.flows[text] = flow
+    flow.wake()
+    return granted
+
+
+def have_flow(connection: MqttConnection, session: MqttSession) -> None:
+    """May the client have one more flow? Raises Refused at the bound of its profile.
+
+    That of the message VPN is for the flows of queues and topic endpoints (Endpoint.bind).
+    """
+    admission = connection.admission
+    outbound = session.outbound
+    if admission is None or outbound is None:
+        return
+    most = admission.profile.max_egress_flow_count
+    count = len(outbound.flows) + (0 if outbound.own is None else 1)
+    if most and count >= most:
+        raise Refused(reasons.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
+
+
+def _wishes(properties: Properties) -> tuple[Selector | None, bool]:
+    selector: Selector | None = None
+    browsing = False
+    for name, text in properties.user_properties or []:
+        if name == SELECTOR and text:
+            try:
+                selector = parse_selector(text)
+            except SelectorError as error:
+                raise Refused(
+                    f"{BAD_SELECTOR}: {error}", reason.IMPLEMENTATION_SPECIFIC_ERROR
+                ) from error
+        elif name == BROWSE:
+            browsing = text.lower() in ("true", "1")
+    return selector, browsing
+
+
+def _replay_from(properties: Properties) -> tuple[int, int] | None:
+    """From when and behind which message a replay is wanted, None for none."""
+    for name, text in properties.user_properties or []:
+        if name == REPLAY_FROM and text:
+            try:
+                return parse_start(text)
+            except ValueError as error:
+                raise Refused(
+                    f"{BAD_REPLAY_START}: {error}", reason.IMPLEMENTATION_SPECIFIC_ERROR
+                ) from error
+    return None
+
+
+def _start_replay(endpoint: Endpoint, flow: MqttFlow, replay_from: tuple[int, int]) -> None:
+    """Start a replay for a consumer that has just been bound; without it, it is not bound."""
+    from_ns, after_id = replay_from
+    if not flow.active:
+        endpoint.unbind(flow, counts=False)
+        raise Refused(reasons.REPLAY_INACTIVE, reason.NOT_AUTHORIZED)
+    try:
+        replay_to(endpoint, from_ns, after_id)
+    except Refused:
+        endpoint.unbind(flow, counts=False)
+        raise
+
+
+def _permission(connection: MqttConnection, endpoint: Endpoint) -> int:
+    """What the client's username may do with an endpoint: everything with its own."""
+    admission = connection.admission
+    if admission is None:
+        return endpoint.terms.permission
+    username = admission.username
+    return permission_of(
+        endpoint.terms,
+        username.name,
+        override=username.guaranteed_endpoint_permission_override_enabled,
+    )
+
+
+def _let_attract(
+    connection: MqttConnection,
+    session: MqttSession,
+    endpoint: Endpoint,
+    text: str,
+    permission: int,
+) -> None:
+    """Let a topic endpoint have the one subscription that a consumer wants of it."""
+    vpn = session.vpn
+    try:
+        filter_ = parse_filter(
+            text,
+            MQTT,
+            max_levels=vpn.limits.max_topic_levels,
+            max_bytes=vpn.limits.max_topic_bytes,
+        )
+    except TopicError as error:
+        raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID) from error
+    if filter_.share or binds(filter_.text):
+        raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID)
+    allowed_filter(connection, session, filter_)
+    if filter_.original in endpoint.subscriptions:
+        return
+    if endpoint.subscriptions:
+        if endpoint.flows:
+            raise Refused(reasons.SUBSCRIPTION_MISMATCH, reason.NOT_AUTHORIZED)
+        if permission < MODIFY_TOPIC:
+            raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+        vpn.drop(endpoint)
+    vpn.subscribe(Subscription(filter_, endpoint))
+    definition = Definition(
+        endpoint.number, vpn.name, endpoint.kind, endpoint.name, True, filter_.original
+    )
+    endpoint.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())
+
+
+def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Filter) -> None:
+    """Does the client's ACL profile let it subscribe? Raises Refused where it does not."""
+    admission = connection.admission
+    if admission is None:
+        return
+    acl = admission.acl
+    if not acl.subscribe.unrestricted:
+        rule = acl.subscribe.bind(admission.username.name, session.client_name)
+        if not rule.allows_filter(filter_):
+            raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
+    if filter_.share and not acl.share_name.unrestricted:
+        rule = acl.share_name.bind(admission.username.name, session.client_name)
+        if not rule.allows_topic(filter_.share):
+            raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)

@@ -1,0 +1,261 @@
+"""A consumer of an endpoint over MQTT: of the session's own, or of a queue that a filter names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
+from vpnrouter.core.guaranteed.operations import browse
+from vpnrouter.core.guaranteed.receipt import Receipt
+from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.spool import keys
+from vpnrouter.trace.events import DELIVER, REDELIVER
+from vpnrouter.wire.mqtt.user_properties import with_user_properties
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.unit import Unit
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.mqtt.outbound import Held, Outbound
+    from vpnrouter.selectors import Selector
+
+DELIVERY_COUNT: Final = "JMSXDeliveryCount"
+"""User property, where the endpoint's `delivery_count_enabled` wants it: 1 the first time."""
+
+FOREIGN: Final = b"q"
+"""Behind the id of an identifier in the spool: the message is not the session's own, but a queue's."""
+
+REDELIVERED: Final = ("JMSRedelivered", "true")
+"""User property of what a consumer of a queue gets and somebody may have got before. DUP cannot say that: it
+tells of packets that this very session was sent before (MQTT-3.3.1-1)."""
+
+BROWSED: Final = 256
+"""Messages that a browser is sent in one go."""
+
+
+@final
+class Delivery:
+    """What a session's subscriptions say of the delivery of one topic."""
+
+    __slots__ = ("identifiers", "qos", "retain_as_published")
+
+    def __init__(self) -> None:
+        self.qos = 2
+        self.retain_as_published = False
+        self.identifiers: list[int] = []
+
+
+@final
+class MqttFlow(Flow):
+    """One flow of one connection. `text` is the filter that bound it, "" for the session's own endpoint.
+
+    `granted` is the most QoS, `identifier` the subscription's. `keyed`: the session lasts, so that QoS 2
+    identifiers are in the spool before they are used and mean the same after a restart. `browsing` only looks.
+    """
+
+    __slots__ = (
+        "_promised",
+        "_unsent",
+        "_written",
+        "browsing",
+        "closed",
+        "granted",
+        "identifier",
+        "keyed",
+        "looked_at",
+        "outbound",
+        "own",
+        "text",
+    )
+
+    def __init__(
+        self,
+        outbound: Outbound,
+        endpoint: Endpoint,
+        text: str,
+        granted: int,
+        selector: Selector | None = None,
+        browsing: bool = False,
+    ) -> None:
+        window = endpoint.terms.max_delivered_unacked_msgs_per_flow
+        super().__init__(endpoint, outbound.session.client_name, window, selector)
+        self.outbound = outbound
+        self.text = text
+        self.own = not text
+        self.granted = granted
+        self.identifier = 0
+        self.keyed = outbound.session.durable
+        self.browsing = browsing
+        self.closed = False
+        # Of a browser: the last message that it has seen.
+        self.looked_at = 0
+        # QoS 2 deliveries whose identifiers are being written down, unit by unit.
+        self._unsent: list[list[int]] = []
+        self._promised: Unit | None = None
+        self._written = Written(self)
+
+    def room(self) -> int:
+        """See Flow.room: the endpoint's window, the client's, and what waits to be sent to it."""
+        outbound = self.outbound
+        session = outbound.session
+        if self.closed or not session.connected:
+            return 0
+        outbox = session.outbox
+        if outbox.size * 2 > outbox.limit:
+            outbound.drain_later()
+            return 0
+        left = self.window - len(self.unacked)
+        clients = outbound.room()
+        if clients < left:
+            # Any acknowledgement makes room, not only those of this flow.
+            outbound.narrow = True
+            return clients
+        return left
+
+    def send(self, message_id: int, message: Message, count: int) -> None:
+        """See Flow.send."""
+        outbound = self.outbound
+        known = 0
+        if self.own:
+            if outbound.resend:
+                known = outbound.sent_before(message_id)
+            most = outbound.delivery(message.topic).qos
+        else:
+            most = self.granted
+        # What was promoted, or came over a bridge, is kept like any other: it has QoS 1 at least.
+        qos = max(1, min(message.qos, most))
+        if known:
+            packet_id = known & 0xFFFF
+            qos = known >> 16
+        else:
+            packet_id = outbound.next_id()
+        held = outbound.hold(packet_id, self, message_id, qos)
+        if qos == 2 and self.keyed and not known:
+            self._write_down(packet_id, message_id)
+        elif self._unsent:
+            # What came later is sent later.
+            self._unsent[-1].append(packet_id)
+        else:
+            # An identifier of QoS 2 that is not in the spool was never used.
+            dup = known != 0 or (self.own and count != 0 and qos == 1)
+            self.transmit(packet_id, held, message, dup, count)
+
+    def _write_down(self, packet_id: int, message_id: int) -> None:
+        spool = self.endpoint.spool
+        value = keys.pack_id(message_id)
+        if not self.own:
+            value += FOREIGN
+        spool.ledger.put(keys.outbound(self.outbound.session.number, packet_id), value)
+        if self._promised is not spool.unit:
+            self._promised = spool.unit
+            self._unsent.append([])
+            spool.when_synced(self._written, 0)
+        self._unsent[-1].append(packet_id)
+
+    def unsent(self) -> set[int]:
+        """Packet identifiers that will be sent when they are in the spool."""
+        return {packet_id for batch in self._unsent for packet_id in batch}
+
+    def written(self) -> None:
+        """The oldest unit of identifiers is in the spool: send what they stand for."""
+        batch = self._unsent.pop(0)
+        if self.closed:
+            return
+        for packet_id in batch:
+            held = self.outbound.held.get(packet_id)
+            if held is not None and held.flow is self:
+                message = self.unacked.get(held.message_id)
+                if message is not None:
+                    count = self.endpoint.redeliveries.get(held.message_id, 0)
+                    self.transmit(packet_id, held, message, False, count)
+
+    def transmit(self, packet_id: int, held: Held, message: Message, dup: bool, count: int) -> None:
+        """Send one PUBLISH; one that is too large for the client counts as done, or as rejected by a queue's.
+
+        MQTT 5, 3.1.2.11.4.
+        """
+        session = self.outbound.session
+        endpoint = self.endpoint
+        retain = message.retain
+        block = message.block
+        if self.own:
+            delivery = self.outbound.delivery(message.topic)
+            identifiers = delivery.identifiers
+            retain = retain and (delivery.retain_as_published or message.snapshot)
+        else:
+            identifiers = [self.identifier] if self.identifier else []
+            if count and not self.browsing:
+                block = with_user_properties(block, [REDELIVERED])
+        if endpoint.terms.delivery_count_enabled:
+            times = str(max(0, count) + 1)
+            block = with_user_properties(block, [(DELIVERY_COUNT, times)])
+        frame = session.encoded(message, block, retain, identifiers, held.qos, dup, packet_id)
+        if not frame:
+            session.vpn.discards.add(MSG_TOO_BIG)
+            del self.outbound.held[packet_id]
+            if self.keyed and held.qos == 2:
+                self.outbound.forget_key(packet_id)
+            self.settle(held.message_id, ACCEPTED if self.own else REJECTED)
+            return
+        outbox = session.outbox
+        outbox.control(frame)
+        outbox.messages += 1
+        outbox.bytes_ += len(frame)
+        fault = endpoint.spool.fault
+        if fault is not None:
+            fault("deliver-before-flush")
+        if message.traced:
+            event = REDELIVER if count else DELIVER
+            trace(endpoint.vpn, event, message, endpoint.name, "", self.client_name)
+
+    def settle(self, message_id: int, outcome: int) -> None:
+        """The client answered, or cannot take it."""
+        endpoint = self.endpoint
+        message = self.unacked.get(message_id)
+        if message is None:
+            return
+        if self.browsing:
+            del self.unacked[message_id]
+            self.outbound.drain_later()
+            return
+        endpoint.settle(self, message_id, outcome)
+
+    def wake(self) -> None:
+        """See soon whether there is something to deliver."""
+        if self.browsing:
+            self.browse()
+        else:
+            self.endpoint.wake()
+
+    def browse(self) -> None:
+        """Send what the endpoint has and was not looked at yet, without taking it; and look again later."""
+        endpoint = self.endpoint
+        selector = self.selector
+        left = min(self.room(), BROWSED)
+        if left > 0 and not endpoint.deleted:
+            for row in browse(endpoint, self.looked_at, left):
+                self.looked_at = row.msg_id
+                if selector is None or selector.matches(row.message.properties()):
+                    self.unacked[row.msg_id] = row.message
+                    self.delivered += 1
+                    self.send(row.msg_id, row.message, row.redelivery_count)
+        self.outbound.drain_later()
+
+    def unbound(self, reason: str) -> None:
+        """See Flow.unbound."""
+        self.outbound.let_go(self)
+
+
+@final
+class Written(Receipt):
+    """Tells a flow that packet identifiers are in the synced spool."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: MqttFlow) -> None:
+        self._flow = flow
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """See Receipt.settled."""
+        self._flow.written()

@@ -1,0 +1,370 @@
+"""What is on its way to the client of a session with QoS 1 and 2: packet identifiers and what they stand for.
+
+The states of an outbound packet identifier (MQTT 5, 4.3.2 and 4.3.3):
+
+    held        PUBLISH sent, or about to be; waits for PUBACK or PUBREC
+    resend      the same, and the client went away: sent again with DUP when it is back
+    releasing   PUBREC came; PUBREL is due, or sent and waits for PUBCOMP
+    reserved    those of `resend`, and of what a queue got back while the client may still answer it
+
+A QoS 2 message that a queue got back because its consumer went may still be half taken by that client, under an
+identifier that must not come to mean another message: the exchange is brought to its end with PUBREL when
+the client is back. It may then have the message twice, or another consumer too; it loses none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.guaranteed.expiry import expires_ns
+from vpnrouter.core.guaranteed.receipt import Receipt
+from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.mqtt.flow import Delivery, MqttFlow
+from vpnrouter.core.mqtt.session import DRAIN
+from vpnrouter.spool import keys
+from vpnrouter.topics.algebra import matches
+from vpnrouter.wire.mqtt.encode import encode_ack
+from vpnrouter.wire.mqtt.packet_type import PUBREL
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.mqtt.session import MqttSession
+
+SYNCED: Final = 1
+"""Of `releasing`: PUBREL may be sent."""
+
+KEYED: Final = 2
+"""Of `releasing`: the identifier is in the spool."""
+
+MOST_IDS: Final = 65_535
+
+DRAIN_NS: Final = 100_000_000
+"""How soon to look again at a client that takes messages slowly."""
+
+
+@final
+class Held:
+    """A message that the client has not answered."""
+
+    __slots__ = ("flow", "message_id", "qos")
+
+    def __init__(self, flow: MqttFlow, message_id: int, qos: int) -> None:
+        self.flow = flow
+        self.message_id = message_id
+        self.qos = qos
+
+
+@final
+class Outbound:
+    """The guaranteed deliveries of one session, over all its connections.
+
+    `resend` has the packet identifier and the QoS (in the bits from 16 on) of each message id. `own` is the
+    flow of the session's endpoint, `flows` are others by the filter that bound them, both while there is a
+    connection. `deliveries` remembers what the subscriptions say of a topic. `narrow`: a flow found that the
+    client's receive maximum leaves less than its own window.
+    """
+
+    __slots__ = (
+        "_draining",
+        "_last",
+        "_newest_resend",
+        "_releases",
+        "deliveries",
+        "flows",
+        "held",
+        "narrow",
+        "own",
+        "receive_maximum",
+        "releasing",
+        "resend",
+        "reserved",
+        "session",
+    )
+
+    def __init__(self, session: MqttSession) -> None:
+        self.session = session
+        self.receive_maximum = 0
+        self.held: dict[int, Held] = {}
+        self.resend: dict[int, int] = {}
+        self.releasing: dict[int, int] = {}
+        self.reserved: set[int] = set()
+        self.own: MqttFlow | None = None
+        self.flows: dict[str, MqttFlow] = {}
+        self.deliveries: dict[bytes, Delivery] = {}
+        self._last = 0
+        self._newest_resend = 0
+        self._draining = False
+        self.narrow = False
+        self._releases = Releases(self)
+
+    # -- identifiers -----------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """How many messages more the client may get."""
+        used = len(self.held) + len(self.releasing)
+        return min(self.receive_maximum - used, MOST_IDS - 1 - used - len(self.reserved))
+
+    def next_id(self) -> int:
+        """A packet identifier that is not in use (MQTT-2.2.1-4)."""
+        number = self._last
+        while True:
+            number = number % MOST_IDS + 1
+            if not (number in self.held or number in self.releasing or number in self.reserved):
+                self._last = number
+                return number
+
+    def hold(self, packet_id: int, flow: MqttFlow, message_id: int, qos: int) -> Held:
+        """The identifier stands for a message that the client has not answered."""
+        held = Held(flow, message_id, qos)
+        self.held[packet_id] = held
+        return held
+
+    def sent_before(self, message_id: int) -> int:
+        """Identifier and QoS (from bit 16 on) under which the client got this message before, 0 if not."""
+        known = self.resend.pop(message_id, 0)
+        if known:
+            self.reserved.discard(known & 0xFFFF)
+        elif message_id > self._newest_resend:
+            # All older ones have passed: what is left has expired or was deleted meanwhile.
+            for left in self.resend.values():
+                self.reserved.discard(left & 0xFFFF)
+                if left >> 16 == 2:
+                    self._abandon(left & 0xFFFF)
+                    self.send_pubrel(left & 0xFFFF)
+            self.resend.clear()
+        return known
+
+    def sent(self, message_id: int, packet_id: int, qos: int) -> None:
+        """The client may have this message: it is to be sent again under the same identifier."""
+        self.resend[message_id] = packet_id | qos << 16
+        self.reserved.add(packet_id)
+        self._newest_resend = max(self._newest_resend, message_id)
+
+    def identifiers(self) -> list[int]:
+        """All that may stand in the spool."""
+        return [*self.held, *self.releasing, *self.reserved]
+
+    def release(self, packet_id: int, flow: MqttFlow) -> None:
+        """PUBREC came and the message is settled: PUBREL when that is synced."""
+        spool = flow.endpoint.spool
+        if flow.keyed:
+            spool.ledger.put(keys.outbound(self.session.number, packet_id), b"")
+            self.releasing[packet_id] = KEYED
+        else:
+            self.releasing[packet_id] = 0
+        if flow.endpoint.durable:
+            spool.when_synced(self._releases, packet_id)
+        else:
+            self.released(packet_id)
+
+    def _abandon(self, packet_id: int) -> None:
+        """The message has gone elsewhere: PUBREL ends the exchange, whether PUBREC has come or not."""
+        session = self.session
+        spool = session.vpn.plane.spool
+        self.releasing[packet_id] = SYNCED
+        if session.durable and spool is not None:
+            self.releasing[packet_id] = SYNCED | KEYED
+            spool.ledger.put(keys.outbound(session.number, packet_id), b"")
+
+    def released(self, packet_id: int) -> None:
+        """Send PUBREL, now or when the client is back."""
+        state = self.releasing.get(packet_id, -1)
+        if state >= 0:
+            self.releasing[packet_id] = state | SYNCED
+            self.send_pubrel(packet_id)
+
+    def send_pubrel(self, packet_id: int) -> None:
+        """Send PUBREL if there is a connection."""
+        session = self.session
+        if session.connected:
+            session.outbox.control(encode_ack(PUBREL, packet_id, session.level))
+
+    def complete(self, packet_id: int) -> None:
+        """PUBCOMP came: the identifier is free."""
+        state = self.releasing.pop(packet_id, 0)
+        self.reserved.discard(packet_id)
+        if state & KEYED:
+            self.forget_key(packet_id)
+        spool = self.session.vpn.plane.spool
+        if spool is not None and spool.fault is not None:
+            spool.fault("pubcomp-received")
+        self.wake()
+
+    def forget_key(self, packet_id: int) -> None:
+        """Delete an identifier from the spool."""
+        spool = self.session.vpn.plane.spool
+        if spool is not None:
+            spool.ledger.delete(keys.outbound(self.session.number, packet_id))
+
+    # -- connections -----------------------------------------------------------------------------
+
+    def plug(self, receive_maximum: int) -> None:
+        """A connection takes the session up, with the client's receive maximum (0: it gave none)."""
+        self.receive_maximum = min(receive_maximum or MOST_IDS, limits.CLIENT_WINDOW)
+        endpoint = self.session.endpoint
+        if self.own is not None:
+            self.own.closed = False
+            self.own.wake()
+        elif endpoint is not None and not endpoint.deleted:
+            self.bind_own(endpoint)
+
+    def bind_own(self, endpoint: Endpoint) -> None:
+        """Let messages of the session's own endpoint flow."""
+        flow = MqttFlow(self, endpoint, "", 2)
+        endpoint.bind(flow, CONSUME, CONSUME)
+        self.own = flow
+        connection = self.session.connection
+        if connection is not None:
+            connection.guaranteed = True
+
+    def resume(self) -> None:
+        """CONNACK is out: go on with what the client has received and not completed (MQTT-4.4.0-1)."""
+        for packet_id, state in self.releasing.items():
+            if state & SYNCED:
+                self.send_pubrel(packet_id)
+        own = self.own
+        if own is not None:
+            unsent = own.unsent()
+            for packet_id, held in list(self.held.items()):
+                message = own.unacked.get(held.message_id)
+                if held.flow is own and message is not None and packet_id not in unsent:
+                    own.transmit(packet_id, held, message, True, -1)
+
+    def unplug(self) -> None:
+        """The connection is gone: remember what the client may have of the session's own messages."""
+        orphans = self.reserved - {known & 0xFFFF for known in self.resend.values()}
+        self.reserved -= orphans
+        for packet_id in orphans:
+            self._abandon(packet_id)
+        own = self.own
+        stays = own is not None and self._must_stay(own)
+        unsent = set() if own is None or stays else own.unsent()
+        before = self.held
+        self.held = {}
+        for packet_id, held in before.items():
+            if held.flow.own:
+                if stays:
+                    self.held[packet_id] = held
+                elif packet_id in unsent:
+                    # Its identifier is not in the spool yet, and was never used.
+                    if held.qos == 2:
+                        self.forget_key(packet_id)
+                else:
+                    self.sent(held.message_id, packet_id, held.qos)
+            elif held.qos == 2:
+                self._abandon(packet_id)
+        if own is not None and stays:
+            own.closed = True
+        elif own is not None:
+            self.own = None
+            # Nothing was wrong with them: this does not count as a redelivery.
+            self._part(own, False)
+        for flow in list(self.flows.values()):
+            self._part(flow, True)
+        self.flows.clear()
+
+    def _must_stay(self, own: MqttFlow) -> bool:
+        """Is there a QoS 2 message that would expire, were it given back? It must not (MQTT-4.3.3-7).
+
+        All go back to the endpoint otherwise, so that a client that is away costs no memory.
+        """
+        endpoint = own.endpoint
+        for held in self.held.values():
+            if held.qos == 2 and held.flow is own:
+                message = own.unacked.get(held.message_id)
+                if message is not None and expires_ns(endpoint, message):
+                    return True
+        return False
+
+    def leave(self, text: str) -> bool:
+        """The client unsubscribed from what `text` had bound; False when there is no such flow."""
+        flow = self.flows.pop(text, None)
+        if flow is None:
+            return False
+        for packet_id in [key for key, held in self.held.items() if held.flow is flow]:
+            if self.held.pop(packet_id).qos == 2:
+                self.reserved.add(packet_id)
+        self._part(flow, False)
+        return True
+
+    def let_go(self, flow: MqttFlow) -> None:
+        """An endpoint let go of a flow: it was shut down or deleted."""
+        for packet_id in [key for key, held in self.held.items() if held.flow is flow]:
+            if self.held.pop(packet_id).qos == 2:
+                self.reserved.add(packet_id)
+        if flow is self.own:
+            self.own = None
+        elif self.flows.get(flow.text) is flow:
+            del self.flows[flow.text]
+        else:
+            return
+        flow.closed = True
+
+    def _part(self, flow: MqttFlow, counts: bool) -> None:
+        flow.closed = True
+        if not flow.browsing:
+            flow.endpoint.unbind(flow, counts=counts)
+
+    # -- deliveries ------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """There may be room again."""
+        self.narrow = False
+        if self.own is not None:
+            self.own.endpoint.wake()
+        for flow in self.flows.values():
+            flow.wake()
+
+    def drain_later(self) -> None:
+        """The client takes messages slowly: look again soon, whether it acknowledges any or not."""
+        if not self._draining:
+            self._draining = True
+            plane = self.session.vpn.plane
+            plane.timers.arm(plane.now_ns + DRAIN_NS, self.session, DRAIN)
+
+    def drained(self) -> None:
+        """It is time to look again."""
+        self._draining = False
+        self.wake()
+
+    def delivery(self, topic: bytes) -> Delivery:
+        """What the subscriptions that match `topic` say of its delivery."""
+        found = self.deliveries.get(topic)
+        if found is None:
+            found = self._look_up(topic)
+            if len(self.deliveries) >= limits.DELIVERY_TOPICS:
+                self.deliveries.clear()
+            self.deliveries[topic] = found
+        return found
+
+    def _look_up(self, topic: bytes) -> Delivery:
+        text = topic.decode()
+        found = Delivery()
+        qos = 0
+        for subscription in self.session.subscriptions.values():
+            filter_ = subscription.filter
+            if filter_.text != text if filter_.literal else not matches(filter_, text):
+                continue
+            qos = max(qos, subscription.qos)
+            if subscription.retain_as_published:
+                found.retain_as_published = True
+            if subscription.identifier:
+                found.identifiers.append(subscription.identifier)
+        # Without a match the subscription has ended since: what it brought is delivered as it came.
+        found.qos = qos or 2
+        return found
+
+
+@final
+class Releases(Receipt):
+    """Sends PUBREL when what the client has received is settled in the synced spool."""
+
+    __slots__ = ("_outbound",)
+
+    def __init__(self, outbound: Outbound) -> None:
+        self._outbound = outbound
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """See Receipt.settled."""
+        self._outbound.released(token)

@@ -1,0 +1,149 @@
+"""MQTT sessions that outlived the router: from their rows in the spool."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.guaranteed.session_endpoints import restore as restore_endpoint
+from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
+from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, MqttSession
+from vpnrouter.core.mqtt.session_store import SEPARATOR
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.subscriber import Subscription
+from vpnrouter.errors import Refused, SpoolError, TopicError
+from vpnrouter.spool import keys
+from vpnrouter.topics.grammar import MQTT, parse_filter
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.spool.store import Store
+
+ID_BYTES: Final = 8
+"""Of a spool id."""
+
+
+@final
+class Row:
+    """What is written of one session. `left_ns` is wall clock time, 0 if its client was here to the end."""
+
+    __slots__ = ("creator", "endpoint", "expiry_s", "left_ns", "level", "number")
+
+    def __init__(self, value: bytes) -> None:
+        """Raises SpoolError when `value` is no such row."""
+        try:
+            said = json.loads(value)
+            self.level = int(said["level"])
+            self.expiry_s = int(said["expiry"])
+            self.number = int(said["number"])
+            self.endpoint = bool(said["endpoint"])
+            self.left_ns = int(said["left_ns"])
+            self.creator = str(said.get("creator", ""))
+        except (ValueError, KeyError, TypeError) as error:
+            raise SpoolError("an MQTT session in the spool is damaged", "corrupt") from error
+
+    def left(self, wall_ns: int) -> int:
+        """Nanoseconds until the session expires; one whose client was here has its whole interval yet."""
+        return (self.left_ns or wall_ns) + self.expiry_s * SECOND_NS - wall_ns
+
+
+def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
+    """Make the sessions of a message VPN again, with subscriptions and packet identifiers; their endpoints.
+
+    What has expired meanwhile is deleted. To be called before anything else happens in `vpn`, with the
+    clocks set. Raises SpoolError for what cannot be read.
+    """
+    spool = vpn.plane.spool
+    if spool is None:
+        return []
+    found: list[Endpoint] = []
+    session: MqttSession | None = None
+    current = ""
+    for key, value in store.scan(keys.of_vpn(keys.SESSION, vpn.name)):
+        _, rest = keys.vpn_and_rest(key)
+        client_id, separator, text = rest.decode().partition(SEPARATOR)
+        if not separator:
+            current = client_id
+            row = Row(value)
+            session = restore_session(vpn, spool, client_id, row)
+            if session is None:
+                spool.ledger.delete(key)
+                _erase(spool, store, row.number)
+                continue
+            if session.number:
+                _identifiers(session, store)
+            if session.endpoint is not None:
+                found.append(session.endpoint)
+        elif session is None or client_id != current:
+            # Its session has gone.
+            spool.ledger.delete(key)
+        else:
+            _subscribe(vpn, session, text, value)
+    return found
+
+
+def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> MqttSession | None:
+    """One session as its client left it, without subscriptions; None when it has expired."""
+    left_ns = row.left(vpn.plane.steady_ns)
+    if row.expiry_s == 0 or (left_ns <= 0 and row.expiry_s != NEVER_S):
+        return None
+    session = MqttSession(vpn, client_id, Outbox(vpn.plane.ready, 0))
+    session.level = row.level
+    session.expiry_s = row.expiry_s
+    session.durable = True
+    session.number = row.number
+    if row.endpoint:
+        session.creator = row.creator
+        session.endpoint = restore_endpoint(spool, vpn, client_id, row.number, True, row.creator)
+        session.outbound = Outbound(session)
+    vpn.clients[client_id] = session
+    session.expire_in(left_ns)
+    return session
+
+
+def _erase(spool: Spool, store: Store, number: int) -> None:
+    """Delete what was kept under the number of a session that has expired; its messages have no owner."""
+    if number:
+        spool.ledger.delete(keys.endpoint(number))
+        for prefix in (keys.inbound(number, 0)[:-2], keys.outbound(number, 0)[:-2]):
+            for key, _ in store.scan(prefix):
+                spool.ledger.delete(key)
+
+
+def _identifiers(session: MqttSession, store: Store) -> None:
+    """Packet identifiers that both sides still know (MQTT 5, 4.1)."""
+    number = session.number
+    for key, value in store.scan(keys.inbound(number, 0)[:-2]):
+        session.inbound.add(keys.second_of(key))
+        if len(value) == ID_BYTES:
+            session.carried[keys.second_of(key)] = keys.unpack_id(value)
+    for key, value in store.scan(keys.outbound(number, 0)[:-2]):
+        if session.outbound is None:
+            session.outbound = Outbound(session)
+        packet_id = keys.second_of(key)
+        if len(value) == ID_BYTES:
+            session.outbound.sent(keys.unpack_id(value), packet_id, 2)
+        else:
+            # PUBREC came, or the message went back to its queue: PUBREL is due in both cases.
+            session.outbound.releasing[packet_id] = SYNCED | KEYED
+
+
+def _subscribe(vpn: MessageVpn, session: MqttSession, text: str, value: bytes) -> None:
+    """One subscription. One that the message VPN would no longer take is left out, its messages stay."""
+    try:
+        said = json.loads(value)
+        subscription = Subscription(
+            parse_filter(text, MQTT),
+            session,
+            int(said["qos"]),
+            bool(said["no_local"]),
+            bool(said["retain_as_published"]),
+            int(said["identifier"]),
+        )
+        vpn.subscribe(subscription)
+    except (ValueError, KeyError, TypeError) as error:
+        raise SpoolError("an MQTT subscription in the spool is damaged", "corrupt") from error
+    except (TopicError, Refused):
+        return

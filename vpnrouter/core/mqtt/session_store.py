@@ -1,0 +1,87 @@
+"""What of a session outlives the router: rows in the spool, written in the unit of what they belong to.
+
+One row tells of the session, one of each subscription (its key is the session's, a NUL, and the filter: a
+client id has no NUL in it, MQTT-1.5.4-2), so that a client with many subscriptions writes each of them once.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter.spool import keys
+
+if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.core.subscriber import Subscription
+
+SEPARATOR: Final = "\0"
+
+
+def number_of(session: MqttSession, spool: Spool) -> int:
+    """The number that the session's messages and packet identifiers are kept under; drawn when first needed."""
+    if session.number == 0:
+        session.number = spool.number()
+        if session.durable:
+            keep(session)
+    return session.number
+
+
+def keep(session: MqttSession) -> None:
+    """Write down a session that is to last, as it is now: `left_ns` is 0 while its client is here."""
+    spool = session.vpn.plane.spool
+    if spool is None:
+        return
+    row = {
+        "level": session.level,
+        "expiry": session.expiry_s,
+        "number": session.number,
+        "endpoint": session.endpoint is not None,
+        "left_ns": 0 if session.connected else session.vpn.plane.steady_ns,
+        "creator": session.creator,
+    }
+    spool.ledger.put(keys.session(session.vpn.name, session.client_name), json.dumps(row).encode())
+    if spool.fault is not None:
+        spool.fault("session-saved")
+
+
+def keep_subscription(session: MqttSession, subscription: Subscription) -> None:
+    """Write down one subscription with its options."""
+    spool = session.vpn.plane.spool
+    if spool is None:
+        return
+    row = {
+        "qos": subscription.qos,
+        "no_local": subscription.no_local,
+        "retain_as_published": subscription.retain_as_published,
+        "identifier": subscription.identifier,
+    }
+    spool.ledger.put(_subscription(session, subscription.key), json.dumps(row).encode())
+
+
+def forget_subscription(session: MqttSession, text: str) -> None:
+    """Delete the row of one subscription."""
+    spool = session.vpn.plane.spool
+    if spool is not None:
+        spool.ledger.delete(_subscription(session, text))
+
+
+def erase(session: MqttSession) -> None:
+    """Delete all rows of a session, but those of its endpoint."""
+    spool = session.vpn.plane.spool
+    if spool is None:
+        return
+    ledger = spool.ledger
+    ledger.delete(keys.session(session.vpn.name, session.client_name))
+    for text in session.subscriptions:
+        ledger.delete(_subscription(session, text))
+    for packet_id in session.inbound:
+        ledger.delete(keys.inbound(session.number, packet_id))
+    if session.outbound is not None and session.number:
+        for packet_id in session.outbound.identifiers():
+            ledger.delete(keys.outbound(session.number, packet_id))
+
+
+def _subscription(session: MqttSession, text: str) -> bytes:
+    return keys.session(session.vpn.name, session.client_name + SEPARATOR + text)

@@ -1,0 +1,308 @@
+"""The endpoints of a running router as the management API sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter.core.guaranteed import operations, reasons
+from vpnrouter.core.guaranteed.kinds import KIND_NAMES, PARKING, QUEUE, SESSION, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.pools import waits
+from vpnrouter.core.guaranteed.receipt import Receipt
+from vpnrouter.core.guaranteed.replay_start import replay_to
+from vpnrouter.core.guaranteed.terms import ALWAYS, MEGABYTE, NEVER
+from vpnrouter.errors import Refused
+from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
+from vpnrouter.server.endpoint_terms import PERMISSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.operations import Row
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.router import Router
+    from vpnrouter.core.vpn import MessageVpn
+
+SECOND_NS: Final = 1_000_000_000
+
+PORTION: Final = 1_000
+"""Messages that an operation takes on before the router's other work has its turn."""
+
+_PERMISSION_NAMES: Final = {number: name for name, number in PERMISSIONS.items()}
+
+_PREFIXES: Final = {
+    QUEUE: "",
+    TOPIC_ENDPOINT: "#topic-endpoint/",
+    SESSION: "#mqtt/",
+    PARKING: "#parking-lot/",
+}
+"""Kinds that are shown, and what stands before their names, so that each name is there once."""
+
+
+@final
+class _Synced(Receipt):
+    """Ends a wait when what was asked for is synced."""
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """See Receipt.settled."""
+        self.done.set()
+
+
+@final
+class RouterQueues:
+    """The QueueSource of a router with a spool."""
+
+    def __init__(self, router: Router, spool: Spool) -> None:
+        self._router = router
+        self._spool = spool
+
+    def _named(self, vpn: MessageVpn) -> dict[str, Endpoint]:
+        found: dict[str, Endpoint] = {}
+        for (kind, name), endpoint in vpn.endpoints.items():
+            if kind in _PREFIXES:
+                found[_PREFIXES[kind] + name] = endpoint
+        for client in vpn.clients.values():
+            own = client.endpoint
+            if own is not None and not own.deleted:
+                found[_PREFIXES[SESSION] + client.client_name] = own
+        return found
+
+    def _find(self, msg_vpn: str, queue: str) -> Endpoint | None:
+        vpn = self._router.vpns.get(msg_vpn)
+        return None if vpn is None else self._named(vpn).get(queue)
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def queue_names(self, msg_vpn: str) -> Sequence[str]:
+        """See QueueSource."""
+        vpn = self._router.vpns.get(msg_vpn)
+        return () if vpn is None else list(self._named(vpn))
+
+    def queue(self, msg_vpn: str, queue: str) -> QueueStatus | None:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        return None if endpoint is None else _status(msg_vpn, queue, endpoint)
+
+    def tx_flows(self, msg_vpn: str, queue: str) -> Sequence[FlowStatus]:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return ()
+        return [
+            FlowStatus(
+                flow_id=number,
+                client_name=flow.client_name,
+                activity_state="active-consumer" if flow.active else "inactive",
+                window_size=flow.window,
+                used_window_size=len(flow.unacked),
+                unacked_msg_count=len(flow.unacked),
+                acked_msg_count=flow.acked,
+                delivered_msg_count=flow.delivered,
+                window_closed_count=flow.window_closed,
+                selector="" if flow.selector is None else flow.selector.text,
+            )
+            for number, flow in enumerate(endpoint.flows, 1)
+        ]
+
+    def msgs(self, msg_vpn: str, queue: str, after: int, count: int) -> Sequence[MsgStatus]:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return ()
+        return [_message(row) for row in operations.browse(endpoint, after, count)]
+
+    def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        message = None if endpoint is None else operations.find(endpoint, msg_id)
+        return None if message is None else message.payload
+
+    # -- changing --------------------------------------------------------------------------------
+
+    async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None) -> Done:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return Done(0)
+        if msg_ids is None:
+            count = operations.purge(endpoint)
+            # What was purged leaves the store over several rounds.
+            await self._synced(purged=True)
+        else:
+            count = 0
+            for msg_id in msg_ids:
+                count += operations.delete_message(endpoint, msg_id) == ""
+            await self._synced()
+        return Done(count)
+
+    async def copy_msgs(
+        self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
+    ) -> Done:
+        """See QueueSource."""
+        endpoint, target = self._find(msg_vpn, queue), self._find(msg_vpn, to)
+        if endpoint is None or target is None:
+            return Done(0)
+        do = operations.move if move else operations.copy
+        count = 0
+        after = 0
+        newest = self._spool.ledger.next_id
+        while True:
+            if msg_ids is None:
+                rows = operations.browse(endpoint, after, PORTION)
+                portion = [row.msg_id for row in rows if row.undelivered and row.msg_id < newest]
+                if not rows or rows[0].msg_id >= newest:
+                    break
+                after = rows[-1].msg_id
+            else:
+                portion, msg_ids = list(msg_ids[:PORTION]), msg_ids[PORTION:]
+                if not portion:
+                    break
+            for msg_id in portion:
+                if not waits(endpoint, msg_id):
+                    continue
+                refusal = do(endpoint, msg_id, target)
+                if refusal:
+                    await self._synced()
+                    return Done(count, refusal)
+                count += 1
+            await self._synced()
+        await self._synced()
+        return Done(count)
+
+    async def start_replay(
+        self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
+    ) -> str:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return reasons.UNKNOWN_QUEUE
+        try:
+            replay_to(endpoint, from_ns, after_id, log)
+        except Refused as refusal:
+            return refusal.reason
+        await self._synced()
+        return ""
+
+    async def cancel_replay(self, msg_vpn: str, queue: str) -> bool:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None or endpoint.replay is None:
+            return False
+        endpoint.replay.cancel()
+        await self._synced()
+        return True
+
+    async def _synced(self, *, purged: bool = False) -> None:
+        receipt = _Synced()
+        if purged:
+            self._spool.when_purged(receipt, 0)
+        else:
+            self._spool.when_synced(receipt, 0)
+        committing = self._router.plane.committing
+        if committing is not None:
+            committing.step()
+        await receipt.done.wait()
+
+
+def _status(msg_vpn: str, name: str, endpoint: Endpoint) -> QueueStatus:
+    terms = endpoint.terms
+    counters = endpoint.counters
+    refused, discarded = counters.refused.counts, counters.discarded.counts
+    oldest = operations.browse(endpoint, 0, 1)
+    steady_ns = endpoint.vpn.plane.steady_ns
+    binds = counters.bind_failures
+    too_many = sum(count for reason, count in binds.items() if "Max clients" in reason)
+    never = terms.reject_behavior == NEVER
+    return QueueStatus(
+        msg_vpn_name=msg_vpn,
+        queue_name=name,
+        endpoint_type=KIND_NAMES[endpoint.kind],
+        durable=endpoint.durable,
+        access_type="exclusive" if terms.exclusive else "non-exclusive",
+        ingress_enabled=terms.ingress_enabled,
+        egress_enabled=terms.egress_enabled,
+        owner=terms.owner,
+        permission=_PERMISSION_NAMES[terms.permission],
+        dead_msg_queue=terms.dead_msg_queue,
+        max_bind_count=terms.max_bind_count,
+        max_delivered_unacked_msgs_per_flow=terms.max_delivered_unacked_msgs_per_flow,
+        max_msg_size=terms.max_msg_size,
+        max_msg_spool_usage=terms.max_msg_spool_usage // MEGABYTE,
+        max_spooled_msg_count=terms.max_spooled_msg_count,
+        max_redelivery_count=terms.max_redelivery_count,
+        max_ttl=terms.max_ttl,
+        partition_count=terms.partition_count,
+        respect_msg_priority_enabled=terms.respect_msg_priority_enabled,
+        respect_ttl_enabled=terms.respect_ttl_enabled,
+        reject_msg_to_sender_on_discard_behavior="never"
+        if never
+        else "always"
+        if terms.reject_behavior == ALWAYS
+        else "when-queue-enabled",
+        msg_count=endpoint.spooled_count,
+        msg_spool_usage=endpoint.spooled_bytes,
+        msg_spool_peak_usage=counters.peak_bytes,
+        tx_unacked_msg_count=sum(len(flow.unacked) for flow in endpoint.flows),
+        oldest_msg_age_ms=(steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1,
+        lowest_msg_id=oldest[0].msg_id if oldest else 0,
+        highest_msg_id=endpoint.newest,
+        last_spooled_msg_id=endpoint.newest,
+        bind_count=len(endpoint.flows),
+        spooled_msg_count=counters.spooled,
+        spooled_byte_count=counters.spooled_bytes,
+        recovered_msg_count=counters.recovered,
+        acked_msg_count=counters.acked,
+        deleted_msg_count=counters.deleted,
+        moved_msg_count=counters.moved,
+        redelivered_msg_count=counters.redelivered,
+        bind_request_count=counters.bind_request_count,
+        bind_success_count=counters.bind_success_count,
+        max_bind_count_exceeded_bind_failure_count=too_many,
+        other_bind_failure_count=sum(binds.values()) - too_many,
+        disabled_discarded_msg_count=refused.get("destination-group-error", 0),
+        low_priority_msg_congestion_discarded_msg_count=refused.get(
+            "low-priority-msg-congestion", 0
+        ),
+        max_msg_size_exceeded_discarded_msg_count=refused.get("max-msg-size-exceeded", 0),
+        max_msg_spool_usage_exceeded_discarded_msg_count=refused.get(
+            "max-msg-spool-usage-exceeded", 0
+        ),
+        max_redelivery_exceeded_discarded_msg_count=discarded.get("max-redelivery-exceeded", 0),
+        max_redelivery_exceeded_to_dmq_msg_count=counters.to_dmq.get("max-redelivery-exceeded", 0),
+        max_redelivery_exceeded_to_dmq_failed_msg_count=counters.to_dmq_failed.get(
+            "max-redelivery-exceeded", 0
+        ),
+        max_ttl_expired_discarded_msg_count=discarded.get("max-ttl-expired", 0),
+        max_ttl_expired_to_dmq_msg_count=counters.to_dmq.get("max-ttl-expired", 0),
+        max_ttl_expired_to_dmq_failed_msg_count=counters.to_dmq_failed.get("max-ttl-expired", 0),
+        discarded=dict(discarded),
+        refused=dict(refused),
+        imbalance=counters.imbalance(endpoint.spooled_count),
+        replay_state=counters.replay_state or "complete",
+        replay_start_count=counters.replay_start_count,
+        replay_success_count=counters.replay_success_count,
+        replay_failure_count=counters.replay_failure_count,
+        last_replay_failure_reason=counters.last_replay_failure_reason,
+    )
+
+
+def _message(row: Row) -> MsgStatus:
+    message = row.message
+    return MsgStatus(
+        msg_id=row.msg_id,
+        topic=row.topic.decode(),
+        spooled_time=row.spooled_time_ns // SECOND_NS,
+        expiry_time=row.expiry_time_ns // SECOND_NS,
+        content_size=len(message.payload),
+        priority=row.priority,
+        redelivery_count=row.redelivery_count,
+        undelivered=row.undelivered,
+        dmq_eligible=row.dmq_eligible,
+        partition_key=message.properties().get("JMSXGroupID", "") if message.block else "",
+        publisher_id=message.source_name,
+    )
