@@ -229,6 +229,8 @@ class Reactor:
         recorded = recorder.recorded
         share = ROUND_BYTES // len(events)
         self._receive_bytes = min(RECEIVE_BYTES, max(RECEIVE_LEAST, share))
+        committing = plane.committing
+        spent_ns = 0 if committing is None else committing.spent_ns
         spooled: list[SocketChannel] = []
         for fd, mask in events:
             channel = self._channels.get(fd)
@@ -250,20 +252,20 @@ class Reactor:
                     spooled.append(channel)
                 else:
                     self._direct_bytes += self._receive(channel)
-        committing = plane.committing
         if committing is None:
             flush_ready(plane)
         else:
-            self._share(committing, spooled)
+            self._share(committing, spooled, spent_ns)
         if recorder.recorded != recorded:
             recorder.end_round(time.time_ns())
         return True
 
-    def _share(self, committing: Committing, spooled: list[SocketChannel]) -> None:
+    def _share(self, committing: Committing, spooled: list[SocketChannel], before_ns: int) -> None:
         """End a round: receive from those who bring work for the spool, if it has not had more than its share.
 
         A message costs the spool some hundred times what it costs to pass a Direct one on. While Direct
         traffic is heavy, guaranteed messages wait in their sockets for their part of the thread's time.
+        `before_ns` is what the spool had of it when the round began.
         """
         plane = self.plane
         if plane.now_ns - self._window_ns > WINDOW_NS:
@@ -273,7 +275,6 @@ class Reactor:
         heavy = self._heavy or self._direct_bytes >= HEAVY_BYTES
         if not heavy:
             self._owed_ns = 0
-        before_ns = committing.spent_ns
         if spooled and self._owed_ns <= 0:
             began_ns = time.monotonic_ns()
             if heavy:
