@@ -18,7 +18,7 @@ class QueueStatus:
     msg_vpn_name: str
     queue_name: str
     endpoint_type: str = "queue"
-    """`queue`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
+    """`queue`, `topic-endpoint`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
     durable: bool = True
     access_type: str = "exclusive"
     ingress_enabled: bool = True

@@ -18,6 +18,39 @@ DELETE: Final = 4
 
 MEGABYTE: Final = 1_000_000
 
+NAMES: Final = (
+    "dead_msg_queue",
+    "delivery_count_enabled",
+    "delivery_delay",
+    "egress_enabled",
+    "exclusive",
+    "ingress_enabled",
+    "max_bind_count",
+    "max_delivered_unacked_msgs_per_flow",
+    "max_msg_size",
+    "max_msg_spool_usage",
+    "max_redelivery_count",
+    "max_spooled_msg_count",
+    "max_ttl",
+    "owner",
+    "partition_count",
+    "partition_rebalance_delay",
+    "partition_rebalance_max_handoff_time",
+    "permission",
+    "redelivery_delay_enabled",
+    "redelivery_delay_initial_interval",
+    "redelivery_delay_max_interval",
+    "redelivery_delay_multiplier",
+    "redelivery_enabled",
+    "reject_behavior",
+    "reject_low_priority_msg_enabled",
+    "reject_low_priority_msg_limit",
+    "respect_dmq_eligible_enabled",
+    "respect_msg_priority_enabled",
+    "respect_ttl_enabled",
+)
+"""All attributes."""
+
 
 @final
 class EndpointTerms:
@@ -27,37 +60,7 @@ class EndpointTerms:
     `redelivery_delay_*` (milliseconds; `multiplier` in hundredths); `max_spooled_msg_count` 0 is no bound.
     """
 
-    __slots__ = (
-        "dead_msg_queue",
-        "delivery_count_enabled",
-        "delivery_delay",
-        "egress_enabled",
-        "exclusive",
-        "ingress_enabled",
-        "max_bind_count",
-        "max_delivered_unacked_msgs_per_flow",
-        "max_msg_size",
-        "max_msg_spool_usage",
-        "max_redelivery_count",
-        "max_spooled_msg_count",
-        "max_ttl",
-        "owner",
-        "partition_count",
-        "partition_rebalance_delay",
-        "partition_rebalance_max_handoff_time",
-        "permission",
-        "redelivery_delay_enabled",
-        "redelivery_delay_initial_interval",
-        "redelivery_delay_max_interval",
-        "redelivery_delay_multiplier",
-        "redelivery_enabled",
-        "reject_behavior",
-        "reject_low_priority_msg_enabled",
-        "reject_low_priority_msg_limit",
-        "respect_dmq_eligible_enabled",
-        "respect_msg_priority_enabled",
-        "respect_ttl_enabled",
-    )
+    __slots__ = NAMES
 
     def __init__(self) -> None:
         self.exclusive = True
@@ -123,37 +126,3 @@ def default_session_terms() -> EndpointTerms:
     terms.max_bind_count = 1
     terms.respect_ttl_enabled = True
     return terms
-
-
-NAMES: Final = (
-    "dead_msg_queue",
-    "delivery_count_enabled",
-    "delivery_delay",
-    "egress_enabled",
-    "exclusive",
-    "ingress_enabled",
-    "max_bind_count",
-    "max_delivered_unacked_msgs_per_flow",
-    "max_msg_size",
-    "max_msg_spool_usage",
-    "max_redelivery_count",
-    "max_spooled_msg_count",
-    "max_ttl",
-    "owner",
-    "partition_count",
-    "partition_rebalance_delay",
-    "partition_rebalance_max_handoff_time",
-    "permission",
-    "redelivery_delay_enabled",
-    "redelivery_delay_initial_interval",
-    "redelivery_delay_max_interval",
-    "redelivery_delay_multiplier",
-    "redelivery_enabled",
-    "reject_behavior",
-    "reject_low_priority_msg_enabled",
-    "reject_low_priority_msg_limit",
-    "respect_dmq_eligible_enabled",
-    "respect_msg_priority_enabled",
-    "respect_ttl_enabled",
-)
-"""All attributes."""
