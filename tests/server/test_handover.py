@@ -5,8 +5,10 @@ from typing import Any, cast
 import pytest
 import trio
 
+from vpnrouter.core.plane import Plane
 from vpnrouter.server.approach import now_ns
 from vpnrouter.server.handover import DRAIN_MOST_S, DRAIN_S, drain
+from vpnrouter.trace.recorder import Recorder
 
 
 class Left:
@@ -14,10 +16,8 @@ class Left:
 
     def __init__(self, each_s: float, until_s: float) -> None:
         self.link = self
-        self.plane = self
-        self.ready: list[Any] = []
+        self.plane = Plane("here", 1, Recorder(), 0.0)
         self.attracts = True
-        self.committing = None
         self.over = False
         self.heard_ns = 0
         self.left_s = -1.0
