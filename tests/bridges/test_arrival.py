@@ -29,6 +29,8 @@ def test_without_an_extension_it_comes_from_the_sending_vpn(world: Any) -> None:
     assert (message.path, message.hops, message.priority) == (["edge/blue"], 1, 7)
     assert (message.persistent, message.dmq_eligible, message.qos) == (True, True, 1)
     assert message.expires_ns == 0
+    exact = came(world, None, flags=6 | flow_frames.EXACTLY_ONCE)
+    assert (exact.persistent, exact.qos) == (True, 2)
     bare = came(world, None, flags=0)
     assert (bare.persistent, bare.dmq_eligible) == (False, False)
 

@@ -233,6 +233,19 @@ def test_what_may_never_enter_is_settled() -> None:
     assert pair.edge.contents("out") == []
 
 
+def test_what_can_never_be_here_is_given_up() -> None:
+    """Too large for the message VPN: a dead letter of the remote queue, and the rest goes on (LINK-43)."""
+    pair = linked()
+    pair.core.vpn.limits.max_msg_size = 10
+    pair.publish(payload=bytes(11))
+    pair.publish()
+    pair.settle()
+    assert pair.received() == [2]
+    assert ("discarded", "msg-too-big") in pair.here.told
+    assert (pair.flow.rejected, pair.flow.outcomes) == (1, {})
+    assert pair.edge.contents("out") == []
+
+
 def test_the_sender_ends_the_flow() -> None:
     """What is being stored is acknowledged before UNBOUND; the owner hears why (LINK-40)."""
     pair = linked()

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter.bridges.loops import why_not
 from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR
+from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.headers import lane_of, read_headers
 from vpnrouter.core.message import Message
 from vpnrouter.core.seen import FIRST, SHORTER, SeenIds
 from vpnrouter.errors import TopicError
-from vpnrouter.wire.link.flow_frames import DMQ_ELIGIBLE, LANES_PARTITION_KEY, PERSISTENT
+from vpnrouter.wire.link.flow_frames import (
+    DMQ_ELIGIBLE,
+    EXACTLY_ONCE,
+    LANES_PARTITION_KEY,
+    PERSISTENT,
+)
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
 if TYPE_CHECKING:
@@ -21,6 +27,12 @@ if TYPE_CHECKING:
     from vpnrouter.topics.mapping import TopicMapping
     from vpnrouter.wire.link.flow_frames import Guaranteed
     from vpnrouter.wire.link.frames import Direct
+
+NEVER: Final = {
+    MSG_TOO_BIG: reasons.TOO_LARGE,
+    TOPIC_PARSE_ERROR: "400 Topic Parse Error",
+}
+"""Why a message can never be in this message VPN though it could be in the sender's; what REJECT says."""
 
 MILLISECOND_NS: Final = 1_000_000
 SECOND_NS: Final = 1_000_000_000
@@ -56,7 +68,7 @@ def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: Plane
     message = direct(frame.message, client, path, plane)
     # How it was published is another thing than how it travels: what a queue promoted is non-persistent.
     message.persistent = frame.flags & PERSISTENT != 0
-    message.qos = 1
+    message.qos = 2 if frame.flags & EXACTLY_ONCE else 1
     message.dmq_eligible = frame.flags & DMQ_ELIGIBLE != 0
     message.priority = frame.priority
     extension = frame.message.extension

@@ -267,7 +267,9 @@ class GuaranteedIn:
         owner.received(message, size)
         self._messages[position] = message
         reason = arrival.enters(message, self.vpn, self.terms)
-        if reason:
+        if reason in arrival.NEVER:
+            self._refuse(position, reason)
+        elif reason:
             self._discard(position, reason)
         else:
             self.lanes.arrive(position, arrival.lane(message, self.terms.lanes))
@@ -279,7 +281,7 @@ class GuaranteedIn:
             outcome = self.spool.publish(self.vpn, message, self._told, position)
         except TopicError:
             # Good enough for the sender's VPN but not for ours, and never will be.
-            self._discard(position, TOPIC_PARSE_ERROR)
+            self._refuse(position, TOPIC_PARSE_ERROR)
             return True
         if outcome == REJECTED:
             self.refusals += 1
@@ -315,6 +317,17 @@ class GuaranteedIn:
         if owner is not None:
             owner.returned(1, REFUSED)
         return True
+
+    def _refuse(self, position: int, reason: str) -> None:
+        """Give a message back for good: someone is to find it in the dead message queue (LINK-43)."""
+        message = self._messages.pop(position)
+        self.refusals += 1
+        self._due = True
+        self._answers.give_up(position)
+        self._answers.refused(position, arrival.NEVER[reason], held=False)
+        owner = self._answers.owner
+        if owner is not None:
+            owner.discarded(message, reason)
 
     def _discard(self, position: int, reason: str) -> None:
         message = self._messages[position]

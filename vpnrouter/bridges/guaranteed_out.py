@@ -219,6 +219,8 @@ class GuaranteedOut(Flow):
 
     def _encoded(self, message_id: int, message: Message, count: int) -> bytes:
         flags = flow_frames.PERSISTENT if message.persistent else 0
+        if message.qos == 2:
+            flags |= flow_frames.EXACTLY_ONCE
         if message.dmq_eligible:
             flags |= flow_frames.DMQ_ELIGIBLE
         if count:

@@ -39,7 +39,7 @@ ALL = limits.LINK_FLOW_POSITIONS
         lambda: encode_flows.unbind(flow_frames.Unbind(1, 0, LONG)),
         lambda: encode_flows.forget(flow_frames.Forget(1, [])),
         lambda: encode_flows.reject(flow_frames.Reject(1, 1, 0x97, LONG)),
-        lambda: encode_flows.guaranteed_message(flow_frames.Guaranteed(1, 1, 8, 4, MESSAGE)),
+        lambda: encode_flows.guaranteed_message(flow_frames.Guaranteed(1, 1, 16, 4, MESSAGE)),
         lambda: encode_flows.guaranteed_message(flow_frames.Guaranteed(1, 1, 0, 10, MESSAGE)),
         lambda: encode_flows.guaranteed_message(flow_frames.Guaranteed(1, 1, 0, -1, MESSAGE)),
     ],

@@ -22,5 +22,10 @@ def test_every_frame_type_has_the_number_of_the_document() -> None:
 
 def test_flags_are_apart() -> None:
     """Each flag of a message is a bit of its own."""
-    flags = (flow_frames.REDELIVERED, flow_frames.PERSISTENT, flow_frames.DMQ_ELIGIBLE)
-    assert sum(flags) == flow_frames.MESSAGE_FLAGS == 0b111
+    flags = (
+        flow_frames.REDELIVERED,
+        flow_frames.PERSISTENT,
+        flow_frames.DMQ_ELIGIBLE,
+        flow_frames.EXACTLY_ONCE,
+    )
+    assert sum(flags) == flow_frames.MESSAGE_FLAGS == 0b1111

@@ -33,7 +33,10 @@ PERSISTENT: Final = 0x02
 DMQ_ELIGIBLE: Final = 0x04
 """Flag of GUARANTEED: the dead message queue may have it (LINK-41)."""
 
-MESSAGE_FLAGS: Final = REDELIVERED | PERSISTENT | DMQ_ELIGIBLE
+EXACTLY_ONCE: Final = 0x08
+"""Published with MQTT's QoS 2."""
+
+MESSAGE_FLAGS: Final = REDELIVERED | PERSISTENT | DMQ_ELIGIBLE | EXACTLY_ONCE
 
 PRIORITY_MOST: Final = 9
 """Highest priority of a guaranteed message; 4 where its publisher said none."""

@@ -1,0 +1,298 @@
+"""Two or more routers with guaranteed bridges, and what users of bridges between routers ask of them.
+
+Each demand, and the tests that hold it. Those of this folder are named by their file alone.
+
+No acknowledged message is lost, whatever the link or the remote does:
+    test_bursts.py (a burst over a healthy bridge, bursts while the remote is killed or silent);
+    ../crash/test_crash_bridge.py (SIGKILL of either side at random and at each step);
+    ../test_guaranteed_bridges.py (links that are reset, ended, half open; fail-over and fail-back).
+A publisher is told when its message is not taken:
+    ../crash/test_hold.py, test_backpressure.py.
+What waited drains by itself, soon after the remote is back:
+    test_bursts.py (nobody publishes or consumes meanwhile).
+Exactly once at QoS 2, and neither a storm of repeated packets nor a forgotten PUBREL:
+    test_reconnects.py; at each step of the exchange and over a crash ../../core/mqtt/test_exchange.py,
+    ../../core/mqtt/test_outbound.py, ../crash/test_crash_router.py.
+Retained messages keep their flag, are cleared, are not sent again and do not come back:
+    test_retained.py for guaranteed and Direct messages by QoS;
+    ../faults/test_faults_siblings.py::test_retained_messages_and_reconnects for bridges of Direct messages.
+The dead message queue says why and keeps the topic, once for each message, without loops:
+    test_dead_letters.py; ../../core/guaranteed/test_dead_letters.py.
+Bounds: what goes when there is no room, and messages wait on disk and not in memory:
+    test_bounds.py; a last value queue: ../../core/guaranteed/test_endpoint.py; the replay log forgets its oldest:
+    ../../core/guaranteed/test_replay_log.py.
+The remote's limits hold, and one message that cannot pass stops no other:
+    test_poison.py; the window: ../test_guaranteed_bridges.py::test_changed_while_it_runs,
+    ../../bridges/test_guaranteed_out.py::test_the_window_and_its_changes;
+    Direct messages: ../faults/test_faults_traffic.py::test_a_message_too_long_for_the_other_side.
+A full queue is felt by the publisher, over several bridges:
+    test_backpressure.py; over one bridge ../crash/test_hold.py.
+Acknowledged is on disk, also when the power goes:
+    ../crash/test_power_cut.py::test_power_cuts; that it would tell if the log were not synced:
+    ../crash/test_power_cut.py::test_unsynced_log_is_found. A full disk: ../crash/test_disk_full.py.
+"""
+
+import json
+import os
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, final
+from unittest import mock
+
+import paho.mqtt.client as mqtt
+import pytest
+import yaml
+from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+import vpnrouter
+from vpnrouter.testing.faulty_network import FaultyNetwork
+from vpnrouter.testing.prefork import Forked, Prefork
+
+PATIENCE_S: Final = 20.0
+RECEIVE_MAXIMUM: Final = 2_000
+"""What the router announces; paho does not look at it."""
+
+
+def vpn(**written: Any) -> dict[str, Any]:
+    """A message VPN that lets everybody in, bridges too."""
+    return {
+        "authentication": {"basic": {"enabled": False}},
+        "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+        **written,
+    }
+
+
+def bridge(location: str, msg_vpn: str, queue: str = "", **written: Any) -> dict[str, Any]:
+    """A bridge from `msg_vpn`, bound to `queue` of it; `remote` in `written` adds to its remote message VPN."""
+    remote: dict[str, Any] = {"name": msg_vpn, "location": location, **written.pop("remote", {})}
+    if queue:
+        remote["queue_binding"] = queue
+    return {
+        "guaranteed_retry_interval": 50,
+        "remote_connection": {"retry_delay": 0, "heartbeat_interval": 200},
+        "remote_authentication": {"basic": {"client_username": "bridge"}},
+        "remote_msg_vpns": [remote],
+        **written,
+    }
+
+
+def queue(*subscriptions: str, **written: Any) -> dict[str, Any]:
+    """A queue."""
+    return {"subscriptions": list(subscriptions), **written}
+
+
+@final
+class Publisher:
+    """A paho client that publishes numbers. `answers` has the reason code for each that is answered."""
+
+    def __init__(self, port: int, name: str) -> None:
+        self.answers: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
+        self._changed = threading.Condition()
+        self._client = mqtt.Client(
+            CallbackAPIVersion.VERSION2, name, protocol=mqtt.MQTTv5, reconnect_on_failure=False
+        )
+        # Many in flight, as a publisher has who wants to be fast; paho's own bound is 20.
+        self._client.max_inflight_messages_set(RECEIVE_MAXIMUM)
+        self._client.on_publish = self._answered
+        self._client.connect("127.0.0.1", port)
+        self._client.loop_start()
+
+    def _answered(self, _client: Any, _data: Any, mid: int, reason: Any, _properties: Any) -> None:
+        with self._changed:
+            # The answer may be here before `publish` has told the identifier.
+            self._changed.wait_for(lambda: mid in self._numbers, PATIENCE_S)
+            self.answers[self._numbers.pop(mid)] = reason.value
+            self._changed.notify_all()
+
+    def publish(
+        self, topic: str, *numbers: int, qos: int = 1, size: int = 1, **options: Any
+    ) -> None:
+        """Publish numbers, padded to `size`, and wait for no answer."""
+        for number in numbers:
+            told = self._client.publish(topic, str(number).rjust(size), qos, **options)
+            with self._changed:
+                self._numbers[told.mid] = number
+                self._changed.notify_all()
+
+    def send(self, topic: str, payload: bytes, number: int, *, qos: int, retain: bool) -> None:
+        """Publish something else than its number, and wait until it is accepted."""
+        told = self._client.publish(topic, payload, qos, retain)
+        with self._changed:
+            self._numbers[told.mid] = number
+            self._changed.notify_all()
+        assert self.answered(number) == [0]
+
+    def answered(self, *numbers: int) -> list[int]:
+        """The answers to these, once they are there."""
+        with self._changed:
+            here = self._changed.wait_for(
+                lambda: all(number in self.answers for number in numbers), PATIENCE_S
+            )
+            assert here, f"{len(numbers)} published, {len(self.answers)} answered"
+            return [self.answers[number] for number in numbers]
+
+    def stop(self) -> None:
+        """Disconnect and end the thread."""
+        self._client.disconnect()
+        self._client.loop_stop()
+        self._client.on_publish = None
+
+
+@final
+class _Place:
+    """A folder with routers: each is a process that is forked and not begun anew, in a tenth of the time."""
+
+    def __init__(self, process: Any, prefork: Prefork, folder: Path) -> None:
+        self._process = process
+        self._prefork = prefork
+        self._folder = folder
+        self._started: list[Any] = []
+
+    def start(self, name: str, document: dict[str, Any]) -> Any:
+        """A router that is ready. With the name of an earlier one it has that one's data."""
+        path = self._folder / f"{name}.yaml"
+        head = {"router": {"name": name, "data_dir": f"data-{name}"}}
+        path.write_text(yaml.safe_dump(head | document), encoding="utf-8")
+        with mock.patch.object(subprocess, "Popen", self._fork):
+            self._started.append(self._process(path))
+        return self._started[-1]
+
+    def _fork(self, command: list[str], **options: Any) -> Forked:
+        return self._prefork.popen(command[-2:], env=options["env"], cwd=options["cwd"])
+
+    def stop(self) -> None:
+        """End all routers."""
+        for each in self._started:
+            each.kill()
+
+
+@final
+class Kit:
+    """Documents, routers and clients of a test. `link` makes a link whose target is set by `routed`."""
+
+    vpn = staticmethod(vpn)
+    bridge = staticmethod(bridge)
+    queue = staticmethod(queue)
+
+    def __init__(self, place: _Place, paho: Any, patiently: Any, network: FaultyNetwork) -> None:
+        self._place = place
+        self._paho = paho
+        self._patiently = patiently
+        self.network = network
+        self._publishers: list[Publisher] = []
+
+    def up(self, name: str, msg_vpn: str, written: dict[str, Any], link: Any = None) -> Any:
+        """Router `name` with one message VPN; `link` leads to it from now on."""
+        kinds: list[dict[str, str]] = [
+            {"protocol": "http"},
+            {"protocol": "mqtt", "msg_vpn": msg_vpn},
+            {"protocol": "link"},
+        ]
+        listeners = [{**kind, "bind": "127.0.0.1:0"} for kind in kinds]
+        document = {"listeners": listeners, "msg_vpns": {msg_vpn: written}}
+        router = self._place.start(name, document)
+        if link is not None:
+            link.target = ("127.0.0.1", router.port("link"))
+        return router
+
+    def publisher(self, router: Any, name: str) -> Publisher:
+        """A client that publishes."""
+        self._publishers.append(Publisher(router.port("mqtt"), name))
+        return self._publishers[-1]
+
+    def stop(self) -> None:
+        """End all publishers."""
+        for each in self._publishers:
+            each.stop()
+
+    def client(self, router: Any, name: str = "", **options: Any) -> Any:
+        """A client that consumes; subscribe first, and ask for the messages then."""
+        return self._paho(router.port("mqtt"), name, **options)
+
+    def row(self, router: Any, msg_vpn: str, name: str) -> dict[str, Any]:
+        """A queue as the management API shows it."""
+        url = f"http://127.0.0.1:{router.port('http')}/SEMP/v2/monitor/msgVpns/{msg_vpn}/queues/{name}"
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            found: dict[str, Any] = json.load(answer)["data"]
+        return found
+
+    def holds(self, router: Any, msg_vpn: str, name: str, count: int) -> dict[str, Any]:
+        """The queue, once so many messages wait in it."""
+        found: dict[str, Any] = {}
+
+        def is_so() -> bool:
+            found.update(self.row(router, msg_vpn, name))
+            return bool(found["msgCount"] == count)
+
+        self._patiently(is_so, f"{count} messages in {name}")
+        return found
+
+    @property
+    def until(self) -> Callable[[Callable[[], bool], str], None]:
+        """Wait until something is true."""
+        found: Callable[[Callable[[], bool], str], None] = self._patiently
+        return found
+
+
+@pytest.fixture
+def network() -> Iterator[FaultyNetwork]:
+    """A network that can be broken; it ends with the test."""
+    with FaultyNetwork() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def prefork() -> Iterator[Prefork]:
+    """Where all routers of a run come from."""
+    env = {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+    with Prefork({**os.environ, **env}) as made:
+        yield made
+
+
+@pytest.fixture
+def kit(
+    router_process: Any,
+    prefork: Prefork,
+    tmp_path: Path,
+    paho: Any,
+    patiently: Any,
+    network: FaultyNetwork,
+) -> Iterator[Kit]:
+    """Documents, routers and clients; all of them end with the test."""
+    place = _Place(router_process, prefork, tmp_path)
+    made = Kit(place, paho, patiently, network)
+    yield made
+    made.stop()
+    place.stop()
+
+
+def v5(packet: int = PacketTypes.PUBLISH, **properties: Any) -> Properties:
+    """Properties of a packet."""
+    made = Properties(packet)  # type: ignore[no-untyped-call]
+    for name, value in properties.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.fixture
+def properties() -> Callable[..., Properties]:
+    """`properties(MessageExpiryInterval=1)`: of a PUBLISH."""
+    return v5
+
+
+@pytest.fixture
+def messages() -> Callable[[Any], list[mqtt.MQTTMessage]]:
+    """`messages(client)`: a list that whole messages go to from now on, instead of `arrived`."""
+
+    def keep(client: Any) -> list[mqtt.MQTTMessage]:
+        found: list[mqtt.MQTTMessage] = []
+        client.client.on_message = lambda _c, _u, message: found.append(message)
+        return found
+
+    return keep
