@@ -30,7 +30,7 @@ msg_vpns:
     max_msg_spool_usage: 10000
     queues:
       {queue}:
-        access_type: non-exclusive
+        access_type: {access}
         max_msg_spool_usage: 5000
         subscriptions: ["spool/>"]
 """
@@ -48,8 +48,11 @@ _BRIDGE = """\
           basic: {{client_username: core-bridge, password: bench}}
         remote_msg_vpns:
           - {{name: blue, router: edge, location: "{location}", connect_order: 1,
-             queue_binding: {queue}}}
+             queue_binding: {queue}, egress_flow_window_size: 1000}}
 """
+# A bridge binds to an exclusive queue only; several consumers take turns at another kind.
+_SHARED = "non-exclusive"
+_ALONE = "exclusive"
 
 
 class SpoolingRouter(Vpnrouter):
@@ -69,7 +72,7 @@ class SpoolingRouter(Vpnrouter):
     @contextlib.contextmanager
     def linked(self, near: Path, far: Path, core: int | None) -> Iterator[Running]:
         """See `Store`."""
-        edge = self._spooling(near, "edge", "blue", _BRIDGE_USER)
+        edge = self._spooling(near, "edge", "blue", _BRIDGE_USER, _ALONE)
         with self._router(near, edge, core) as (first, first_pid, took):
             host, port = first["link"]
             bridge = _BRIDGE.format(location=f"{host}:{port}", queue=QUEUE)
@@ -92,8 +95,17 @@ class SpoolingRouter(Vpnrouter):
         """See `Store`."""
         return UNKNOWN
 
-    def _spooling(self, folder: Path, router: str, vpn: str, more: str) -> Path:
-        text = _VPN.format(router=router, folder=folder, vpn=vpn, sample=self.sample, queue=QUEUE)
+    def _spooling(
+        self, folder: Path, router: str, vpn: str, more: str, access: str = _SHARED
+    ) -> Path:
+        text = _VPN.format(
+            router=router,
+            folder=folder,
+            vpn=vpn,
+            sample=self.sample,
+            queue=QUEUE,
+            access=access,
+        )
         path = folder / f"{router}.yaml"
         path.write_text(text + more, encoding="utf-8")
         return path
