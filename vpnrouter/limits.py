@@ -383,3 +383,6 @@ REPLAYS: Final = 32
 ENDPOINT_BRIDGES: Final = 16
 """Bridges that a queue remembers to have been bound to it, for `end_to_end_bridge`. Beyond: the first one is
 forgotten, and nobody waits for it any more."""
+
+TROUBLES: Final = 16
+"""Lines of trouble that wait to be told at the end of a round. Beyond: left out; the next round has its own."""

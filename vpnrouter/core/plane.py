@@ -39,7 +39,7 @@ class Plane:
     `steady_ns` is what the spool keeps: UTC as the clock had it at first, and monotonic from there on.
     `streams` counts connections that are served by tasks of their own. The edge sets the times once per
     round: nothing in the core reads a clock. `seed` is 64 random bits. `spool` is None where guaranteed
-    messaging is off.
+    messaging is off. `troubles` are lines for the operator, which the edge tells and removes.
     """
 
     __slots__ = (
@@ -55,6 +55,7 @@ class Plane:
         "streams",
         "timers",
         "tracing",
+        "troubles",
         "wall_ns",
     )
 
@@ -67,6 +68,7 @@ class Plane:
         self.timers = Timers()
         self.ready: list[Outbox] = []
         self.streams = 0
+        self.troubles: list[str] = []
         self.spool: Spool | None = None
         self.committing: Committing | None = None
         self.now_ns = 0

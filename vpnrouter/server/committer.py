@@ -35,6 +35,7 @@ class Committer(Committing):
         super().__init__()
         self._spool = spool
         self._store = store
+        self._troubles = spool.plane.troubles
         self._flying = False
         self._inbox: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._done: list[str] = []
@@ -63,6 +64,10 @@ class Committer(Committing):
         began = time.monotonic_ns()
         batch = spool.end_round()
         self.spent_ns += time.monotonic_ns() - began
+        if self._troubles:
+            for line in self._troubles:
+                print(f"vpnrouter: {line}", file=sys.stderr)
+            self._troubles.clear()
         if batch is not None:
             self._flying = True
             if self._fault is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.guaranteed.expiry import expired
+from vpnrouter.core.guaranteed.unreadable import readable
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -163,7 +164,10 @@ def _selected(endpoint: Endpoint, waiting: Waiting, flow: Flow) -> None:
 def _look(endpoint: Endpoint, waiting: Waiting, flow: Flow, message_id: int) -> int:
     """Deliver the message if the selector matches it; returns the window that this took."""
     selector = flow.selector
-    message = endpoint.spool.message(message_id)
+    message = readable(endpoint, message_id)
+    if message is None:
+        waiting.remove(message_id)
+        return 0
     if selector is not None and not selector.matches(message.properties()):
         return 0
     waiting.remove(message_id)
@@ -180,7 +184,9 @@ def _may_deliver(endpoint: Endpoint, message_id: int) -> bool:
 
 def _deliver(endpoint: Endpoint, flow: Flow, message_id: int) -> bool:
     """Hand one message to a flow; False when it has expired instead."""
-    message = endpoint.spool.message(message_id)
+    message = readable(endpoint, message_id)
+    if message is None:
+        return False
     if endpoint.terms.respect_ttl_enabled and expired(endpoint, message):
         endpoint.expire(message_id, message)
         return False
