@@ -158,3 +158,15 @@ def test_close_does_not_wait_for_a_store_that_cannot_be_written() -> None:
     rig.committer.close()
     assert rig.told.tokens == []
     assert rig.store.failures
+
+
+def test_troubles_are_told_once(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the core cannot help stands on stderr at the end of the round, one line each."""
+    rig.spool.plane.troubles.append("a message of q cannot be read")
+    rig.change(b"x1", 1)
+    rig.committer.step()
+    rig.hear()
+    rig.change(b"x2", 2)
+    rig.committer.step()
+    rig.hear()
+    assert capsys.readouterr().err == "vpnrouter: a message of q cannot be read\n"
