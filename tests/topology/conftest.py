@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.testing import assertSchemaEqual
 
+from vpnrouter.topology.engine.session import spark_session
 from vpnrouter.topology.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
-from vpnrouter.topology.session import spark_session
 
 Row = Mapping[str, Any]
 

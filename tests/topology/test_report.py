@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
 from vpnrouter.topology import report
-from vpnrouter.topology.inventory import Inventory, take_inventory
-from vpnrouter.topology.progress import Quiet
+from vpnrouter.topology.engine.progress import Quiet
+from vpnrouter.topology.input.inventory import Inventory, take_inventory
 from vpnrouter.topology.report import build_report, run_jobs
 from vpnrouter.topology.tables import prepare
 

@@ -15,7 +15,7 @@ from vpnrouter.errors import OperationError
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from vpnrouter.topology.progress import Progress
+    from vpnrouter.topology.engine.progress import Progress
     from vpnrouter.topology.report import Summary
 
 
@@ -112,7 +112,7 @@ def print_summary(summary: "Summary") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from vpnrouter.topology import figures
+    from vpnrouter.topology.page import figures
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")

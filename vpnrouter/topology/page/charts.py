@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vpnrouter.topology.figures import count, duration, moment, short_count
-from vpnrouter.topology.stretches import width_for
+from vpnrouter.topology.flows.stretches import width_for
+from vpnrouter.topology.page.figures import count, duration, moment, short_count
 
 Rows = list[dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.curves: lines between cards."""
+"""vpnrouter.topology.page.curves: lines between cards."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from vpnrouter.topology.curves import beside, on_curve, route, stroke
+from vpnrouter.topology.page.curves import beside, on_curve, route, stroke
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""vpnrouter.topology.sheets: the page's tables."""
+"""vpnrouter.topology.page.sheets: the page's tables."""
 
 from collections.abc import Callable
 from typing import Any
 
 from vpnrouter.limits import REPORT_PAGE_ROWS
-from vpnrouter.topology import sheets
+from vpnrouter.topology.page import sheets
 
 Make = Callable[..., dict[str, Any]]
 

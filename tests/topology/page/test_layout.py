@@ -1,11 +1,11 @@
-"""vpnrouter.topology.layout: where the boxes stand."""
+"""vpnrouter.topology.page.layout: where the boxes stand."""
 
 import itertools
 import random
 
 import pytest
 
-from vpnrouter.topology.layout import Point, place
+from vpnrouter.topology.page.layout import Point, place
 
 Sizes = dict[str, tuple[float, float]]
 

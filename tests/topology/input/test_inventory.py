@@ -1,4 +1,4 @@
-"""vpnrouter.topology.inventory: which files count, and why the others do not."""
+"""vpnrouter.topology.input.inventory: which files count, and why the others do not."""
 
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.inventory import take_inventory
+from vpnrouter.topology.input.inventory import take_inventory
 from vpnrouter.trace.schema import VERSION
 
 

@@ -1,8 +1,8 @@
-"""vpnrouter.topology.figures: numbers as people read them."""
+"""vpnrouter.topology.page.figures: numbers as people read them."""
 
 import pytest
 
-from vpnrouter.topology import figures
+from vpnrouter.topology.page import figures
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vpnrouter.limits import REPORT_PAGE_ROWS
-from vpnrouter.topology.charts import bar as bar_length
-from vpnrouter.topology.drawing import came_back
-from vpnrouter.topology.figures import NONE, count, duration, moment, size, visible
+from vpnrouter.topology.page.charts import bar as bar_length
+from vpnrouter.topology.page.drawing import came_back
+from vpnrouter.topology.page.figures import NONE, count, duration, moment, size, visible
 
 Rows = list[dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.timeline: how much happened when."""
+"""vpnrouter.topology.flows.timeline: how much happened when."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from vpnrouter.topology.flows.timeline import timeline
 from vpnrouter.topology.schema import TIMELINE
-from vpnrouter.topology.timeline import timeline
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.nodes: what entered and left each message VPN."""
+"""vpnrouter.topology.flows.nodes: what entered and left each message VPN."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.testing import assertSchemaEqual
 
-from vpnrouter.topology.nodes import nodes, with_far_ends
+from vpnrouter.topology.flows.nodes import nodes, with_far_ends
 from vpnrouter.topology.schema import EDGES, NODES
 
 pytestmark = pytest.mark.spark

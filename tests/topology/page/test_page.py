@@ -1,4 +1,4 @@
-"""vpnrouter.topology.page: one offline HTML file, harmless whatever the data say."""
+"""vpnrouter.topology.page.page: one offline HTML file, harmless whatever the data say."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from vpnrouter.topology.page import Findings, page
+from vpnrouter.topology.page.page import Findings, page
 
 Make = Callable[..., dict[str, Any]]
 

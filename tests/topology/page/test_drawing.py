@@ -1,9 +1,9 @@
-"""vpnrouter.topology.drawing: nodes and edges as shapes."""
+"""vpnrouter.topology.page.drawing: nodes and edges as shapes."""
 
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.topology.drawing import draw
+from vpnrouter.topology.page.drawing import draw
 
 Make = Callable[..., dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.discards: where messages ended early."""
+"""vpnrouter.topology.flows.discards: where messages ended early."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from vpnrouter.topology.discards import discards, worst
+from vpnrouter.topology.flows.discards import discards, worst
 from vpnrouter.topology.schema import DISCARDS
 
 pytestmark = pytest.mark.spark

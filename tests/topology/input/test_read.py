@@ -1,4 +1,4 @@
-"""vpnrouter.topology.read: files become one frame."""
+"""vpnrouter.topology.input.read: files become one frame."""
 
 from pathlib import Path
 from types import ModuleType
@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.inventory import Inventory, take_inventory
-from vpnrouter.topology.read import read_traces
+from vpnrouter.topology.input.inventory import Inventory, take_inventory
+from vpnrouter.topology.input.read import read_traces
 from vpnrouter.topology.schema import TRACES
 
 pytestmark = pytest.mark.spark

@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from vpnrouter.limits import REPORT_PAGE_ROWS
-from vpnrouter.topology import charts, figures, sheets
-from vpnrouter.topology.drawing import draw
+from vpnrouter.topology.page import charts, figures, sheets
+from vpnrouter.topology.page.drawing import draw
 
 PAGE: Final = "report.html"
 """Name of the page in a report's output directory."""
@@ -42,7 +42,7 @@ class Findings:
 def page(summary: dict[str, Any], findings: Findings) -> str:
     """The whole page. `summary` has the fields of `vpnrouter.topology.report.Summary`."""
     environment = Environment(
-        loader=PackageLoader("vpnrouter.topology"),
+        loader=PackageLoader("vpnrouter.topology.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -102,7 +102,9 @@ def _is_estimated(summary: dict[str, Any], nodes: Rows) -> bool:
 
 
 def _asset(name: str) -> str:
-    return (resources.files("vpnrouter.topology") / "templates" / name).read_text(encoding="utf-8")
+    return (resources.files("vpnrouter.topology.page") / "templates" / name).read_text(
+        encoding="utf-8"
+    )
 
 
 def _pixels(value: float) -> str:

@@ -1,11 +1,11 @@
-"""vpnrouter.topology.charts: bars, ranges and lines."""
+"""vpnrouter.topology.page.charts: bars, ranges and lines."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology import charts
+from vpnrouter.topology.page import charts
 
 Make = Callable[..., dict[str, Any]]
 SECOND = 1_000_000_000

@@ -1,9 +1,9 @@
-"""vpnrouter.topology.progress: how far Spark is."""
+"""vpnrouter.topology.engine.progress: how far Spark is."""
 
 import pytest
 from pyspark.sql import SparkSession
 
-from vpnrouter.topology.progress import Quiet, watched
+from vpnrouter.topology.engine.progress import Quiet, watched
 
 
 class Heard:
