@@ -21,14 +21,15 @@ from pyspark.sql.types import (
 )
 
 
-def _struct(**fields: DataType) -> StructType:
+def struct(**fields: DataType) -> StructType:
+    """Columns, all of which may be null, in the order given."""
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
 _TEXT: Final = StringType()
 _LONG: Final = LongType()
 
-TRACE_FILE: Final = _struct(
+TRACE_FILE: Final = struct(
     ts_ns=_LONG,
     router=_TEXT,
     vpn=_TEXT,
@@ -50,13 +51,16 @@ TRACE_FILE: Final = _struct(
     origin_router=_TEXT,
     origin_vpn=_TEXT,
     origin_ts_ns=_LONG,
+    count=_LONG,
+    partition=IntegerType(),
+    topic_syntax=_TEXT,
 )
 """A trace row as docs/traces.md has it; `router` comes from the file or from its directory."""
 
 TRACES: Final = StructType([*TRACE_FILE.fields, StructField("weight", DoubleType())])
 """What every job takes: a trace row and how many messages it stands for (null: not known)."""
 
-NODES: Final = _struct(
+NODES: Final = struct(
     router=_TEXT,
     vpn=_TEXT,
     traced=BooleanType(),
@@ -76,7 +80,7 @@ NODES: Final = _struct(
 )
 """One row a message VPN. `traced` is false for one known only as the other end of a bridge."""
 
-EDGES: Final = _struct(
+EDGES: Final = struct(
     from_router=_TEXT,
     from_vpn=_TEXT,
     to_router=_TEXT,
@@ -89,21 +93,163 @@ EDGES: Final = _struct(
     received=_LONG,
     direct=_LONG,
     guaranteed=_LONG,
+    peak_messages=_LONG,
     latency_samples=_LONG,
     latency_p50_ns=_LONG,
     latency_p95_ns=_LONG,
     latency_p99_ns=_LONG,
-    age_p50_ns=_LONG,
-    age_p95_ns=_LONG,
-    age_p99_ns=_LONG,
+    latency_corrected=BooleanType(),
     link_ups=_LONG,
     link_downs=_LONG,
+    up_ns=_LONG,
     first_ns=_LONG,
     last_ns=_LONG,
+    configured=BooleanType(),
+    cut=BooleanType(),
+    centrality=DoubleType(),
 )
-"""One row a bridge, from the remote message VPN, where messages come from, to the local one."""
+"""One row a bridge, from the remote message VPN, where messages come from, to the local one.
 
-TOPICS: Final = _struct(
+`peak_messages` are those of its busiest stretch of the timeline. `latency_corrected`: the difference of the two
+clocks is known and taken off. `link_ups`, `link_downs` and `up_ns` (time up, nanoseconds) are those of the end
+that saw more. `configured` is null without configurations to compare with. `cut`: what hangs together would
+fall apart without it. `centrality`: share of the shortest ways between message VPNs that lead over it.
+"""
+
+RATES: Final = struct(
+    from_router=_TEXT,
+    from_vpn=_TEXT,
+    to_router=_TEXT,
+    to_vpn=_TEXT,
+    bridge=_TEXT,
+    start_ns=_LONG,
+    messages=_LONG,
+    bytes=_LONG,
+    guaranteed=_LONG,
+)
+"""One row a bridge and stretch of time in which messages crossed it."""
+
+LATENCIES: Final = struct(
+    from_router=_TEXT,
+    from_vpn=_TEXT,
+    to_router=_TEXT,
+    to_vpn=_TEXT,
+    bridge=_TEXT,
+    latency_ns=_LONG,
+    messages=_LONG,
+)
+"""How long messages took over each bridge: a histogram; `latency_ns` is the middle of its bucket."""
+
+END_TO_END: Final = struct(
+    origin_router=_TEXT,
+    origin_vpn=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    messages=_LONG,
+    p50_ns=_LONG,
+    p95_ns=_LONG,
+    p99_ns=_LONG,
+    corrected=BooleanType(),
+)
+"""One row a pair of message VPNs: from first ingress to delivery, or to an endpoint."""
+
+CLOCKS: Final = struct(
+    router=_TEXT,
+    reference=_TEXT,
+    offset_ns=_LONG,
+    error_ns=_LONG,
+    pairs=_LONG,
+)
+"""How far each router's clock is ahead of the reference's, from messages that crossed both ways; `error_ns` bounds
+the error, `pairs` are the routers it was compared with. A router that exchanged none both ways has null
+for the offset and the error. Each group of routers that can be compared has a reference of its own.
+"""
+
+LINKS: Final = struct(
+    from_router=_TEXT,
+    from_vpn=_TEXT,
+    to_router=_TEXT,
+    to_vpn=_TEXT,
+    bridge=_TEXT,
+    up_ns=_LONG,
+    down_ns=_LONG,
+    reason=_TEXT,
+)
+"""One row a time that a link was up; `down_ns` is null for one that has not ended."""
+
+WAYS: Final = struct(
+    way=_TEXT,
+    hops=IntegerType(),
+    messages=_LONG,
+    bytes=_LONG,
+)
+"""The ways that messages took, "router/vpn>router/vpn", the last one included."""
+
+LENGTHS: Final = struct(hops=IntegerType(), messages=_LONG)
+"""How many messages entered a message VPN after so many bridges; 0 bridges: published there."""
+
+VPNS: Final = struct(
+    router=_TEXT,
+    vpn=_TEXT,
+    component=IntegerType(),
+    articulation=BooleanType(),
+    centrality=DoubleType(),
+    bridges_in=IntegerType(),
+    bridges_out=IntegerType(),
+)
+"""Where each message VPN stands in the mesh. Components are numbered from 1, the largest first. An articulation
+point holds parts of the mesh together that fall apart without it.
+"""
+
+PAIRS: Final = struct(
+    router=_TEXT,
+    vpn=_TEXT,
+    other_router=_TEXT,
+    other_vpn=_TEXT,
+    links=IntegerType(),
+    hops=IntegerType(),
+    widest=_LONG,
+)
+"""Pairs of message VPNs: `links` is how many bridges can go before they are apart, `hops` the shortest way,
+`widest` the messages that crossed the narrowest bridge of the widest way.
+"""
+
+CHANGES: Final = struct(
+    what=_TEXT,
+    change=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    peer_router=_TEXT,
+    peer_vpn=_TEXT,
+    bridge=_TEXT,
+    topic=_TEXT,
+    measure=_TEXT,
+    before=DoubleType(),
+    after=DoubleType(),
+)
+"""What differs between two ranges of time: `what` is vpn, bridge, topic or finding; `change` is new, gone, more or
+less; figures are per second where they count, nanoseconds where they are durations.
+"""
+
+ADVICE: Final = struct(
+    rank=IntegerType(),
+    action=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    peer_router=_TEXT,
+    peer_vpn=_TEXT,
+    bridge=_TEXT,
+    client=_TEXT,
+    endpoint=_TEXT,
+    topic=_TEXT,
+    advice=_TEXT,
+    evidence=_TEXT,
+    effect=_TEXT,
+    score=DoubleType(),
+)
+"""What to change, the most useful first: a sentence each for what, why, and what it will do."""
+
+TOPICS: Final = struct(
     topic=_TEXT,
     router=_TEXT,
     vpn=_TEXT,
@@ -117,7 +263,7 @@ TOPICS: Final = _struct(
 )
 """One row a topic and message VPN in which messages on it were seen."""
 
-DISCARDS: Final = _struct(
+DISCARDS: Final = struct(
     router=_TEXT,
     vpn=_TEXT,
     event=_TEXT,
@@ -134,7 +280,7 @@ DISCARDS: Final = _struct(
 client).
 """
 
-TIMELINE: Final = _struct(
+TIMELINE: Final = struct(
     start_ns=_LONG,
     ingress=_LONG,
     bridged=_LONG,
@@ -142,6 +288,34 @@ TIMELINE: Final = _struct(
     discarded=_LONG,
 )
 """One row a stretch of time in which anything happened, named by its begin."""
+
+
+FINDINGS: Final = struct(
+    kind=_TEXT,
+    severity=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    peer_router=_TEXT,
+    peer_vpn=_TEXT,
+    bridge=_TEXT,
+    client=_TEXT,
+    endpoint=_TEXT,
+    topic=_TEXT,
+    reason=_TEXT,
+    messages=_LONG,
+    bytes=_LONG,
+    value=DoubleType(),
+    first_ns=_LONG,
+    last_ns=_LONG,
+    detail=_TEXT,
+)
+"""One row a thing worth knowing about the mesh; docs/report.md lists the kinds.
+
+`severity` is error, warning or info. `router` and `vpn` are where it is; for a bridge they are its local end, which
+attracts, and the peer is the remote end, where messages come from. `topic` is a filter for kinds about
+subscriptions. `messages` and `bytes` are those concerned, as traced. `value` is a figure whose meaning the
+kind gives. `detail` is a sentence for people. What does not apply is null.
+"""
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:
