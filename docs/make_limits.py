@@ -1,4 +1,4 @@
-"""Writes docs/limits.md from vpnrouter/limits.py: `python docs/make_limits.py`.
+"""Writes docs/limits.md from the modules of limits: `python docs/make_limits.py`.
 
 A name, its value, and the string under it become a row of the table. The source is read, not
 imported, so that the page is made from the file beside it and from no installed package.
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCE: Final = _ROOT / "vpnrouter" / "limits.py"
+SOURCES: Final = (_ROOT / "vpnrouter" / "limits.py", _ROOT / "vpnrouter" / "topology" / "limits.py")
 PAGE: Final = _ROOT / "docs" / "limits.md"
 
 _HEAD: Final = """\
 # Limits
 
 Every bound of the router: what it is, why it has this value, and what happens beyond it. This page
-is made from `vpnrouter/limits.py` by `python docs/make_limits.py`.
+is made from `vpnrouter/limits.py` and `vpnrouter/topology/limits.py` by `python docs/make_limits.py`.
 
 | name | value | why, and what happens beyond |
 |---|---|---|
@@ -47,11 +47,13 @@ def limits(source: str) -> list[tuple[str, str]]:
 
 def page() -> str:
     """The text of docs/limits.md as it should be."""
-    values = runpy.run_path(str(SOURCE))
-    rows = [
-        f"| `{name}` | {_shown(values[name])} | {_cell(text)} |\n"
-        for name, text in limits(SOURCE.read_text(encoding="utf-8"))
-    ]
+    rows = []
+    for source in SOURCES:
+        values = runpy.run_path(str(source))
+        rows += [
+            f"| `{name}` | {_shown(values[name])} | {_cell(text)} |\n"
+            for name, text in limits(source.read_text(encoding="utf-8"))
+        ]
     return _HEAD + "".join(rows)
 
 

@@ -10,13 +10,6 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import OperationError
-from vpnrouter.limits import (
-    REPORT_DAMAGED_FILES,
-    REPORT_DISCARDS,
-    REPORT_SHUFFLE_PARTITIONS,
-    REPORT_SHUFFLE_PARTITIONS_MOST,
-    REPORT_TOPICS,
-)
 from vpnrouter.topology import tables
 from vpnrouter.topology.engine.progress import Progress, Quiet, watched
 from vpnrouter.topology.engine.session import DamagedTraceFile, spark_errors, spark_session
@@ -28,6 +21,13 @@ from vpnrouter.topology.flows.timeline import timeline
 from vpnrouter.topology.flows.topics import busiest, topics
 from vpnrouter.topology.input.inventory import Inventory, take_inventory
 from vpnrouter.topology.input.read import read_traces
+from vpnrouter.topology.limits import (
+    REPORT_DAMAGED_FILES,
+    REPORT_DISCARDS,
+    REPORT_SHUFFLE_PARTITIONS,
+    REPORT_SHUFFLE_PARTITIONS_MOST,
+    REPORT_TOPICS,
+)
 from vpnrouter.topology.page.page import PAGE, Findings, page
 from vpnrouter.topology.schema import EDGES
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.limits import REPORT_PAGE_ROWS
+from vpnrouter.topology.limits import REPORT_PAGE_ROWS
 from vpnrouter.topology.page import sheets
 
 Make = Callable[..., dict[str, Any]]

@@ -14,7 +14,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from vpnrouter.limits import REPORT_PAGE_ROWS
+from vpnrouter.topology.limits import REPORT_PAGE_ROWS
 from vpnrouter.topology.page import charts, figures, sheets
 from vpnrouter.topology.page.drawing import draw
 

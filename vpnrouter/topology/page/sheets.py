@@ -5,7 +5,7 @@ is.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vpnrouter.limits import REPORT_PAGE_ROWS
+from vpnrouter.topology.limits import REPORT_PAGE_ROWS
 from vpnrouter.topology.page.charts import bar as bar_length
 from vpnrouter.topology.page.drawing import came_back
 from vpnrouter.topology.page.figures import NONE, count, duration, moment, size, visible
