@@ -36,8 +36,9 @@ PLACES: Final = struct(
 )
 """What happened where in which stretch: all events but `subscribe`, `unsubscribe` and `link_rejected`.
 
-`bridge` and the peer are null for events that concern none. `remote` is true when the row was written by the
-remote router of the bridge, where messages come from (`bridge_send`, and `link_*` with a client).
+`bridge` and the peer are null for events that concern none; `mode` for `link_*`. `remote` is true when the
+row was written by the remote router of the bridge, where messages come from (`bridge_send`, and `link_*` with
+a client).
 """
 
 PATHS: Final = struct(
