@@ -1,8 +1,10 @@
 """What tracing costs: `python -m bench.trace`.
 
 Measured in processor time: the recorder and sampler as they are and as compiled by mypyc in a
-temporary directory, and the writer with files on a real disk. The sum of both bounds what the
-router's thread loses: the writer holds the interpreter lock for a part of its time only.
+temporary directory, the writer with files on a real disk, and the making of spans for a collector
+(where the OpenTelemetry SDK is installed; without the network). The sum of recorder and writer bounds
+what the router's thread loses: the writer holds the interpreter lock for a part of its time only. Spans
+are made in a thread that stops at `SHARE` of a core.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ ROUNDS = 7
 """Repetitions; the median is reported."""
 
 MESSAGES = 200_000
+SPAN_MESSAGES = 20_000
 TARGETS = ((100_000, "1 % of 5,000,000 msg/s", 0.05), (200_000, "100 % of 100,000 msg/s", 0.15))
 """Events a second (two a message), what they stand for, and the part of a core they may cost."""
 
@@ -40,9 +43,26 @@ setup(name="bench", packages=[], ext_modules=mypycify(["--strict", *modules], op
 
 
 def contexts() -> tuple[list[Context], list[Context], list[bytes]]:
-    """A hundred publishers, a hundred subscribers, a thousand topics."""
-    publishers = [Context(events.INGRESS, "blue", client=f"publisher-{n}") for n in range(100)]
-    subscribers = [Context(events.DELIVER, "blue", client=f"subscriber-{n}") for n in range(100)]
+    """A hundred publishers, a hundred subscribers, a thousand topics; every nullable column has values."""
+    publishers = [
+        Context(
+            events.INGRESS,
+            "blue",
+            client=f"publisher-{n}",
+            parent_span_id=f"{n:016x}" if n % 10 == 0 else "",
+        )
+        for n in range(100)
+    ]
+    subscribers = [
+        Context(
+            events.ENQUEUE if n % 10 == 0 else events.DELIVER,
+            "blue",
+            client=f"subscriber-{n}",
+            endpoint="queue" if n % 10 == 0 else "",
+            partition=n // 10 if n % 10 == 0 else -1,
+        )
+        for n in range(100)
+    ]
     return publishers, subscribers, [b"bench/site-%d/sensor-%d" % (n % 10, n) for n in range(1000)]
 
 
@@ -127,6 +147,52 @@ def writer_costs() -> dict[str, float]:
         }
 
 
+def span_costs() -> dict[str, float] | None:
+    """Processor time of a span: from trace rows to the bytes of a request; None without the SDK."""
+    try:
+        from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+    except ImportError:
+        return None
+    from vpnrouter.server.otlp import CHUNK_ROWS, plain
+    from vpnrouter.server.otlp_spans import SpanFactory
+    from vpnrouter.trace.parquet import table
+    from vpnrouter.trace.spans import COLUMNS, SpanMaker
+
+    publishers, subscribers, topics = contexts()
+    making, sending, counts = [], [], []
+    for number in range(3):
+        recorder = Recorder(max_blocks=100)
+        fill(recorder, publishers, subscribers, topics, 0, SPAN_MESSAGES, 1 << 63)
+        recorder.cut()
+        maker, factory = SpanMaker("bench"), SpanFactory("bench", "0")
+        began = time.thread_time_ns()
+        spans = []
+        for block in recorder.take():
+            rows = table(block)
+            columns = [plain(rows.column(name)) for name in COLUMNS]
+            for at in range(0, rows.num_rows, CHUNK_ROWS):
+                values = [column.slice(at, CHUNK_ROWS).to_pylist() for column in columns]
+                spans += maker.take(
+                    dict(zip(COLUMNS, row, strict=True)) for row in zip(*values, strict=True)
+                )
+        spans += maker.flush()
+        made = time.thread_time_ns()
+        for at in range(0, len(spans), 512):
+            batch = [factory.span(span) for span in spans[at : at + 512]]
+            encode_spans(batch).SerializePartialToString()
+        ended = time.thread_time_ns()
+        if number > 0:
+            making.append((made - began) / len(spans))
+            sending.append((ended - made) / len(spans))
+            counts.append(len(spans))
+    making_ns, sending_ns = statistics.median(making), statistics.median(sending)
+    return {
+        "making_ns": making_ns,
+        "sending_ns": sending_ns,
+        "spans_per_core_second": 1e9 / (making_ns + sending_ns),
+    }
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -139,8 +205,9 @@ def main() -> None:
     pure = recorder_costs()
     compiled = compiled_costs()
     writer = writer_costs()
+    spans = span_costs()
     if arguments.json:
-        figures = {"pure": pure, "compiled": compiled, "writer": writer}
+        figures = {"pure": pure, "compiled": compiled, "writer": writer, "spans": spans}
         print(json.dumps(figures, indent=2))
         return
     for name, costs in (("this build", pure), ("compiled copy", compiled)):
@@ -159,7 +226,16 @@ def main() -> None:
         total = rate * (record + writer["thread_ns"]) / 1e9
         print(
             f"{meaning}: {rate:,} events/s cost {total:.1%} of a core in both threads "
-            f"(at most {target:.0%})"
+            f"(at most {target:.0%}), {rate * record / 1e9:.1%} in the router's"
+        )
+    if spans is not None:
+        from vpnrouter.server.otlp import SHARE
+
+        print(
+            f"spans          {spans['making_ns'] / 1e3:.1f} µs to make, "
+            f"{spans['sending_ns'] / 1e3:.1f} µs to encode: "
+            f"{spans['spans_per_core_second']:,.0f} spans/s of a whole core, "
+            f"{SHARE * spans['spans_per_core_second']:,.0f} at {SHARE:.0%}"
         )
 
 

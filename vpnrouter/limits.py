@@ -215,9 +215,48 @@ TRACE_BLOCK_TOPIC_BYTES: Final = 4_194_304
 """Bytes of distinct topics in one block of trace events, as much as its records take. Beyond: the
 next block begins early."""
 
+TRACE_LOSSES: Final = 4_096
+"""Places and topics for which a second's discards and rejects of untraced messages are told apart: rows of
+a second that a report can still name. Beyond: they are counted without topic, then without client."""
+
+TRACE_FILTERS: Final = 64
+"""Trace filters of one router: each is looked at for every new topic. Beyond: the configuration is
+refused."""
+
+TRACE_FILTER_NAME_LENGTH: Final = 127
+"""Characters of the name of a trace filter, as the field has them. Beyond: refused."""
+
+TRACE_CLIENT_NAME_LENGTH: Final = 65_535
+"""Characters of a client name in a trace filter: what MQTT lets a client call itself. Beyond: refused."""
+
+TRACE_PICKED_TOPICS: Final = 1_024
+"""Topics for which the clients of one kind remember the trace filter that decides. Beyond: forgotten and
+looked at again."""
+
 TRACE_FILE_BYTES: Final = 134_217_728
 """Size at which a trace file is finished: what Spark gives one task by default. Beyond, by at most
 one block: the next file begins."""
+
+TRACE_RETENTION_STEP: Final = 500
+"""Trace files looked at or removed in one step of the writer's thread, before it looks for events to write
+again. Beyond: the next step goes on."""
+
+TRACE_RETENTION_REMOVALS: Final = 1_000
+"""Names of the oldest trace files of one date that are kept in memory to be removed. Beyond: the directory is
+read again."""
+
+OTLP_QUEUE_ROWS: Final = 131_072
+"""Trace events that may wait to be sent to an OpenTelemetry collector by default, two blocks. Beyond: they
+make no spans, and are counted; the trace files have them."""
+
+OTLP_BATCH_SPANS: Final = 512
+"""Spans in one request to a collector, as the OpenTelemetry SDK has it by default."""
+
+OTLP_SPAN_EVENTS: Final = 128
+"""Events of one span, as the OpenTelemetry SDK has it by default. Beyond: counted in the span's attributes."""
+
+OTLP_OPEN_SPANS: Final = 10_000
+"""Spans of sends that wait for the consumer's answer. Beyond: the oldest goes out without an outcome."""
 
 ROUTE_CACHE_TOPIC_BYTES: Final = 1_024
 """Longest topic whose route is cached, so that long topics cannot fill memory 64 KiB at a time. Beyond:

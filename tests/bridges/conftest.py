@@ -18,6 +18,7 @@ from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.picking import TraceTerms
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
@@ -179,11 +180,11 @@ class World:
         self.clients: list[Client] = []
         self.rounds = 0
 
-    def router(self, name: str, sample: float = 0.0) -> Router:
+    def router(self, name: str, sample: float = 0.0, terms: TraceTerms | None = None) -> Router:
         """The router of that name, made when first asked for."""
         router = self.routers.get(name)
         if router is None:
-            router = Router(name, 1 + len(self.routers), Recorder(), sample)
+            router = Router(name, 1 + len(self.routers), Recorder(), sample, terms)
             self.routers[name] = router
             self.books[name] = LinkBook(router)
             router.tick(self.now_ns, self.now_ns)

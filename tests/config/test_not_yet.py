@@ -40,10 +40,6 @@ def test_messages_say_what_happens() -> None:
             "msg_vpns: {blue: {client_profiles: {p: {eliding: {enabled: true}}}}}",
             "2:41 msg_vpns.blue.client_profiles.p.eliding: eliding is not part of this version",
         ),
-        (
-            "trace: {directory: t, retention: {max_days: 1}}",
-            "2:23 trace.retention: this version removes no",
-        ),
     ],
 )
 def test_warns(warnings_of: Callable[[str], list[str]], text: str, warning: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
@@ -15,7 +16,8 @@ from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import SMF, parse_filter
-from vpnrouter.trace.recorder import Recorder
+from vpnrouter.trace.events import EVENT_NAMES
+from vpnrouter.trace.recorder import Context, Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.framing import frame_at
@@ -35,12 +37,24 @@ from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
+    from vpnrouter.core.picking import TraceTerms
     from vpnrouter.selectors import Selector
 
 SECOND = 1_000_000_000
 START_NS = 1_000 * SECOND
 WALL_NS = 1_700_000_000 * SECOND
 MOST = 1 << 30
+
+
+class Row(NamedTuple):
+    """One recorded event; `trace` is the whole trace id, `messages` how many it stands for."""
+
+    event: str
+    context: Context
+    topic: bytes
+    trace: int
+    message_id: int
+    messages: int
 
 
 class Client:
@@ -157,8 +171,14 @@ class Client:
 class World:
     """A router with its message VPNs and clients, and the time."""
 
-    def __init__(self, *names: str, sample: float = 0.0, seed: int = 7) -> None:
-        self.router = Router("here", seed, Recorder(), sample)
+    def __init__(
+        self,
+        *names: str,
+        sample: float = 0.0,
+        seed: int = 7,
+        terms: TraceTerms | None = None,
+    ) -> None:
+        self.router = Router("here", seed, Recorder(), sample, terms)
         self.now_ns = START_NS
         self.router.tick(self.now_ns, WALL_NS)
         for name in names or ("blue",):
@@ -229,6 +249,30 @@ class World:
         assert not answer.session_present
         assert client.closed
         return answer
+
+    def rows(self) -> list[Row]:
+        """What the recorder holds, in order; empties it."""
+        recorder = self.router.plane.recorder
+        recorder.cut()
+        found: list[Row] = []
+        for block in recorder.take():
+            topics = list(block.topics)
+            for place in range(block.count):
+                fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
+                context = block.contexts[fields[7]]
+                trace = fields[1] << 64 | fields[2]
+                number = fields[3]
+                found.append(
+                    Row(
+                        EVENT_NAMES[context.event],
+                        context,
+                        topics[fields[8]],
+                        trace,
+                        number if trace else 0,
+                        1 if trace else number,
+                    )
+                )
+        return found
 
     def verify(self) -> None:
         """Verify the waiting passwords as the edge does, in plain text."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.testing import assertSchemaEqual
 
+from vpnrouter.topology.digests.schema import DIGESTS
 from vpnrouter.topology.engine.session import spark_session
 from vpnrouter.topology.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
 
@@ -52,6 +53,23 @@ def frame_of(spark: SparkSession) -> Callable[[dict[str, list[Row]]], DataFrame]
             for row in listed
         ]
         return spark.createDataFrame(rows, TRACES)
+
+    return make
+
+
+@pytest.fixture
+def digest_of(spark: SparkSession) -> Callable[[str, list[Row]], DataFrame]:
+    """Makes the digest of a name from rows; columns that a row does not give are null.
+
+    Names that the digest does not have are refused, so that a slip of the pen fails the test.
+    """
+
+    def make(name: str, rows: list[Row]) -> DataFrame:
+        schema = DIGESTS[name]
+        unknown = {key for row in rows for key in row} - set(schema.names)
+        assert not unknown, f"{name} has no {unknown}"
+        listed = [tuple(row.get(column) for column in schema.names) for row in rows]
+        return spark.createDataFrame(listed, schema)
 
     return make
 

@@ -32,6 +32,9 @@ CONTEXTS = st.builds(
     *[TEXTS] * 5,
     st.integers(0, 8),
     *[TEXTS] * 4,
+    st.sampled_from(["", "mqtt", "smf"]),
+    st.sampled_from([-1, 0, 7]),
+    st.sampled_from(["", "00f067aa0ba902b7"]),
 )
 NUMBERS = st.tuples(
     st.integers(NOON_NS - DAY_NS, NOON_NS + DAY_NS),
@@ -70,7 +73,7 @@ def expected(context: Context, numbers: tuple[Any, ...]) -> Row:
         "vpn": context.vpn or None,
         "event": events.EVENT_NAMES[context.event],
         "trace_id": f"{high:016x}{low:016x}" if message and (high or low) else None,
-        "message_id": message_id if message and message_id else None,
+        "message_id": message_id if message and message_id and (high or low) else None,
         "topic": topic.decode() or None,
         "mode": events.MODE_NAMES[context.mode] if message else None,
         "size_bytes": size if message and size >= 0 else None,
@@ -86,6 +89,10 @@ def expected(context: Context, numbers: tuple[Any, ...]) -> Row:
         "origin_router": context.origin_router or None,
         "origin_vpn": context.origin_vpn or None,
         "origin_ts_ns": origin if message and origin > 0 else None,
+        "count": message_id if message and message_id and not (high or low) else None,
+        "partition": context.partition if context.partition >= 0 else None,
+        "topic_syntax": context.topic_syntax or None,
+        "parent_span_id": context.parent_span_id or None,
     }
 
 
@@ -155,6 +162,24 @@ def test_ids_beyond_the_signed_range_keep_their_bits() -> None:
     """A message id of 2**64 - 1 is -1 in the signed column, and no error."""
     block = block_of([(Context(0, "blue"), (1, b"t", 1, 1, 2**64 - 1, 1, 1, 1))])
     assert table(block).column("message_id").to_pylist() == [-1]
+
+
+def test_a_row_without_a_trace_counts_messages() -> None:
+    """Its number is how many messages it stands for; a traced row has its message's, and no count."""
+    context = Context(events.DISCARD, "blue")
+    block = block_of(
+        [
+            (context, (1, b"t", 0, 0, 7, -1, -1, 0)),
+            (context, (1, b"t", 0, 1, 7, -1, -1, 0)),
+            (Context(events.SUBSCRIBE, "blue"), (1, b"t", 0, 0, 7, -1, -1, 0)),
+        ]
+    )
+    rows = table(block).to_pylist()
+    assert [(row["count"], row["message_id"]) for row in rows] == [
+        (7, None),
+        (None, 7),
+        (None, None),
+    ]
 
 
 def test_text_that_is_not_utf8_is_repaired() -> None:

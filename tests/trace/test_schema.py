@@ -1,20 +1,26 @@
 from pathlib import Path
 
 from vpnrouter.trace.events import EVENT_NAMES
+from vpnrouter.trace.faults import BUFFER_FULL, DISK_FULL, INTERNAL_ERROR, IO_ERROR, PERMISSION
 from vpnrouter.trace.schema import COLUMNS, FILE_COLUMNS, VERSION, VERSION_KEY, file_metadata
-from vpnrouter.trace.writer import BUFFER_FULL, DISK_FULL, INTERNAL_ERROR, IO_ERROR, PERMISSION
 
 # The contract that readers script against.
 NAMES = (
     "ts_ns, router, vpn, event, trace_id, message_id, topic, mode, size_bytes, client, endpoint, "
     "bridge, peer_router, peer_vpn, hops, path, reason, since_ingress_ns, origin_router, "
-    "origin_vpn, origin_ts_ns"
+    "origin_vpn, origin_ts_ns, count, partition, topic_syntax, parent_span_id"
 )
 
 
 def test_the_columns_are_those_promised_in_order() -> None:
     """Names and order are the contract's."""
     assert [column.name for column in COLUMNS] == NAMES.split(", ")
+
+
+def test_new_columns_keep_the_version() -> None:
+    """Readers of the first version's columns pass over what was added."""
+    assert VERSION == 1
+    assert all(column.nullable for column in COLUMNS[21:])
 
 
 def test_types_are_ones_that_every_reader_knows() -> None:

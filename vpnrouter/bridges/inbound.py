@@ -313,8 +313,7 @@ class InboundHalf:
                 return
         sink.refused += 1
         counters.discard_rx(reason)
-        vpn.discards.add(reason)
-        vpn.trace_discard(message, reason)
+        vpn.discard(message, reason)
 
     # -- guaranteed messages ---------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed.receipt import DEMOTED, SPOOLED
 from vpnrouter.core.timers import Timed
+from vpnrouter.core.traces import kept_mode, lost
+from vpnrouter.trace.events import DISCARD
 from vpnrouter.wire.link import close_codes, flow_frames, frames
 
 if TYPE_CHECKING:
@@ -226,7 +228,7 @@ class InboundFlow(FlowOwner):
         vpn = self._half.link.vpn
         if vpn is not None:
             vpn.discards.add(reason)
-            vpn.trace_discard(message, reason)
+            lost(vpn, DISCARD, message, kept_mode(message), "", reason)
 
     def returned(self, count: int, reason: str) -> None:
         """See FlowOwner.returned."""

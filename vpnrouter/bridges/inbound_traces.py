@@ -43,6 +43,7 @@ class InboundTraces:
         if (
             context is None
             or context.path != path
+            or context.hops != message.hops
             or context.origin_router != message.origin_router
             or context.origin_vpn != message.origin_vpn
             or context.mode != mode

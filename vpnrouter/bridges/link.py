@@ -282,6 +282,9 @@ class Link(Connection):
         sink = Publisher(vpn, client, None, 1, most)
         # Who traces was decided where the message first entered a router.
         sink.sampler = Sampler(0.0, 1)
+        losses = self.plane.losses
+        if losses is not None:
+            self.outbox.losses = losses.of(vpn.name, client)
         sink.path = [client.vpn_id]
         self.client = client
         self.sink = sink
@@ -367,7 +370,7 @@ class Link(Connection):
         dropped = self.outbox.close()
         vpn = self.vpn
         if dropped and vpn is not None:
-            vpn.count_lost(dropped)
+            vpn.count_lost(dropped, self.outbox)
         if self.outbound is not None:
             self.outbound.settle(dropped)
         self.tally()

@@ -116,7 +116,7 @@ class LinkClient(Subscriber):
         """Send `message` over the link, unless it has been where the link leads."""
         topic = message.topic
         if self._mapping is not None:
-            topic = self._renamed_topic(message.topic)
+            topic = self._renamed_topic(message)
             if not topic:
                 return
         self.offered += 1
@@ -134,8 +134,7 @@ class LinkClient(Subscriber):
                 reason = MSG_TOO_BIG
         if reason:
             self.discarded.add(reason)
-            self.vpn.discards.add(reason)
-            self.vpn.trace_discard(message, reason)
+            self.vpn.discard(message, reason, self)
             return
         taken = self.outbox.offer(frame, 1)
         if message.traced:
@@ -153,8 +152,13 @@ class LinkClient(Subscriber):
             return TTL_EXCEEDED
         return ""
 
-    def _renamed_topic(self, topic: bytes) -> bytes:
+    def bridge_of(self, inward: bool) -> str:
+        """See Subscriber.bridge_of."""
+        return self.bridge if inward else self.peer_bridge
+
+    def _renamed_topic(self, message: Message) -> bytes:
         """The topic as the peer sees it, b"" when nothing of what it asked for takes that in."""
+        topic = message.topic
         known = self._renamed.get(topic)
         if known is not None:
             return known
@@ -166,7 +170,7 @@ class LinkClient(Subscriber):
             except TopicError:
                 self.offered += 1
                 self.discarded.add(TOPIC_PARSE_ERROR)
-                self.vpn.discards.add(TOPIC_PARSE_ERROR)
+                self.vpn.discard(message, TOPIC_PARSE_ERROR, self)
                 return b""
         text = renamed.decode()
         wanted = False

@@ -11,9 +11,10 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.permissions import permission_of
 from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.traces import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError
 from vpnrouter.selectors import parse_selector
-from vpnrouter.trace.events import NON_PERSISTENT, PERSISTENT
+from vpnrouter.trace.events import DISCARD
 from vpnrouter.wire.link import close_codes, encode_flows, flow_frames
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class OutboundFlows(FlowOwner):
         client = self._client
         client.offered += 1
         if message.traced:
-            client.trace_sent(message, PERSISTENT if message.persistent else NON_PERSISTENT)
+            client.trace_sent(message, kept_mode(message))
 
     def discarded(self, message: Message, reason: str) -> None:
         """See FlowOwner.discarded."""
@@ -186,4 +187,4 @@ class OutboundFlows(FlowOwner):
         client.offered += 1
         client.discarded.add(reason)
         client.vpn.discards.add(reason)
-        client.vpn.trace_discard(message, reason)
+        lost(client.vpn, DISCARD, message, kept_mode(message), "", reason, client)

@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "queue": Command("vpnrouter.cli.queue", "Look into a queue, delete, copy or move messages."),
     "spool": Command("vpnrouter.cli.spool", "Back up, restore and verify the message spool."),
     "report": Command("vpnrouter.cli.report", "Report what the topology did, from its traces."),
+    "simulate": Command("vpnrouter.cli.simulate", "Make traces of a mesh whose truth is known."),
     "demo": Command("vpnrouter.cli.demo", "Run routers, bridge and report on real flights."),
     "certs": Command("vpnrouter.cli.certs", "Make certificates for a trial of TLS."),
     "hash-password": Command("vpnrouter.cli.hash_password", "Hash a password for a configuration."),

@@ -1,12 +1,15 @@
 """`vpnrouter report TRACES… --output DIR`: what the routers' traces tell of the topology."""
 
 import json
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
     from vpnrouter.topology.engine.progress import Progress
-    from vpnrouter.topology.report import Summary
+    from vpnrouter.topology.summary import Summary
+
+_FORMATS: Final = frozenset({"html", "json", "parquet"})
+_TIMES: Final = "2026-03-01, 2026-03-01T12:30, or 90m (so long ago)"
 
 
 def command(
@@ -32,6 +38,47 @@ def command(
             help="Directory for the report; made when missing.", file_okay=False, show_default=False
         ),
     ],
+    since: Annotated[
+        str | None,
+        typer.Option(help=f"Leave out what was before: {_TIMES}.", show_default=False),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="Leave out what was at that time or later.", show_default=False),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare with another time, SINCE..UNTIL.", metavar="RANGE", show_default=False
+        ),
+    ] = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Configuration file to compare the mesh with; may be given for each router.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Keep the report up to date while traces come in.")
+    ] = False,
+    every: Annotated[
+        float,
+        typer.Option(help="With --follow: seconds between looks for files.", min=0.5, max=3600),
+    ] = 5.0,
+    late: Annotated[
+        int,
+        typer.Option(
+            help="With --follow: seconds that rows of a message may be later than others.",
+            min=1,
+            max=86_400,
+        ),
+    ] = 10,
+    formats: Annotated[
+        str, typer.Option("--format", help="What to write: html, json, parquet, or several.")
+    ] = "html,json,parquet",
     master: Annotated[
         str, typer.Option(help="Spark master, for example spark://host:7077.")
     ] = "local[*]",
@@ -41,24 +88,95 @@ def command(
 ) -> None:
     """Turn trace files into a topology report.
 
-    Writes DIR/report.html (one file, opens offline), the same tables as DIR/*.json and
-    DIR/tables/*.parquet, and prints a summary. Files that are damaged, empty or no traces are named
-    and left out. Exit code 1: there is nothing to report on, or Spark failed.
+    Writes DIR/report.html (one file, opens offline), its tables as DIR/*.json and DIR/tables/*.parquet, and
+    prints a summary. Files that are damaged, empty or no traces are named and left out. Exit code 1: there
+    is nothing to report on, or Spark failed; 2: wrong use.
     """
+    wanted = _formats(formats)
     try:
-        from vpnrouter.topology.report import build_report
+        from vpnrouter.topology.change.configured import load_configured
+        from vpnrouter.topology.follow.follow import Follower, Pace
+        from vpnrouter.topology.input.span import parse_range, parse_span
+        from vpnrouter.topology.report import Asked, build_report
     except ImportError as error:
         raise OperationError(
             f"the report needs the package {error.name}: install vpnrouter[spark]"
         ) from error
+    now_ns = time.time_ns()
+    try:
+        span = parse_span(since, until, now_ns)
+        before = None if against is None else parse_range(against, now_ns)
+    except OperationError as error:
+        raise typer.BadParameter(str(error)) from None
+    if follow and (until is not None or against is not None):
+        raise typer.BadParameter("--follow has no end: leave out --until and --against")
+    asked = Asked(
+        traces=traces,
+        output=output,
+        master=master,
+        span=span,
+        against=before,
+        mesh=load_configured(config) if config else None,
+        formats=wanted,
+    )
     with _shown_progress() as progress:
-        summary = build_report(traces, output, master, progress)
+        if not follow:
+            summary = build_report(asked, progress)
+            _tell(summary, as_json=as_json)
+            return
+        follower = Follower(
+            asked,
+            Pace(every_s=every, late_s=late),
+            progress,
+            lambda summary: _tell_again(summary, as_json=as_json),
+        )
+        with _until_told() as stop:
+            follower.run(stop)
+
+
+def _formats(text: str) -> frozenset[str]:
+    """The formats named in a list with commas."""
+    named = frozenset(part.strip() for part in text.split(",") if part.strip())
+    unknown = sorted(named - _FORMATS)
+    if unknown or not named:
+        raise typer.BadParameter(
+            f"--format knows {', '.join(sorted(_FORMATS))}, not {', '.join(unknown) or 'nothing'}"
+        )
+    return named
+
+
+def _tell(summary: "Summary", *, as_json: bool) -> None:
     for one in summary.set_aside:
         print(f"set aside: {one['path']}: {one['reason']}", file=sys.stderr)
     if as_json:
-        print(json.dumps(asdict(summary), ensure_ascii=False))
+        print(json.dumps(asdict(summary), ensure_ascii=False), flush=True)
     else:
         print_summary(summary)
+
+
+def _tell_again(summary: "Summary", *, as_json: bool) -> None:
+    """A followed report was written anew."""
+    if as_json:
+        print(json.dumps(asdict(summary), ensure_ascii=False), flush=True)
+        return
+    print(
+        f"report of {summary.rows:,} rows in {summary.files:,} files: {summary.errors} errors,"
+        f" {summary.warnings} warnings",
+        flush=True,
+    )
+
+
+@contextmanager
+def _until_told() -> Iterator[Callable[[], bool]]:
+    """Whether the user or the system has asked to stop."""
+    told = threading.Event()
+    names = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(name, lambda *_: told.set()) for name in names]
+    try:
+        yield told.is_set
+    finally:
+        for name, handler in zip(names, before, strict=True):
+            signal.signal(name, handler)
 
 
 @contextmanager
@@ -144,6 +262,11 @@ def print_summary(summary: "Summary") -> None:
     table.add_row("delivered", counted(summary.delivered, summary.delivered_estimated))
     table.add_row("discarded", figures.count(summary.discarded))
     table.add_row("rejected", figures.count(summary.rejected))
+    table.add_row(
+        "findings",
+        f"{figures.count(summary.errors)} errors, {figures.count(summary.warnings)} warnings",
+    )
+    table.add_row("advice", figures.count(summary.advice))
     if summary.set_aside:
         table.add_row("files set aside", figures.count(len(summary.set_aside)))
     table.add_row("seconds", str(summary.seconds))

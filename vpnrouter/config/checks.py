@@ -3,6 +3,7 @@
 from vpnrouter.config.check_bridges import check_bridges
 from vpnrouter.config.check_listeners import check_listeners
 from vpnrouter.config.check_msg_vpn import check_msg_vpn
+from vpnrouter.config.check_trace import check_trace
 from vpnrouter.config.document import Document
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.problem import Problem
@@ -25,6 +26,7 @@ def check_config(
                 path = ("management", "users", name, "msg_vpns", index)
                 found.error(path, f"there is no message VPN {msg_vpn}")
     _check_guaranteed_msging(found, config)
+    check_trace(found, config)
     for name, vpn in config.msg_vpns.items():
         check_msg_vpn(found, ("msg_vpns", name), vpn)
         check_bridges(found, config, name)

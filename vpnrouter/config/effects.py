@@ -66,6 +66,9 @@ TABLE: Final[dict[Pattern, Row]] = {
         Effect.RESTART,
         "trace trace.enabled trace.directory trace.sample trace.rotation.max_bytes"
         " trace.rotation.max_rows trace.rotation.max_seconds trace.retention.max_days"
+        " trace.always trace.filters trace.traceparent trace.emit_traceparent"
+        " trace.otlp.enabled trace.otlp.endpoint trace.otlp.headers trace.otlp.timeout_s"
+        " trace.otlp.max_queue"
         " trace.retention.max_bytes",
     ),
     **_rows(

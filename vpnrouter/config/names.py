@@ -98,6 +98,10 @@ AclProfileName = Annotated[
     str, AfterValidator(_rule("an ACL profile name", limits.PROFILE_NAME_LENGTH))
 ]
 
+TraceFilterName = Annotated[
+    str, AfterValidator(_rule("a trace filter name", limits.TRACE_FILTER_NAME_LENGTH))
+]
+
 UserName = Annotated[str, AfterValidator(_rule("a user name", limits.CLIENT_USERNAME_LENGTH, ":"))]
 """A colon would end the name in HTTP basic authentication (RFC 7617, 2)."""
 

@@ -38,7 +38,6 @@ _NO_SPOOL: Final = "the message spool is not part of this version"
 
 TABLE: Final = (
     NotYet((*_PROFILE, "eliding"), "eliding is not part of this version; every message is sent"),
-    NotYet(("trace", "retention"), "this version removes no trace files; they are kept for ever"),
 )
 
 

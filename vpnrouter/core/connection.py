@@ -120,7 +120,7 @@ class Connection(Timed):
         lost = self.outbox.close()
         admission = self.admission
         if lost and admission is not None:
-            admission.vpn.count_lost(lost)
+            admission.vpn.count_lost(lost, self.outbox)
 
     def lost(self, reason: str) -> None:
         """The transport is gone, for `reason` (text for logs). Called exactly once."""

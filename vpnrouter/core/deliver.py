@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
 from vpnrouter.core.subscriber import FRAME_MQTT4
+from vpnrouter.core.traces import frame5
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
@@ -43,8 +44,7 @@ def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_
             member.subscriber.deliver(message, [member])
             outcome = OFFERED
         elif group.misses(message, route.excluded):
-            vpn.discards.add(CLIENT_NOT_CONNECTED)
-            vpn.trace_discard(message, CLIENT_NOT_CONNECTED)
+            vpn.discard(message, CLIENT_NOT_CONNECTED)
             if outcome == NOBODY:
                 outcome = ABSENT
     spool = vpn.plane.spool
@@ -60,7 +60,10 @@ def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
     """
     offered = False
     for subscriber in route.demoted:
-        frame = message.frame4() if subscriber.frame == FRAME_MQTT4 else message.frame5()
+        if subscriber.frame == FRAME_MQTT4:
+            frame = message.frame4()
+        else:
+            frame = frame5(vpn, subscriber, message)
         taken = subscriber.outbox.offer(frame, 1)
         offered = True
         if message.traced:

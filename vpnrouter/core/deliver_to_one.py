@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
 from vpnrouter.core.subscriber import FRAME_MQTT4
+from vpnrouter.core.traces import frame5
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.framing import varint
 from vpnrouter.wire.mqtt.packet_type import PUBLISH
@@ -90,8 +91,7 @@ def deliver_to_one(vpn: MessageVpn, route: Route, message: Message) -> int:
     if _offer_link(route, message, True):
         return OFFERED
     if absent and outcome == NOBODY:
-        vpn.discards.add(CLIENT_NOT_CONNECTED)
-        vpn.trace_discard(message, CLIENT_NOT_CONNECTED)
+        vpn.discard(message, CLIENT_NOT_CONNECTED)
         return ABSENT
     return outcome
 
@@ -150,7 +150,10 @@ def _offer_local(
 def _offer_plain(vpn: MessageVpn, subscriber: Subscriber, message: Message, even_full: bool) -> int:
     if _full(subscriber) and not even_full:
         return _FULL
-    frame = message.frame4() if subscriber.frame == FRAME_MQTT4 else message.frame5()
+    if subscriber.frame == FRAME_MQTT4:
+        frame = message.frame4()
+    else:
+        frame = frame5(vpn, subscriber, message)
     taken = subscriber.outbox.offer(frame, 1)
     if message.traced:
         vpn.trace_outcome(subscriber, message, taken)

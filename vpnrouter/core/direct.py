@@ -41,6 +41,9 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     routes = vpn.cache.entries
     slots = vpn.slots
     rule = publisher.rule
+    losses = vpn.plane.losses
+    emits = vpn.plane.emits
+    picking = publisher.picking
     sampler = publisher.sampler
     extra: i64 = publisher.extra
     max_frame: i64 = publisher.max_frame
@@ -89,13 +92,16 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     return pos
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             return pos
+        if picking is not None:
+            sampler = publisher.sampler_for(route)
         left: i64 = sampler.left
         plain = route.plain
         count: i64 = 1
         if end - following >= size:
             most: i64 = (end - pos) // size
-            if not plain and most >= left:
-                # On an unusual route a sampled message stands alone: a run ends before it.
+            if (emits or not plain) and most >= left:
+                # On an unusual route a sampled message stands alone: a run ends before it. So it does where
+                # it leaves with a property that the others have not.
                 most = left - 1
             if most > 1:
                 count = run_length(buf, pos, start - pos, size, most)
@@ -104,8 +110,8 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         publisher.messages += count
         publisher.bytes_ += following - pos
         if left <= count:
-            if plain:
-                forward_sampled(publisher, route, run, count, size, start - pos)
+            if plain and not emits:
+                forward_sampled(publisher, sampler, route, run, count, size, start - pos)
             else:
                 sampler.next()
                 _traced(publisher, route, run, start - pos)
@@ -125,6 +131,8 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     publisher.delivered += count
                 else:
                     publisher.unmatched += count
+                    if losses is not None:
+                        losses.unmatched(publisher, route, count)
             else:
                 for outbox in route.plain4:
                     outbox.offer(run, count)
@@ -137,6 +145,8 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     publisher.delivered += count
                 else:
                     publisher.unmatched += count
+                    if losses is not None:
+                        losses.unmatched(publisher, route, count)
         pos = following
     return pos
 
@@ -189,6 +199,9 @@ def _everyone(
                 publisher.delivered += 1
             elif outcome == NOBODY:
                 publisher.unmatched += 1
+                losses = vpn.plane.losses
+                if losses is not None:
+                    losses.unmatched(publisher, route, 1)
             else:
                 publisher.refused += 1
         at += size

@@ -42,3 +42,40 @@ def messages_from(data: bytes, at: i64) -> int:
             count += 1
         at = frame_end(data, at)
     return count
+
+
+def topic_in(data: bytes, *, link: bool) -> bytes:
+    """The topic of the Direct frame that `data` is; b"" where it has an alias instead. `link`: of a link."""
+    end: i64 = len(data)
+    pos = _behind_number(data, 1, end)
+    if link and end and data[0] & 1:
+        # DIRECT_X has its extension first (LINK-30).
+        at = pos
+        pos = _behind_number(data, pos, end)
+        pos += _number(data, at, end)
+    if pos + 2 > end:
+        return b""
+    high: i64 = data[pos]
+    low: i64 = data[pos + 1]
+    return data[pos + 2 : pos + 2 + (high << 8 | low)]
+
+
+def _behind_number(data: bytes, pos: i64, end: i64) -> i64:
+    while pos < end:
+        pos += 1
+        if data[pos - 1] < 128:
+            break
+    return pos
+
+
+def _number(data: bytes, pos: i64, end: i64) -> i64:
+    number: i64 = 0
+    shift: i64 = 0
+    while pos < end and shift < 28:
+        byte: i64 = data[pos]
+        pos += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+    return number

@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.core.frames import DIRECT_MASK, MESSAGE, frame_end, messages_from
 
 if TYPE_CHECKING:
+    from vpnrouter.core.losses import OutboxLosses
     from vpnrouter.wire.link.compressed import LinkPacker
 
 
@@ -36,6 +37,7 @@ class Outbox:
 
     `ready` is the list, shared by the whole router, of outboxes to flush at the end of the round.
     `messages`, `bytes_` count Direct messages and bytes accepted; `discarded` those that were not.
+    `losses` tells of those in traces, where that is wanted.
     With a `packer`, set once and never taken away, what leaves is packed in the moment it is taken.
     """
 
@@ -53,6 +55,7 @@ class Outbox:
         "dirty",
         "discarded",
         "limit",
+        "losses",
         "messages",
         "packer",
         "ready",
@@ -75,6 +78,7 @@ class Outbox:
         self._cut = False
         self._taken_skip = 0
         self._taken_cut = False
+        self.losses: OutboxLosses | None = None
         self.packer: LinkPacker | None = None
         # Bytes that have left of what was packed last, while its rest is the first chunk, else -1; the
         # same of what was taken last.
@@ -106,6 +110,9 @@ class Outbox:
         unit = len(data) // count
         fit = 0 if self.closed else max(0, self.limit - self.size) // unit
         self.discarded += count - fit
+        losses = self.losses
+        if losses is not None and count > fit:
+            losses.add(data, fit * unit, unit, count - fit)
         return data[: fit * unit], fit
 
     def control(self, data: bytes) -> None:

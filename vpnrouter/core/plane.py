@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.losses import Losses
+from vpnrouter.core.picking import TraceTerms
 from vpnrouter.core.timers import Timers
 from vpnrouter.ids import IdSource
 from vpnrouter.trace.recorder import Recorder
@@ -14,6 +16,7 @@ from vpnrouter.trace.sampler import Sampler
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.outbox import Outbox
+    from vpnrouter.core.picking import Picking
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -39,14 +42,21 @@ class Plane:
     `steady_ns` is what the spool keeps: UTC as the clock had it at first, and monotonic from there on.
     `streams` counts connections that are served by tasks of their own. The edge sets the times once per
     round: nothing in the core reads a clock. `seed` is 64 random bits. `spool` is None where guaranteed
-    messaging is off. `troubles` are lines for the operator, which the edge tells and removes.
+    messaging is off. `troubles` are lines for the operator, which the edge tells and removes. `losses` is None
+    where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
+    `pickings` those that were needed, by the indices of their filters.
     """
 
     __slots__ = (
         "_offset_ns",
         "committing",
+        "emits",
+        "filters",
+        "honours",
         "ids",
+        "losses",
         "now_ns",
+        "pickings",
         "ready",
         "recorder",
         "router_name",
@@ -59,13 +69,29 @@ class Plane:
         "wall_ns",
     )
 
-    def __init__(self, router_name: str, seed: int, recorder: Recorder, sample: float) -> None:
+    def __init__(
+        self,
+        router_name: str,
+        seed: int,
+        recorder: Recorder,
+        sample: float,
+        terms: TraceTerms | None = None,
+    ) -> None:
         self.router_name = router_name
         self.ids = IdSource(seed)
         self.recorder = recorder
         self.sampler = Sampler(sample, seed)
-        self.tracing = sample > 0.0
+        # Rows about links and subscriptions are written where anything is traced at all.
+        self.tracing = sample > 0.0 or terms is not None
         self.timers = Timers()
+        wanted = terms or TraceTerms()
+        self.filters = wanted.filters
+        self.pickings: dict[bytes, Picking] = {}
+        self.honours = wanted.honours
+        self.emits = wanted.emits
+        self.losses: Losses | None = None
+        if wanted.discards or wanted.rejects:
+            self.losses = Losses(self, wanted.discards, wanted.rejects)
         self.ready: list[Outbox] = []
         self.streams = 0
         self.troubles: list[str] = []

@@ -11,9 +11,11 @@ from vpnrouter.trace.recorder import Context
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.message import Message
+    from vpnrouter.core.picking import Picking
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.trace.sampler import Sampler
 
 
 @final
@@ -23,7 +25,8 @@ class Publisher:
     `extra` is 1 when PUBLISH frames carry a property length (MQTT 5, link), else 0.
     `rule` is None when the ACL lets everything through, which then costs nothing per message.
     `permitted` remembers its answers by topic.
-    `sampler` picks the messages to trace (a link's never picks: the decision came with the message).
+    `sampler` picks the messages to trace (a link's never picks: the decision came with the message);
+    `picking` chooses another one by topic, None where trace filters do not ask for it.
     `path` names the VPN that plain frames come from when a link publishes, else it is empty.
     Counters: messages and bytes received whole, and what became of the messages, each counted where it
     happens, so that messages = delivered + spooled + unmatched + acl_denied + refused is a check:
@@ -43,6 +46,7 @@ class Publisher:
         "messages",
         "path",
         "permitted",
+        "picking",
         "refused",
         "rule",
         "sampler",
@@ -75,6 +79,7 @@ class Publisher:
         self.refused = 0
         self.path: list[str] = []
         self.sampler = vpn.plane.sampler
+        self.picking: Picking | None = None
         self.context = Context(INGRESS, vpn.name, DIRECT, client=subscriber.client_name)
 
     def publish(self, message: Message) -> str:
@@ -89,6 +94,14 @@ class Publisher:
         else:
             self.delivered += 1
         return reason
+
+    def sampler_for(self, route: Route) -> Sampler:
+        """Who picks among the messages of `route`."""
+        picking = self.picking
+        if picking is None:
+            return self.sampler
+        known = route.sampler
+        return known if known is not None and route.picking is picking else picking.choose(route)
 
     def arrived(self, message: Message) -> None:
         """Fill in where a message that came as a plain frame has been."""

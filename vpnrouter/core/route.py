@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
+    from vpnrouter.core.picking import Picking
+    from vpnrouter.core.publisher import Publisher
     from vpnrouter.topics.grammar import Filter
+    from vpnrouter.trace.sampler import Sampler
 
 
 @final
@@ -61,7 +64,8 @@ class Route:
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist.
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
-    `allowed_by` the last publish rule that let its publisher through.
+    `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
+    wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (picking.py).
     """
 
     __slots__ = (
@@ -73,9 +77,12 @@ class Route:
         "groups",
         "link_turn",
         "links",
+        "lost",
+        "lost_of",
         "many_links",
         "missing_queue",
         "one_link",
+        "picking",
         "plain",
         "plain4",
         "plain5",
@@ -83,6 +90,7 @@ class Route:
         "raw",
         "receivers4",
         "receivers5",
+        "sampler",
         "sessions",
         "simple_takers",
         "special",
@@ -97,6 +105,10 @@ class Route:
         self.raw = raw
         self.stamp: i64 = 0
         self.allowed_by: BoundRule | None = None
+        self.lost: i64 = 0
+        self.lost_of: Publisher | None = None
+        self.picking: Picking | None = None
+        self.sampler: Sampler | None = None
         self.plain4: list[Outbox] = []
         self.plain5: list[Outbox] = []
         self.receivers4: list[Subscriber] = []

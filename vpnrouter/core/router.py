@@ -8,6 +8,7 @@ from vpnrouter.core.plane import Plane
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.picking import TraceTerms
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.trace.recorder import Recorder
 
@@ -29,9 +30,16 @@ class Router:
         "vpns",
     )
 
-    def __init__(self, name: str, seed: int, recorder: Recorder, sample: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        seed: int,
+        recorder: Recorder,
+        sample: float = 0.0,
+        terms: TraceTerms | None = None,
+    ) -> None:
         self.name = name
-        self.plane = Plane(name, seed, recorder, sample)
+        self.plane = Plane(name, seed, recorder, sample, terms)
         self.vpns: dict[str, MessageVpn] = {}
         self.verifications: list[Connection] = []
         self.protocol_errors = 0

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.reframe import reframe
+from vpnrouter.core.traces import record
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.trace.recorder import Context
 
@@ -20,30 +21,49 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.traceparent import TraceParent
+    from vpnrouter.trace.sampler import Sampler
 
 
-def trace(publisher: Publisher, message: Message) -> None:
-    """Give `message` a trace of its own and record its ingress."""
+def trace(publisher: Publisher, message: Message, parent: TraceParent | None = None) -> None:
+    """Make `message` a traced one and record its ingress: in a trace of its own, or in that of `parent`."""
     plane = publisher.vpn.plane
+    number = plane.ids.next()
     message.trace_high = plane.ids.high
-    message.trace_low = plane.ids.next()
-    message.message_id = publisher.vpn.id_of(message.trace_low)
+    message.trace_low = number
+    message.message_id = publisher.vpn.id_of(number)
     message.ingress_ns = plane.steady_ns
     message.origin_ts_ns = plane.wall_ns
     context = publisher.context
-    if message.qos:
-        context = Context(INGRESS, publisher.vpn.name, PERSISTENT, client=context.client)
-    _record(publisher, context, message.topic, message.trace_low, len(message.payload))
+    if message.qos or parent is not None:
+        span = ""
+        if parent is not None:
+            message.trace_high = parent.high
+            message.trace_low = parent.low
+            span = f"{parent.span:016x}"
+        context = Context(
+            INGRESS,
+            publisher.vpn.name,
+            PERSISTENT if message.qos else DIRECT,
+            client=context.client,
+            parent_span_id=span,
+        )
+    record(publisher.vpn, context, message)
 
 
 def forward_sampled(
-    publisher: Publisher, route: Route, run: bytes, count: i64, size: i64, start: i64
+    publisher: Publisher,
+    sampler: Sampler,
+    route: Route,
+    run: bytes,
+    count: i64,
+    size: i64,
+    start: i64,
 ) -> None:
     """Forward a run of `count` frames of `size` bytes along a plain route, and trace those picked.
 
-    `start` is where the payload begins in each frame. Takes from the sampler.
+    `start` is where the payload begins in each frame. Takes from `sampler`.
     """
-    sampler = publisher.sampler
     ids = publisher.vpn.plane.ids
     payload: i64 = size - start
     picked: list[tuple[int, int]] = []
@@ -66,6 +86,9 @@ def forward_sampled(
         )
         for _, number in picked:
             _record(publisher, context, route.raw, number, payload)
+        losses = publisher.vpn.plane.losses
+        if losses is not None and len(picked) < count:
+            losses.unmatched(publisher, route, count - len(picked))
         return
     publisher.delivered += count
     form4 = form5 = run
@@ -97,13 +120,17 @@ def _tell(
     for at, number in picked:
         if at < taken:
             context = subscriber.delivered
-            if context is None:
+            if context is None or context.hops:
+                # The one that is remembered may be of messages that came over a bridge.
                 context = Context(DELIVER, name, DIRECT, client=subscriber.client_name)
                 subscriber.delivered = context
         else:
             context = Context(
                 DISCARD, name, DIRECT, client=subscriber.client_name, reason=TRANSMIT_CONGESTION
             )
+            refused = subscriber.outbox.losses
+            if refused is not None:
+                refused.told(1)
         _record(publisher, context, topic, number, payload)
 
 

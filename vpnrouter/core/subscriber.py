@@ -71,6 +71,10 @@ class Subscriber(Timed):
         """Encode and queue one message that matched `subscriptions` (at least one)."""
         raise AssertionError(self.client_name)
 
+    def bridge_of(self, inward: bool) -> str:
+        """Of a link's client, for traces: the bridge that takes messages in here, or there; else ""."""
+        return ""
+
 
 @final
 class Subscription:

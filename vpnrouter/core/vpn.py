@@ -9,14 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast, final
 
 from vpnrouter import limits
+from vpnrouter.core import traces
 from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED, deliver_special, to_links
 from vpnrouter.core.deliver_to_one import copies_to_links, deliver_to_one
-from vpnrouter.core.discards import (
-    CLIENT_NOT_CONNECTED,
-    NO_SUBSCRIPTION_MATCH,
-    TRANSMIT_CONGESTION,
-    Discards,
-)
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, Discards
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.guaranteed.terms import default_session_terms
 from vpnrouter.core.keep_retained import retain
@@ -29,14 +25,14 @@ from vpnrouter.errors import Refused
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
 from vpnrouter.topics.trie import SubscriptionTrie
-from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
-from vpnrouter.trace.recorder import Context
+from vpnrouter.trace.events import DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import AclProfile
     from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
+    from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.plane import Plane
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.publisher import Publisher
@@ -191,8 +187,7 @@ class MessageVpn:
             return ""
         if outcome == ABSENT:
             return CLIENT_NOT_CONNECTED
-        self.discards.add(NO_SUBSCRIPTION_MATCH)
-        self.trace_discard(message, NO_SUBSCRIPTION_MATCH)
+        self.discard(message, NO_SUBSCRIPTION_MATCH)
         return NO_SUBSCRIPTION_MATCH
 
     def _deliver(self, route: Route, message: Message) -> int:
@@ -202,7 +197,7 @@ class MessageVpn:
             if traced:
                 self.trace_outcome(subscriber, message, taken)
         for subscriber in route.receivers5:
-            taken = subscriber.outbox.offer(message.frame5(), 1)
+            taken = subscriber.outbox.offer(traces.frame5(self, subscriber, message), 1)
             if traced:
                 self.trace_outcome(subscriber, message, taken)
         outcome = NOBODY if route.plain else deliver_special(self, route, message, False)
@@ -242,57 +237,12 @@ class MessageVpn:
 
     def trace_outcome(self, subscriber: Subscriber, message: Message, taken: int) -> None:
         """Record that the traced `message` was queued for `subscriber` (`taken` 1) or had no room (0)."""
-        if not taken:
-            self._trace_discard(message, subscriber.client_name, TRANSMIT_CONGESTION)
-            return
-        context = subscriber.delivered
-        if context is None or not message.came_as(context):
-            context = self._context(DELIVER, message, subscriber.client_name, "")
-            subscriber.delivered = context
-        self.plane.recorder.record(
-            context,
-            self.plane.wall_ns,
-            message.topic,
-            message.trace_high,
-            message.trace_low,
-            message.message_id,
-            len(message.payload),
-            self.plane.steady_ns - message.ingress_ns,
-            message.origin_ts_ns,
-        )
+        traces.outcome(self, subscriber, message, taken)
 
-    def trace_discard(self, message: Message, reason: str) -> None:
-        """Record that the traced `message` was discarded for `reason`; nothing for an untraced one."""
-        if message.traced:
-            source = message.source
-            self._trace_discard(message, "" if source is None else source.client_name, reason)
-
-    def _trace_discard(self, message: Message, client: str, reason: str) -> None:
-        context = self._context(DISCARD, message, client, reason)
-        self.plane.recorder.record(
-            context,
-            self.plane.wall_ns,
-            message.topic,
-            message.trace_high,
-            message.trace_low,
-            message.message_id,
-            len(message.payload),
-            self.plane.steady_ns - message.ingress_ns,
-            message.origin_ts_ns,
-        )
-
-    def _context(self, event: int, message: Message, client: str, reason: str) -> Context:
-        return Context(
-            event,
-            self.name,
-            DIRECT,
-            client=client,
-            hops=message.hops,
-            path=">".join(message.path),
-            reason=reason,
-            origin_router=message.origin_router,
-            origin_vpn=message.origin_vpn,
-        )
+    def discard(self, message: Message, reason: str, receiver: Subscriber | None = None) -> None:
+        """Count and record a message that was discarded for `reason`; see traces.lost."""
+        self.discards.add(reason)
+        traces.lost(self, DISCARD, message, DIRECT, "", reason, receiver)
 
     # -- clients ---------------------------------------------------------------------------------
 
@@ -300,10 +250,12 @@ class MessageVpn:
         """Count one more connection of `client_username`."""
         self.connections_of[client_username] = self.connections_of.get(client_username, 0) + 1
 
-    def count_lost(self, messages: int) -> None:
-        """Messages that had been counted as sent went down with a connection that has ended."""
+    def count_lost(self, messages: int, outbox: Outbox) -> None:
+        """Messages that had been counted as sent went down with the connection of `outbox`, which has ended."""
         self.tx_messages -= messages
         self.discards.add(CLIENT_NOT_CONNECTED, messages)
+        if outbox.losses is not None:
+            outbox.losses.dropped(messages)
 
     def release(self, client_username: str) -> None:
         """Count one connection of `client_username` less."""
@@ -342,7 +294,7 @@ class MessageVpn:
         subscriber.subscriptions[key] = subscription
         self.subscription_count += 1
         if old is None:
-            self._trace_subscription(SUBSCRIBE, subscription)
+            traces.subscribed(self, SUBSCRIBE, subscription)
         return old is None
 
     def unsubscribe(self, subscriber: Subscriber, key: str) -> bool:
@@ -351,7 +303,7 @@ class MessageVpn:
         if subscription is None:
             return False
         self._remove(subscription)
-        self._trace_subscription(UNSUBSCRIBE, subscription)
+        traces.subscribed(self, UNSUBSCRIBE, subscription)
         return True
 
     def _remove(self, subscription: Subscription) -> None:
@@ -379,12 +331,3 @@ class MessageVpn:
         """Remove all subscriptions of `subscriber`."""
         for key in list(subscriber.subscriptions):
             self.unsubscribe(subscriber, key)
-
-    def _trace_subscription(self, event: int, subscription: Subscription) -> None:
-        plane = self.plane
-        if not plane.tracing:
-            return
-        context = Context(event, self.name, DIRECT, client=subscription.subscriber.client_name)
-        plane.recorder.record(
-            context, plane.wall_ns, subscription.filter.original.encode(), 0, 0, 0, 0, 0, 0
-        )

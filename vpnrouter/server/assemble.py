@@ -11,6 +11,7 @@ from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.server.endpoint_terms import session_terms
+from vpnrouter.server.trace_terms import terms_of
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace.recorder import Recorder
 
@@ -26,7 +27,7 @@ def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
     """
     trace = config.trace
     sample = trace.sample if trace is not None and trace.enabled else 0.0
-    router = Router(config.router.name, seed, Recorder(), sample)
+    router = Router(config.router.name, seed, Recorder(), sample, terms_of(trace, seed))
     for name, written in config.msg_vpns.items():
         router.add(vpn_of(router, name, written, secret))
     return router

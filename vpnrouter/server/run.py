@@ -26,7 +26,7 @@ from vpnrouter.server.settle import settle
 from vpnrouter.server.signals import Hangups, watch_signals
 from vpnrouter.server.spooling import open_spool
 from vpnrouter.server.stop import say_goodbye
-from vpnrouter.server.traces import keep_traces
+from vpnrouter.server.traces import check_traces, keep_traces
 from vpnrouter.server.verify import Verifier
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ async def serve(
     secret = os.urandom(16)
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), secret)
     # All that can fail for reasons outside fails here, before the first task exists.
+    check_traces(config.trace)
     spooling = open_spool(router, config)
     try:
         bound = bind_all(config.listeners)

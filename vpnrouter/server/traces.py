@@ -1,17 +1,22 @@
-"""Keep trace files while the router runs."""
+"""Keep trace files while the router runs, and send spans to a collector if that is wanted."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from vpnrouter.errors import OperationError
+from vpnrouter.server.narrate import say
+from vpnrouter.trace.retention import DAY_NS, Retention
 from vpnrouter.trace.writer import Writer, WriterThread
 
 if TYPE_CHECKING:
     from vpnrouter.config.trace import Trace
     from vpnrouter.core.router import Router
+    from vpnrouter.server.otlp import OtlpThread
 
 HAND_OVERS: Final = 4
 """Times in the life of a file that what was recorded is handed to the writer's thread.
@@ -22,28 +27,74 @@ Each costs some milliseconds of the interpreter lock however little there is, so
 DISK_S: Final = 5.0
 """Seconds that the disk has for the last file when the router stops."""
 
+COLLECTOR_S: Final = 2.0
+"""Seconds that a collector has, after that, for the last spans."""
+
 SECOND_NS: Final = 1_000_000_000
+
+
+def check_traces(written: Trace | None) -> None:
+    """See that what tracing needs is there; called before the router begins.
+
+    Raises:
+        OperationError: spans are to be sent, and the OpenTelemetry SDK is missing or refuses.
+    """
+    if written is not None and written.enabled and written.otlp.enabled:
+        from vpnrouter.server.otlp import open_exporter
+
+        open_exporter(written.otlp).shutdown()
 
 
 async def keep_traces(written: Trace, router: Router) -> None:
     """Run the writer's thread until cancelled; then write the rest."""
     recorder = router.plane.recorder
+    exporter = _exporter(written, router.name)
     writer = Writer(
         written.directory,
         router.name,
         recorder,
         sample=written.sample,
+        always=[str(one) for one in written.always],
         flush_ns=written.rotation.max_seconds * SECOND_NS,
         file_rows=written.rotation.max_rows,
+        file_bytes=written.rotation.max_bytes,
+        retention=Retention(
+            Path(written.directory),
+            router.name,
+            written.retention.max_days * DAY_NS,
+            written.retention.max_bytes,
+        ),
+        observer=None if exporter is None else exporter.offer,
     )
     thread = WriterThread(writer, recorder, time.monotonic_ns)
     thread.start()
+    if exporter is not None:
+        exporter.start()
     try:
         while True:
             await trio.sleep(written.rotation.max_seconds / HAND_OVERS)
             thread.tick()
     finally:
         # In this thread: only the router's own may touch the block being filled.
+        losses = router.plane.losses
+        if losses is not None:
+            losses.tell()
         thread.finish()
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(thread.stop, DISK_S)
+            if exporter is not None:
+                await trio.to_thread.run_sync(exporter.stop, COLLECTOR_S)
+
+
+def _exporter(written: Trace, router: str) -> OtlpThread | None:
+    """The thread that sends spans; None when none is wanted, or when it cannot be had."""
+    if not written.otlp.enabled:
+        return None
+    from vpnrouter.server.otlp import OtlpThread, open_exporter
+
+    try:
+        exporter = open_exporter(written.otlp)
+    except OperationError as error:
+        say("", f"{error}; no spans are sent")
+        return None
+    return OtlpThread(exporter, router, written.otlp.max_queue)

@@ -1,227 +1,186 @@
-"""From trace files to a report: inventory, Spark jobs, tables, page."""
+"""From trace files to a report: inventory, digests, analysis, tables, page."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology import tables
+from vpnrouter.topology.analysis import Analysis, analyse
+from vpnrouter.topology.change.configured import Configured
+from vpnrouter.topology.digests.digest import digested
 from vpnrouter.topology.engine.progress import Progress, Quiet, watched
 from vpnrouter.topology.engine.session import DamagedTraceFile, spark_errors, spark_session
-from vpnrouter.topology.flows.discards import discards, worst
-from vpnrouter.topology.flows.edges import edges
-from vpnrouter.topology.flows.nodes import nodes, with_far_ends
 from vpnrouter.topology.flows.stretches import width_for
-from vpnrouter.topology.flows.timeline import timeline
-from vpnrouter.topology.flows.topics import busiest, topics
 from vpnrouter.topology.input.inventory import Inventory, take_inventory
-from vpnrouter.topology.input.read import read_traces
+from vpnrouter.topology.input.read import read_traces, read_until
+from vpnrouter.topology.input.span import Span
 from vpnrouter.topology.limits import (
     REPORT_DAMAGED_FILES,
-    REPORT_DISCARDS,
     REPORT_SHUFFLE_PARTITIONS,
     REPORT_SHUFFLE_PARTITIONS_MOST,
-    REPORT_TOPICS,
 )
-from vpnrouter.topology.page.page import PAGE, Findings, page
-from vpnrouter.topology.schema import EDGES
+from vpnrouter.topology.output import FORMATS, write_report
+from vpnrouter.topology.summary import Summary, summary_of
 
 _LOG: Final = "spark.log"
 _ROWS_PER_PARTITION: Final = 1_000_000
-_SHORT_ROWS: Final = 15_000_000
+_SHORT_ROWS: Final = 2_000_000
 """Up to here, measured, Java is done sooner when it compiles lightly."""
 _NAMED_AT_MOST: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
-    """What a report found, in figures; `summary.json` is the same.
+class Asked:
+    """What a report is to be about.
 
-    Counts are of traced events; those named `_estimated` are scaled by the sampling rates, and
-    None where a rate is not known.
+    `traces` are directories and single files; `span` the time to report on, `against` an earlier one to
+    compare it with; `mesh` what is configured. `formats` are of FORMATS.
     """
 
-    files: int
-    rows: int
-    size_bytes: int
-    set_aside: list[dict[str, str]]
-    sampling: dict[str, float]
-    routers: int
-    vpns: int
-    bridges: int
-    topics: int
-    ingress: int
-    ingress_estimated: int | None
-    bridged: int
-    bridged_estimated: int | None
-    delivered: int
-    delivered_estimated: int | None
-    discarded: int
-    rejected: int
-    first_ns: int
-    last_ns: int
-    seconds: float
-    page: str
+    traces: Sequence[Path]
+    output: Path
+    master: str = "local[*]"
+    span: Span = field(default_factory=Span)
+    against: Span | None = None
+    mesh: Configured | None = None
+    formats: frozenset[str] = FORMATS
 
 
-def build_report(
-    traces: Sequence[Path],
-    output: Path,
-    master: str = "local[*]",
-    progress: Progress | None = None,
-) -> Summary:
-    """Read the traces, write the report into `output` and say what it holds.
+def build_report(asked: Asked, progress: Progress | None = None) -> Summary:
+    """Read the traces, write the report into `asked.output` and say what it holds.
 
-    Files: `report.html`, `summary.json`, and for each of nodes, edges, topics, discards and
-    timeline `NAME.json` and `tables/NAME.parquet`. Damaged files are set aside and named, also
-    where only Spark finds them out.
+    Files: docs/report.md lists them. Damaged files are set aside and named, also where only Spark finds
+    them out.
 
     Raises:
         OperationError: nothing to report on, a file of a newer trace format, no Java, a failure of
-        Spark (then
-            `spark.log` stays in `output`), or the output cannot be written.
+            Spark (then `spark.log` stays in the output), or the output cannot be written.
     """
     begun = time.monotonic()
     teller = progress or Quiet()
     teller.stage("trace files")
-    inventory = take_inventory(traces, leave_out=output)
-    _require_rows(inventory)
-    tables.prepare(output)
-    log = output / _LOG
-    teller.stage("Spark starts")
+    inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
+    require_rows(inventory)
+    with spark_for(asked, inventory, teller) as spark:
+        before = _before(spark, asked, teller)
+        analysis, inventory = run_jobs(spark, inventory, asked, teller, before)
+    teller.stage("page")
+    summary = summary_of(inventory, analysis, asked.output, time.monotonic() - begun)
+    write_report(asked.output, summary, analysis, asked.formats)
+    return summary
+
+
+@contextmanager
+def spark_for(asked: Asked, inventory: Inventory, progress: Progress) -> Iterator[SparkSession]:
+    """A session for an inventory; the log of Java stays in the output where it failed.
+
+    Raises:
+        OperationError: the output cannot be written, or Spark failed.
+    """
+    try:
+        asked.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperationError(
+            f"cannot write a report to {asked.output}: {error.strerror}"
+        ) from error
+    log = asked.output / _LOG
+    progress.stage("Spark starts")
     try:
         with spark_session(
-            master,
+            asked.master,
             log=log,
             shuffle_partitions=partitions_for(inventory),
             short=inventory.rows < _SHORT_ROWS,
         ) as spark:
-            findings, inventory = run_jobs(spark, inventory, output, teller)
+            yield spark
     except OperationError as error:
         raise OperationError(
             f"{error} (Java's output: {log})" if log.exists() else str(error)
         ) from None
     log.unlink(missing_ok=True)
-    teller.stage("page")
-    summary = _summary(inventory, findings, output, time.monotonic() - begun)
-    tables.write_object(output, "summary", asdict(summary))
-    tables.write_text(output / PAGE, page(asdict(summary), findings))
-    return summary
 
 
 def run_jobs(
-    spark: SparkSession, inventory: Inventory, output: Path, progress: Progress
-) -> tuple[Findings, Inventory]:
-    """Run all jobs and write their tables; each time Spark stumbles over a file, again without it.
+    spark: SparkSession,
+    inventory: Inventory,
+    asked: Asked,
+    progress: Progress,
+    before: Analysis | None = None,
+) -> tuple[Analysis, Inventory]:
+    """Run all jobs; each time Spark stumbles over a file, again without it.
 
-    Returns the tables and what is left of the inventory.
+    Returns the analysis and what is left of the inventory.
 
     Raises:
-        OperationError: no file is left, too many are damaged, Spark failed, or the output cannot be
-            written.
+        OperationError: no file is left, too many are damaged, or Spark failed.
     """
     for _ in range(REPORT_DAMAGED_FILES):
         try:
             with spark_errors(), watched(spark, progress):
-                return _findings(spark, inventory, output, progress), inventory
+                return _analysed(spark, inventory, asked, progress, before), inventory
         except DamagedTraceFile as damaged:
-            if all(file.path != damaged.path for file in inventory.files):
+            known = (*inventory.files, *inventory.earlier)
+            if all(file.path != damaged.path for file in known):
                 raise
             inventory = inventory.without(damaged.path, "damaged: its contents cannot be read")
-            _require_rows(inventory)
+            require_rows(inventory)
     raise OperationError(
         f"more than {REPORT_DAMAGED_FILES} damaged trace files, the last one "
         f"{inventory.set_aside[-1].path}"
     )
 
 
-def _findings(
-    spark: SparkSession, inventory: Inventory, output: Path, progress: Progress
-) -> Findings:
-    rows = read_traces(spark, inventory)
-
-    def done(stage: str, name: str, job: Callable[[], DataFrame]) -> tables.Rows:
-        progress.stage(stage)
-        return tables.write_table(output, name, job().toArrow())
-
-    progress.stage("bridges")
-    edge_table = edges(rows).toArrow()
-    edge_rows = tables.write_table(output, "edges", edge_table)
-    small_edges = spark.createDataFrame(edge_table, EDGES)
-    node_rows = done("message VPNs", "nodes", lambda: with_far_ends(nodes(rows), small_edges))
-    seen = Observation()
-    counted = topics(rows).observe(seen, F.count(F.lit(1)).alias("topics"))
-    topic_rows = done("topics", "topics", lambda: busiest(counted, REPORT_TOPICS))
-    discard_rows = done("discards", "discards", lambda: worst(discards(rows), REPORT_DISCARDS))
-    first_ns, last_ns = _span(node_rows)
+def _analysed(
+    spark: SparkSession,
+    inventory: Inventory,
+    asked: Asked,
+    progress: Progress,
+    before: Analysis | None,
+) -> Analysis:
+    traces = read_traces(spark, inventory, asked.span)
+    first_ns, last_ns = inventory.times()
+    if first_ns is None or last_ns is None:
+        ends = traces.agg(F.min("ts_ns"), F.max("ts_ns")).first()
+        first_ns, last_ns = (ends[0] or 0, ends[1] or 0) if ends is not None else (0, 0)
+    first_ns = max(first_ns, asked.span.since_ns or first_ns)
+    last_ns = min(last_ns, asked.span.until_ns or last_ns)
     width_ns = width_for(last_ns - first_ns)
-    timeline_rows = done("timeline", "timeline", lambda: timeline(rows, width_ns))
-    return Findings(
-        nodes=node_rows,
-        edges=edge_rows,
-        topics=topic_rows,
-        topic_count=int(seen.get["topics"]),
-        discards=discard_rows,
-        timeline=timeline_rows,
-        timeline_width_ns=width_ns,
-    )
+    earlier = read_until(spark, inventory, asked.span)
+    partitions = partitions_for(inventory)
+    with digested(traces, earlier, width_ns, partitions, progress) as digests:
+        return analyse(spark, digests, width_ns, progress.stage, asked.mesh, before)
 
 
-def _summary(inventory: Inventory, findings: Findings, output: Path, seconds: float) -> Summary:
-    def total(name: str) -> int:
-        return sum(node[name] or 0 for node in findings.nodes)
-
-    def estimate(rows: list[dict[str, Any]], name: str) -> int | None:
-        values = [row[name] for row in rows]
-        return None if None in values else sum(values)
-
-    traced = [node for node in findings.nodes if node["traced"]]
-
-    first_ns, last_ns = _span(findings.nodes)
-    return Summary(
-        files=len(inventory.files),
-        rows=inventory.rows,
-        size_bytes=inventory.size_bytes,
-        set_aside=[{"path": str(one.path), "reason": one.reason} for one in inventory.set_aside],
-        sampling=inventory.sampling(),
-        routers=len({node["router"] for node in findings.nodes}),
-        vpns=len(findings.nodes),
-        bridges=len(findings.edges),
-        topics=findings.topic_count,
-        ingress=total("ingress"),
-        ingress_estimated=estimate(traced, "ingress_estimated"),
-        bridged=sum(edge["messages"] for edge in findings.edges),
-        bridged_estimated=estimate(findings.edges, "messages_estimated"),
-        delivered=total("delivered"),
-        delivered_estimated=estimate(traced, "delivered_estimated"),
-        discarded=total("discarded"),
-        rejected=total("rejected"),
-        first_ns=first_ns,
-        last_ns=last_ns,
-        seconds=round(seconds, 1),
-        page=str(output / PAGE),
-    )
+def _before(spark: SparkSession, asked: Asked, progress: Progress) -> Analysis | None:
+    """The analysis of the time to compare with."""
+    if asked.against is None:
+        return None
+    inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.against)
+    if not inventory.files:
+        raise OperationError("nothing to compare with: no readable trace file in the time before")
+    then = Asked(traces=asked.traces, output=asked.output, span=asked.against)
+    return run_jobs(spark, inventory, then, progress)[0]
 
 
-def _span(rows: list[dict[str, Any]]) -> tuple[int, int]:
-    """First and last time that any message VPN was seen; (0, 0) when none was."""
-    seen = [row for row in rows if row["first_ns"] is not None]
-    if not seen:
-        return 0, 0
-    return min(row["first_ns"] for row in seen), max(row["last_ns"] for row in seen)
+def require_rows(inventory: Inventory) -> None:
+    """Refuse an inventory without a readable file.
 
-
-def _require_rows(inventory: Inventory) -> None:
+    Raises:
+        OperationError: there is none; it names what was set aside.
+    """
     if inventory.files:
         return
     named = [f"{one.path}: {one.reason}" for one in inventory.set_aside[:_NAMED_AT_MOST]]
     more = len(inventory.set_aside) - len(named)
     lines = ["nothing to report on: no readable trace file", *named]
+    if inventory.earlier:
+        lines.append(f"{len(inventory.earlier)} files lie before the time asked for")
     raise OperationError("\n  ".join(lines + ([f"and {more} more"] if more > 0 else [])))
 
 

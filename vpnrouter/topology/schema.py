@@ -54,6 +54,7 @@ TRACE_FILE: Final = struct(
     count=_LONG,
     partition=IntegerType(),
     topic_syntax=_TEXT,
+    parent_span_id=_TEXT,
 )
 """A trace row as docs/traces.md has it; `router` comes from the file or from its directory."""
 

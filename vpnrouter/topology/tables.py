@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from vpnrouter.errors import OperationError
 
@@ -18,34 +20,41 @@ FOLDER: Final = "tables"
 Rows = list[dict[str, Any]]
 
 
-def prepare(output: Path) -> None:
-    """Make the output directory and its folder of tables.
+def prepare(output: Path, *, parquet: bool = True) -> None:
+    """Make the output directory and, for Parquet, its folder of tables.
 
     Raises:
         OperationError: it cannot be made.
     """
     try:
-        (output / FOLDER).mkdir(parents=True, exist_ok=True)
+        (output / FOLDER if parquet else output).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OperationError(f"cannot write a report to {output}: {error.strerror}") from error
 
 
-def write_table(output: Path, name: str, table: pa.Table) -> Rows:
-    """Write `tables/NAME.parquet` and `NAME.json` (a list of objects); returns the rows.
+def write_parquet(output: Path, name: str, rows: Rows, schema: StructType) -> None:
+    """Write `tables/NAME.parquet` with the columns of `schema`.
 
     Raises:
-        OperationError: a file cannot be written.
+        OperationError: the file cannot be written.
     """
-    rows: Rows = table.to_pylist()
     partial = output / FOLDER / f".{name}.parquet"
     try:
+        table = pa.Table.from_pylist(rows, schema=to_arrow_schema(schema))
         pq.write_table(table, partial, compression="zstd")
         partial.replace(output / FOLDER / f"{name}.parquet")
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise OperationError(f"cannot write {name}.parquet: {error.strerror}") from error
+
+
+def write_rows(output: Path, name: str, rows: Rows) -> None:
+    """Write `NAME.json`, a list of objects.
+
+    Raises:
+        OperationError: the file cannot be written.
+    """
     write_text(output / f"{name}.json", _listed(rows))
-    return rows
 
 
 def write_object(output: Path, name: str, value: Mapping[str, Any]) -> None:

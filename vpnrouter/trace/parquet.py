@@ -62,9 +62,10 @@ def _arrow_type(column: schema.Column) -> pa.DataType:
         return pa.string()
     # Dictionaries as they come from the block: written without touching each row. In the
     # file these are plain string columns.
-    return pa.dictionary(pa.int32(), pa.string())
+    return _TEXT
 
 
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _SCHEMA: Final = pa.schema(
     [pa.field(c.name, _arrow_type(c), nullable=c.nullable) for c in schema.FILE_COLUMNS]
 )
@@ -87,19 +88,24 @@ def table(block: Block) -> pa.Table:
     event_of = np.array([c.event for c in contexts], dtype=np.int32)
     event = event_of[rows["context"]]
     no_message = event >= events.FIRST_WITHOUT_MESSAGE
+    # A row without a trace has in the place of its message's id how many messages it stands for.
+    untraced = no_message | ((rows["high"] | rows["low"]) == 0)
+    number = np.ascontiguousarray(rows["message_id"]).view(np.int64)
     ts, since = _times(block, rows, event)
 
+    nothing = pa.nulls(block.count, _TEXT)
+
     def text(values: Sequence[str]) -> pa.Array:
+        if not any(values):
+            return nothing
         return _strings([v or None for v in values]).take(which)
 
     columns = {
         "ts_ns": pa.array(ts),
         "event": _named(events.EVENT_NAMES, event_of, None).take(which),
-        "trace_id": _trace_ids(rows["high"], rows["low"], no_message),
+        "trace_id": _trace_ids(rows["high"], rows["low"], untraced),
         # Ids beyond 2**63 keep their bits: the column is signed, as everything in Spark.
-        "message_id": _integers(
-            rows["message_id"].view(np.int64), no_message | (rows["message_id"] == 0)
-        ),
+        "message_id": _integers(number, untraced | (number == 0)),
         "topic": _topics(block).take(pa.array(rows["topic"].astype(np.int32))),
         "mode": _modes(contexts, event_of).take(which),
         "size_bytes": _integers(rows["size"], no_message | (rows["size"] < 0)),
@@ -118,6 +124,10 @@ def table(block: Block) -> pa.Table:
         "reason": text([c.reason for c in contexts]),
         "origin_router": text([c.origin_router for c in contexts]),
         "origin_vpn": text([c.origin_vpn for c in contexts]),
+        "count": _counts(number, untraced, no_message),
+        "partition": _partitions(contexts).take(which),
+        "topic_syntax": text([c.topic_syntax for c in contexts]),
+        "parent_span_id": text([c.parent_span_id for c in contexts]),
     }
     return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
@@ -138,6 +148,11 @@ def by_date(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 def partition_value(name: str) -> str:
     """`name` as the value of a partition directory, escaped as Spark and Hive do."""
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in name)
+
+
+def folder_of(router: str) -> str:
+    """Name of the directory of a router's files under each date."""
+    return f"router={partition_value(router)}"
 
 
 def open_for_writing(path: Path) -> BinaryIO:
@@ -296,16 +311,31 @@ def _modes(contexts: Sequence[Context], event_of: NDArray[np.int32]) -> pa.Dicti
     return _named(events.MODE_NAMES, np.where(null, np.int32(0), codes), null)
 
 
+def _counts(
+    number: NDArray[np.int64], untraced: NDArray[np.bool_], no_message: NDArray[np.bool_]
+) -> pa.Array:
+    """The numbers of rows that stand for messages without a trace; most blocks have none."""
+    counted = untraced & ~no_message
+    if not counted.any():
+        return pa.nulls(len(number), pa.int64())
+    return _integers(number, ~counted | (number == 0))
+
+
+def _partitions(contexts: Sequence[Context]) -> pa.Array:
+    return pa.array([c.partition if c.partition >= 0 else None for c in contexts], pa.int32())
+
+
 def _trace_ids(
-    high: NDArray[np.uint64], low: NDArray[np.uint64], no_message: NDArray[np.bool_]
+    high: NDArray[np.uint64], low: NDArray[np.uint64], untraced: NDArray[np.bool_]
 ) -> pa.StringArray:
-    """Both halves as 32 hexadecimal digits, null where both are 0."""
+    """Both halves as 32 hexadecimal digits, null where there is no trace."""
     count = len(high)
     halves = np.empty((count, 2), dtype=">u8")
     halves[:, 0] = high
     halves[:, 1] = low
     digits = np.take(_HEX, halves.view(">u2").reshape(-1))
     ends = np.arange(0, _TRACE_ID_CHARS * (count + 1), _TRACE_ID_CHARS, dtype=np.int32)
-    known = ~no_message & ((high != 0) | (low != 0))
-    valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    valid = None
+    if untraced.any():
+        valid = pa.py_buffer(np.packbits(~untraced, bitorder="little"))
     return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(digits), valid)

@@ -6,6 +6,13 @@ thread takes full blocks and turns them into columns (`vpnrouter.trace.parquet`)
 both threads touch is the list `full`, appended to by one, popped from its front by the other.
 
 Every bound is kept by dropping events, counted in `dropped`: tracing never delays a message.
+
+Columns that are not stored one to one:
+
+* `count`: a row without a trace (both halves of the trace id 0) that concerns a message has in the
+  place of the message id how many messages it stands for, 1 or more. Column `count` has that number then,
+  and `message_id` is null. On every other row `count` is null and stands for one message.
+* `topic_syntax`, `partition`, `parent_span_id`: fields of the `Context`; null where they are "", -1, "".
 """
 
 from __future__ import annotations
@@ -77,6 +84,10 @@ class Context:
         reason: why, for discards, rejects, demotions and closed links.
         origin_router: router where the message first entered.
         origin_vpn: message VPN where it first entered.
+        topic_syntax: dialect of a subscription's filter, "mqtt" or "smf".
+        partition: partition of a partitioned queue, 0 or more; -1 for none.
+        parent_span_id: of an ingress whose message came with a `traceparent` (W3C Trace Context,
+            3.2.2.4) that was taken over: the sender's span, 16 lower-case hexadecimal digits.
     """
 
     __slots__ = (
@@ -90,10 +101,13 @@ class Context:
         "mode",
         "origin_router",
         "origin_vpn",
+        "parent_span_id",
+        "partition",
         "path",
         "peer_router",
         "peer_vpn",
         "reason",
+        "topic_syntax",
         "vpn",
     )
 
@@ -112,6 +126,9 @@ class Context:
         reason: str = "",
         origin_router: str = "",
         origin_vpn: str = "",
+        topic_syntax: str = "",
+        partition: int = -1,
+        parent_span_id: str = "",
     ) -> None:
         self.event = event
         self.vpn = vpn
@@ -126,6 +143,9 @@ class Context:
         self.reason = reason
         self.origin_router = origin_router
         self.origin_vpn = origin_vpn
+        self.topic_syntax = topic_syntax
+        self.partition = partition
+        self.parent_span_id = parent_span_id
         self._serial = 0
         self._index = 0
 
@@ -235,7 +255,8 @@ class Recorder:
             topic: the topic's UTF-8 bytes, or the filter's for subscriptions; empty for none.
             trace_high: high half of the trace id, 0 … 2**64-1; both halves 0 for none.
             trace_low: low half of the trace id.
-            message_id: 1 … 2**64-1, or 0 for none.
+            message_id: 1 … 2**64-1, or 0 for none. Without a trace id: how many messages the event
+                stands for.
             size: payload bytes, or negative for none.
             since_ingress_ns: nanoseconds from the message's entry into this router to `ts_ns`, or
                 negative when not known.

@@ -5,6 +5,7 @@ and pyarrow datasets write and read them, and never inside the files: with two s
 column, readers disagree on its type and place.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 VERSION: Final = 1
@@ -18,6 +19,9 @@ ROUTER_KEY: Final = "vpnrouter.router"
 
 SAMPLE_KEY: Final = "vpnrouter.trace.sample"
 """Key of the share of messages that the router traced when the file was written, 0.0 to 1.0."""
+
+ALWAYS_KEY: Final = "vpnrouter.trace.always"
+"""Key of the events that are recorded of every message, traced or not: names with commas between them."""
 
 
 class Column(NamedTuple):
@@ -51,6 +55,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("origin_router", "string", nullable=True),
     Column("origin_vpn", "string", nullable=True),
     Column("origin_ts_ns", "int64", nullable=True),
+    Column("count", "int64", nullable=True),
+    Column("partition", "int32", nullable=True),
+    Column("topic_syntax", "string", nullable=True),
+    Column("parent_span_id", "string", nullable=True),
 )
 """Every column, in the order of the files; `date` stands in the directory name alone."""
 
@@ -58,9 +66,11 @@ FILE_COLUMNS: Final[tuple[Column, ...]] = tuple(c for c in COLUMNS if not c.part
 """The columns inside a file."""
 
 
-def file_metadata(router: str, sample: float | None) -> dict[str, str]:
-    """What a file says about itself: version, router and, where it is known, sampling rate."""
-    metadata = {VERSION_KEY: str(VERSION), ROUTER_KEY: router}
+def file_metadata(router: str, sample: float | None, always: Sequence[str] = ()) -> dict[str, str]:
+    """What a file says about itself: version, router, the events that are recorded of every message and, where
+    it is known, the sampling rate.
+    """
+    metadata = {VERSION_KEY: str(VERSION), ROUTER_KEY: router, ALWAYS_KEY: ",".join(always)}
     if sample is not None:
         metadata[SAMPLE_KEY] = repr(sample)
     return metadata

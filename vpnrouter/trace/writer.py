@@ -11,44 +11,29 @@ and its methods are called from the router's.
 from __future__ import annotations
 
 import contextlib
-import errno
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from vpnrouter import limits
 from vpnrouter.trace import schema
+from vpnrouter.trace.faults import BUFFER_FULL, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
     from vpnrouter.trace.parquet import PartFile
     from vpnrouter.trace.recorder import Block, Recorder
-
-BUFFER_FULL: Final = "buffer-full"
-"""Dropped by the recorder: the writer was behind."""
-
-DISK_FULL: Final = "disk-full"
-PERMISSION: Final = "permission"
-IO_ERROR: Final = "io-error"
-INTERNAL_ERROR: Final = "internal-error"
+    from vpnrouter.trace.retention import Retention
 
 FLUSH_NS: Final = 10 * 10**9
 """Age at which a file is finished, by default: reports lag by as much, files multiply by less."""
 
 FILE_ROWS: Final = 4_000_000
 """Rows of one file, by default: about `limits.TRACE_FILE_BYTES` of events that compress badly."""
-
-_REASONS: Final = {
-    errno.ENOSPC: DISK_FULL,
-    errno.EDQUOT: DISK_FULL,
-    errno.EFBIG: DISK_FULL,
-    errno.EACCES: PERMISSION,
-    errno.EPERM: PERMISSION,
-    errno.EROFS: PERMISSION,
-}
 
 
 class Status(NamedTuple):
@@ -71,6 +56,12 @@ class Status(NamedTuple):
     """Events lost, by reason; `buffer-full` ones were never recorded."""
     last_error: str
     """What went wrong last, in words; empty when nothing did."""
+    removed: int
+    """Complete files that retention removed, those of earlier processes included."""
+    removed_bytes: int
+    """Their bytes."""
+    removal_errors: dict[str, int]
+    """Times that retention could not look at a file or remove it, by reason."""
 
 
 class Writer:
@@ -81,10 +72,16 @@ class Writer:
         router: name of the router.
         recorder: where the blocks come from; nobody else may call its `take()`.
         sample: share of the messages that the router traces, for the files' metadata.
+        always: events that are recorded of every message, for the metadata.
         flush_ns: a file is finished at this age …
         file_rows: … or with this many rows …
         file_bytes: … or at this size, exceeded by one block at most.
         opener: opens a path for writing; None for an ordinary file.
+        retention: asked at the start and after each complete file what is to go away; `run_once`
+            gives it a bounded time each.
+        observer: gets each block as a table of `schema.FILE_COLUMNS`, whether or not the disk takes
+            it. It must not wait; what it raises is counted as an internal error of no events.
+        wall: wall clock, nanoseconds since 1970.
 
     Raises:
         ValueError: `file_rows` is below 1.
@@ -97,21 +94,28 @@ class Writer:
         recorder: Recorder,
         *,
         sample: float | None = None,
+        always: Sequence[str] = (),
         flush_ns: int = FLUSH_NS,
         file_rows: int = FILE_ROWS,
         file_bytes: int = limits.TRACE_FILE_BYTES,
         opener: Callable[[Path], BinaryIO] | None = None,
+        retention: Retention | None = None,
+        observer: Callable[[pa.Table], None] | None = None,
+        wall: Callable[[], int] = time.time_ns,
     ) -> None:
         if file_rows < 1:
             raise ValueError(f"a trace file holds one row or more, not {file_rows}")
         self._directory = Path(directory)
         self._router = router
-        self._metadata = schema.file_metadata(router, sample)
+        self._metadata = schema.file_metadata(router, sample, always)
         self._recorder = recorder
         self._flush_ns = flush_ns
         self._file_rows = file_rows
         self._file_bytes = file_bytes
         self._opener = opener
+        self._retention = retention
+        self._observer = observer
+        self._wall = wall
         self._part: PartFile | None = None
         self._part_date = ""
         self._part_began_ns = 0
@@ -137,6 +141,11 @@ class Writer:
             self._write(taken[0], now_ns)
         if self._part is not None and now_ns - self._part_began_ns >= self._flush_ns:
             self._finish()
+        if self._retention is not None:
+            try:
+                self._retention.step(self._wall())
+            except Exception as error:  # noqa: BLE001 - tracing never hurts the router
+                self._drop(0, error)
 
     def stop(self, now_ns: int) -> None:
         """Write the rest and finish the file; to be called after the recorder's `cut()`."""
@@ -149,6 +158,7 @@ class Writer:
         dropped = dict(self._dropped)
         if self._recorder.dropped:
             dropped[BUFFER_FULL] = self._recorder.dropped
+        retention = self._retention
         return Status(
             recorded=self._recorder.recorded,
             written=self._written,
@@ -156,7 +166,10 @@ class Writer:
             files=self._files,
             size_bytes=self._size_bytes,
             dropped=dropped,
-            last_error=self._last_error,
+            last_error=self._last_error or ("" if retention is None else retention.last_error),
+            removed=0 if retention is None else retention.removed,
+            removed_bytes=0 if retention is None else retention.removed_bytes,
+            removal_errors={} if retention is None else dict(retention.errors),
         )
 
     def _write(self, block: Block, now_ns: int) -> None:
@@ -164,10 +177,16 @@ class Writer:
             # Imported here, in the writer's thread: it takes longer than the router takes to start.
             from vpnrouter.trace import parquet
 
-            parts = list(parquet.by_date(parquet.table(block)))
-        except Exception as error:  # noqa: BLE001 - tracing never hurts the router
+            table = parquet.table(block)
+            parts = list(parquet.by_date(table))
+        except Exception as error:  # noqa: BLE001 - the same
             self._drop(block.count, error)
             return
+        if self._observer is not None:
+            try:
+                self._observer(table)
+            except Exception as error:  # noqa: BLE001 - the same
+                self._drop(0, error)
         for date, rows in parts:
             at = 0
             while at < rows.num_rows:
@@ -204,9 +223,13 @@ class Writer:
     def _begin(self, date: str, first_ts_ns: int) -> PartFile:
         from vpnrouter.trace import parquet
 
+        folder = self._directory / f"date={date}" / parquet.folder_of(self._router)
         self._serial += 1
+        # An earlier process counted from 1 too, and the clock may have been set back since.
+        while (folder / f"part-{first_ts_ns}-{self._serial}.parquet").exists():
+            self._serial += 1
         return parquet.PartFile(
-            self._directory / f"date={date}" / f"router={parquet.partition_value(self._router)}",
+            folder,
             f"part-{first_ts_ns}-{self._serial}.parquet",
             self._metadata,
             self._opener or parquet.open_for_writing,
@@ -217,13 +240,16 @@ class Writer:
         if part is None:
             return
         try:
-            self._size_bytes += part.publish()
+            size_bytes = part.publish()
         except Exception as error:  # noqa: BLE001 - the same
             self._give_up(error)
             return
         self._part = None
         self._files += 1
+        self._size_bytes += size_bytes
         self._written += part.rows
+        if self._retention is not None:
+            self._retention.completed(self._part_date, size_bytes)
 
     def _give_up(self, error: Exception) -> None:
         """Drop the open file with all its rows."""
@@ -234,9 +260,7 @@ class Writer:
             self._drop(part.rows, error)
 
     def _drop(self, rows: int, error: Exception) -> None:
-        reason = INTERNAL_ERROR
-        if isinstance(error, OSError):
-            reason = _REASONS.get(error.errno or 0, IO_ERROR)
+        reason = reason_of(error)
         self._dropped[reason] = self._dropped.get(reason, 0) + rows
         self._last_error = f"{reason}: {error}"
 
@@ -248,7 +272,7 @@ class Writer:
         try:
             from vpnrouter.trace import parquet
 
-            folder = f"router={parquet.partition_value(self._router)}"
+            folder = parquet.folder_of(self._router)
             for path in self._directory.glob(f"date=*/{folder}/.part-*.parquet"):
                 with contextlib.suppress(FileNotFoundError):
                     path.unlink()

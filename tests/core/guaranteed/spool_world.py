@@ -25,6 +25,7 @@ from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.user_properties import with_user_properties
 
 if TYPE_CHECKING:
+    from vpnrouter.core.picking import TraceTerms
     from vpnrouter.spool.store import Batch
 
 SECOND = 1_000_000_000
@@ -136,7 +137,10 @@ class Listener(Subscriber):
 class SpoolWorld:
     """One message VPN, blue, with a spool over a memory store."""
 
-    def __init__(self, max_usage: int = 0, **bounds: int) -> None:
+    def __init__(
+        self, max_usage: int = 0, trace_terms: TraceTerms | None = None, **bounds: int
+    ) -> None:
+        self.trace_terms = trace_terms
         self.store = MemoryStore(b"0123456789abcdef")
         self.max_usage = max_usage
         self.bounds = bounds
@@ -147,7 +151,7 @@ class SpoolWorld:
         self._start()
 
     def _start(self) -> None:
-        self.plane = Plane("here", 7, Recorder(), 0.0)
+        self.plane = Plane("here", 7, Recorder(), 0.0, self.trace_terms)
         self.plane.now_ns = self.now_ns
         self.plane.wall_ns = WALL_NS + self.now_ns - START_NS
         self.vpn = MessageVpn(

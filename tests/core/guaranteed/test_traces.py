@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
+from vpnrouter.core.guaranteed.terms import NEVER
+from vpnrouter.core.picking import TraceTerms
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
 
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ def test_refusal(world: SpoolWorld, publish: Any, events: Any) -> None:
     world.endpoint("q", "a", max_spooled_msg_count=0, max_msg_size=1)
     publish("a", payload=b"xx")
     ((event, endpoint, _, reason),) = events()
-    assert (event, endpoint) == ("reject", "")
+    assert (event, endpoint) == ("reject", "q")
     assert reason
 
 
@@ -138,3 +140,113 @@ def test_it_is_traced_after_a_restart(world: SpoolWorld, publish: Any, events: A
     world.commit()
     flow.settle_all()
     assert events() == [("acknowledge", "q", "c", "")]
+
+
+# -- partitions, and what is not traced ----------------------------------------------------------
+
+
+def rows(plane: Any) -> list[tuple[str, Any, int, int]]:
+    """(event, context, trace, messages it stands for) of all that was recorded since the last call."""
+    recorder = plane.recorder
+    recorder.cut()
+    found = []
+    for block in recorder.take():
+        for place in range(block.count):
+            fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
+            context = block.contexts[fields[7]]
+            if context.event < FIRST_WITHOUT_MESSAGE:
+                count = 1 if fields[2] else fields[3]
+                found.append((EVENT_NAMES[context.event], context, fields[2], count))
+    return found
+
+
+def test_partitions_are_named(world: SpoolWorld, publish: Any, spool_kit: Any) -> None:
+    """Rows of a partitioned queue say in which partition the message is, all of a message the same."""
+    queue = world.endpoint("q", "a", exclusive=False, partition_count=4)
+    world.endpoint("plain", "a")
+    flow = world.bind(queue)
+    for key in "abcdefgh":
+        lane = spool_kit.guaranteed("a", JMSXGroupID=key)
+        publish("a", block=lane.block)
+    flow.settle_all()
+    by_queue: dict[str, set[int]] = {"q": set(), "plain": set()}
+    for event, context, _, _ in rows(world.plane):
+        assert event in ("enqueue", "acknowledge")
+        by_queue[context.endpoint].add(context.partition)
+    assert by_queue["plain"] == {-1}
+    assert by_queue["q"] <= {0, 1, 2, 3}
+    assert len(by_queue["q"]) > 1
+
+
+def test_what_came_over_a_bridge_says_so(world: SpoolWorld, publish: Any) -> None:
+    """Every row of a message has its path, its hops and where it first entered, after a restart too."""
+    came = {
+        "path": ["far/red", "near/blue"],
+        "hops": 2,
+        "origin_router": "far",
+        "origin_vpn": "red",
+        "origin_ts_ns": 7,
+    }
+    world.endpoint("q", "a")
+    publish("a", **came)
+    found = rows(world.plane)
+    world.restart()
+    flow = world.bind(world.endpoints[0])
+    world.commit()
+    flow.settle_all(REJECTED)
+    publish("nobody", **came)
+    found += rows(world.plane)
+    assert {event for event, *_ in found} == {"enqueue", "reject", "discard"}
+    for _, context, _, _ in found:
+        assert (context.path, context.hops) == ("far/red>near/blue", 2)
+        assert (context.origin_router, context.origin_vpn) == ("far", "red")
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_rows_say_what_counters_say(spool_kit: Any, traced: bool) -> None:
+    """By endpoint and reason the rows stand for as many messages as were counted, each of them once."""
+    world = spool_kit.SpoolWorld(trace_terms=TraceTerms(discards=True, rejects=True))
+    silent = world.endpoint("silent", "a", max_spooled_msg_count=3, reject_behavior=NEVER)
+    last = world.endpoint("last", "l", max_msg_spool_usage=0)
+    old = world.endpoint("old", "o", respect_ttl_enabled=True, max_ttl=1)
+    world.endpoint("strict", "b", max_spooled_msg_count=1)
+    number = 0
+    for topic in ("a", "b", "l", "o", "none", "$queue/none"):
+        for _ in range(6):
+            number += 1
+            message = spool_kit.guaranteed(topic)
+            if traced and number % 2:
+                message.trace_low = message.message_id = number
+            world.give(message)
+    world.commit()
+    world.advance(5)
+    flow = world.bind(silent)
+    world.commit()
+    flow.settle_all(REJECTED)
+    world.commit()
+    world.plane.losses.tell()
+    discards: dict[tuple[str, str], int] = {}
+    rejects: dict[tuple[str, str], int] = {}
+    traces = []
+    for event, context, trace, count in rows(world.plane):
+        if event in ("discard", "reject"):
+            found = discards if event == "discard" else rejects
+            key = (context.endpoint, context.reason)
+            found[key] = found.get(key, 0) + count
+            traces.append(trace)
+    wanted = {("", "no-subscription-match"): world.vpn.discards.counts["no-subscription-match"]}
+    for endpoint in (silent, last, old):
+        for counter in (endpoint.counters.refused, endpoint.counters.discarded):
+            for reason, count in counter.counts.items():
+                wanted[endpoint.name, reason] = count
+    assert discards == wanted
+    assert discards["silent", "max-msg-usage-exceeded"] == 3
+    assert discards["last", "last-value"] == 5
+    assert discards["old", "max-ttl-expired"] == 6
+    assert rejects.pop(("silent", "rejected")) == 3
+    assert rejects == {
+        ("strict", "503 Max message usage exceeded"): 5,
+        ("", "400 Queue Not Found"): 6,
+    }
+    assert sum(rejects.values()) == world.vpn.rejected
+    assert any(traces) is traced

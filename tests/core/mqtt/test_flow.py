@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.losses import Losses
 from vpnrouter.spool import keys
+from vpnrouter.trace.span_ids import span_id
 from vpnrouter.wire.mqtt.message_packets import Ack, Publish
 from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
 from vpnrouter.wire.mqtt.packets import SubscriptionRequest
@@ -183,3 +185,44 @@ def test_tx_counts(router: SpooledWorld) -> None:
     assert client.connection.outbox.waiting() == 0
     client.lose()
     assert router.vpn().discards.counts == {}
+
+
+def test_a_traceparent_names_the_delivery(router: SpooledWorld) -> None:
+    """A traced message says the span of this very delivery; the next one after a break is another."""
+    router.router.plane.honours = True
+    trace = 0x4BF92F3577B34DA6A3CE929D0E0E4736
+    text = f"00-{trace:032x}-00f067aa0ba902b7-01"
+    client = router.join("c", properties=Properties(session_expiry_interval=FOREVER))
+    assert client.sub("a") == 1
+    router.rows()
+    sent = Properties(user_properties=[("traceparent", text), ("k", "v")])
+    publisher(router).pub("a", properties=sent)
+    (first,) = client.messages()
+    client.lose()
+    client = router.join("c", clean_start=False)
+    (second,) = client.resolved(client.rest)
+    assert second.dup
+    rows = [row for row in router.rows() if row.event in ("deliver", "redeliver")]
+    assert [row.event for row in rows] == ["deliver", "redeliver"]
+    for row, message in zip(rows, (first, second), strict=True):
+        assert row.trace == trace
+        high, low = trace >> 64, trace & (1 << 64) - 1
+        where = row.context.endpoint
+        span = span_id(high, low, row.message_id, "here", "blue", row.event, "c", where)
+        (said, other) = message.properties.user_properties or []
+        assert said == ("traceparent", f"00-{trace:032x}-{span:016x}-01")
+        assert other == ("k", "v")
+
+
+def test_a_message_too_large_for_its_consumer_is_told(router: SpooledWorld) -> None:
+    """As a discard at the endpoint, with the client that cannot take it."""
+    plane = router.router.plane
+    plane.losses = Losses(plane, True, True)
+    client = router.join("c", properties=Properties(maximum_packet_size=60))
+    client.sub("a")
+    publisher(router).pub("a", bytes(100))
+    assert client.messages() == []
+    plane.losses.tell()
+    (row,) = [row for row in router.rows() if row.event == "discard"]
+    assert (row.context.client, row.context.reason, row.messages) == ("c", MSG_TOO_BIG, 1)
+    assert row.context.endpoint

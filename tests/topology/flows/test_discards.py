@@ -1,7 +1,6 @@
 """vpnrouter.topology.flows.discards: where messages ended early."""
 
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,34 +12,38 @@ from vpnrouter.topology.schema import DISCARDS
 
 pytestmark = pytest.mark.spark
 
-AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
-FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
+
+def loss(event: str, at_ns: int, count: int, weight: float | None, **more: Any) -> dict[str, Any]:
+    """A row of LOSSES at edge/blue."""
+    nameless = dict.fromkeys(("reason", "endpoint", "bridge", "client"), "")
+    times = {"start_ns": 0, "first_ns": at_ns, "last_ns": at_ns + 1}
+    place = {"router": "edge", "vpn": "blue", "event": event}
+    return {**nameless, **place, **times, "count": count, "weight": weight, **more}
 
 
 def test_losses_are_counted_by_reason_and_place(
-    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
+    digest_of: Callable[[str, list[dict[str, Any]]], DataFrame],
+    assert_rows: Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None],
 ) -> None:
-    """Endpoint, else bridge, else client is the place; other events are no losses."""
-    row, start = tracefiles.row, tracefiles.START
+    """Endpoint, else bridge, else client is the place; a redelivery is no loss."""
     rows = [
-        row("discard", 1, "blue", reason="slow", client="c1", topic="b", size_bytes=3),
-        row("discard", 4, "blue", reason="slow", client="c1", topic="a", size_bytes=4),
-        row("discard", 2, "blue", reason="slow", client="c2", bridge="fares", size_bytes=1),
-        row("reject", 3, "blue", reason="full", endpoint="q", client="c1", weight=None),
-        row("expire", 5, "blue"),
-        row("deliver", 6, "blue", client="c1", size_bytes=9),
+        loss("discard", 1, 1, 2.0, reason="slow", client="c1", example_topic="b", bytes=3),
+        loss("discard", 4, 1, 2.0, reason="slow", client="c1", example_topic="a", bytes=4),
+        loss("discard", 2, 1, 2.0, reason="slow", client="c2", bridge="fares", bytes=1),
+        loss("reject", 3, 9, None, reason="full", endpoint="q", client="c1"),
+        loss("reject", 3, 1, 2.0, reason="full", endpoint="q", client="c2", crossed=True),
+        loss("expire", 5, 1, 2.0, reason=None, client=None),
+        loss("redeliver", 6, 8, 8.0, client="c1"),
     ]
-    found = discards(frame_of({"edge": rows}))
-    # fmt: off
+    found = discards(digest_of("losses", rows))
     assert_rows(
         found,
         DISCARDS,
         [
-            ("edge", "blue", "discard", "slow", "c1", 2, 4, 7, "a", start + 1, start + 4),
-            ("edge", "blue", "discard", "slow", "fares", 1, 2, 1, None, start + 2, start + 2),
-            ("edge", "blue", "reject", "full", "q", 1, None, 0, None, start + 3, start + 3),
-            ("edge", "blue", "expire", "", "", 1, 2, 0, None, start + 5, start + 5),
+            ("edge", "blue", "discard", "slow", "c1", 2, 4, 7, "a", 1, 5),
+            ("edge", "blue", "discard", "slow", "fares", 1, 2, 1, None, 2, 3),
+            ("edge", "blue", "reject", "full", "q", 10, None, 0, None, 3, 4),
+            ("edge", "blue", "expire", "", "", 1, 2, 0, None, 5, 6),
         ],
     )
-    # fmt: on
-    assert [row.place for row in worst(found, 2).collect()] == ["c1", "fares"]
+    assert [row.place for row in worst(found, 2).collect()] == ["q", "c1"]

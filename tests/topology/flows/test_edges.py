@@ -1,133 +1,136 @@
 """vpnrouter.topology.flows.edges: bridges as directed edges."""
 
-from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
-import pytest
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
-
-from vpnrouter.topology.flows.edges import edges
+from vpnrouter.topology.flows.edges import Seen, edges, seen_edges
+from vpnrouter.topology.flows.latencies import Latency
+from vpnrouter.topology.flows.links import Span
 from vpnrouter.topology.schema import EDGES
 
-pytestmark = pytest.mark.spark
-
-AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
-FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
-ENDS = {"peer_router": "edge", "peer_vpn": "blue", "bridge": "fares"}
+FARES = ("edge", "blue", "core", "yellow", "fares")
+AT_CORE = {"router": "core", "vpn": "yellow", "peer_router": "edge", "peer_vpn": "blue"}
+AT_EDGE = {"router": "edge", "vpn": "blue", "peer_router": "core", "peer_vpn": "yellow"}
 
 
-def crossings(files: ModuleType) -> tuple[list[Any], list[Any]]:
-    """100 messages, number n received n µs after it was sent, 1 ms after it entered."""
-    edge: list[Any] = []
-    core: list[Any] = []
-    for number in range(1, 101):
-        at_edge, at_core = files.crossing(
-            number,
-            sent_ns=1_000_000,
-            received_ns=1_000_000 + number * 1_000,
-            mode="direct" if number > 10 else "persistent",
-        )
-        edge += at_edge
-        core += at_core
-    return edge, core
+def total(event: str, count: int, *, remote: bool = False, **more: Any) -> dict[str, Any]:
+    """A row of totals about bridge "fares"."""
+    ends = AT_EDGE if remote else AT_CORE
+    figures = {"direct": count - 1, "weight": 2.0 * count, "bytes": 64 * count, "peak": 3}
+    times = {"stretches": 2, "first_ns": 10, "last_ns": 20}
+    said = {"event": event, "bridge": "fares", "remote": remote, "count": count}
+    return {**ends, **said, **figures, **times, **more}
 
 
-def test_both_sides_make_one_edge(
-    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
-) -> None:
+def sent(count: int, **more: Any) -> dict[str, Any]:
+    """What the remote end sent."""
+    return total("bridge_send", count, remote=True, **more)
+
+
+def found(*totals: dict[str, Any]) -> dict[str, Any]:
+    """The one edge of these totals."""
+    (row,) = edges(seen_edges(totals), {}, {}, {}, {})
+    return row
+
+
+def test_both_sides_make_one_edge() -> None:
     """Rows of sender and receiver give one edge with exact counts, bytes, modes and percentiles."""
-    edge, core = crossings(tracefiles)
-    found = edges(frame_of({"edge": edge, "core": core}))
-    first = tracefiles.START + tracefiles.SECOND + 1_000_000
-    last = tracefiles.START + 100 * tracefiles.SECOND + 1_100_000
+    seen = seen_edges([sent(99, first_ns=5), total("bridge_receive", 100, last_ns=30)])
+    spans = {FARES: [Span(1, 4), Span(6)]}
+    times = {FARES: Latency(80, 50, 95, 99)}
+    rows = edges(seen, times, spans, {"core": 40, "edge": 30}, {"core": "edge", "edge": "edge"})
+    assert [list(row) for row in rows] == [EDGES.names]
     # fmt: off
-    assert_rows(
-        found,
-        EDGES,
-        [(
-            "edge", "blue", "core", "yellow", "fares",
-            100, 200, 6_400, 100, 100, 90, 10,
-            100, 50_000, 95_000, 99_000, 1_050_000, 1_095_000, 1_099_000,
-            0, 0, first, last,
-        )],
+    assert tuple(rows[0].values()) == (
+        *FARES,
+        100, 200, 6_400, 99, 100, 99, 1, 3,
+        80, 50, 95, 99, True,
+        0, 0, 37, 5, 30,
+        None, None, None,
     )
     # fmt: on
 
 
-def test_one_side_is_enough(frame_of: FrameOf, tracefiles: ModuleType) -> None:
+def test_the_side_that_saw_more_counts() -> None:
+    """Messages that were sent twice, or lost, count as the sender saw them."""
+    row = found(sent(3, peak=2, weight=None), total("bridge_receive", 1))
+    assert (row["messages"], row["sent"], row["received"], row["bytes"]) == (3, 3, 1, 192)
+    assert (row["messages_estimated"], row["direct"], row["peak_messages"]) == (None, 2, 2)
+    assert found(sent(1, weight=None), total("bridge_receive", 1))["messages_estimated"] == 2
+
+
+def test_one_side_is_enough() -> None:
     """With one router's traces alone the edge is there, with what that side can know."""
-    edge, core = crossings(tracefiles)
-    (sent,) = edges(frame_of({"edge": edge})).collect()
-    assert (sent.from_vpn, sent.to_vpn, sent.bridge) == ("blue", "yellow", "fares")
-    assert (sent.messages, sent.sent, sent.received, sent.bytes) == (100, 100, 0, 6_400)
-    assert (sent.latency_samples, sent.latency_p50_ns, sent.age_p50_ns) == (0, None, None)
-    (received,) = edges(frame_of({"core": core})).collect()
-    assert (received.messages, received.sent, received.received) == (100, 0, 100)
-    assert (received.latency_p50_ns, received.age_p50_ns) == (None, 1_050_000)
+    for row, figures in (
+        (found(sent(5)), (5, 5, 0)),
+        (found(total("bridge_receive", 5)), (5, 0, 5)),
+    ):
+        assert tuple(row[name] for name in EDGES.names[:5]) == FARES
+        assert (row["messages"], row["sent"], row["received"]) == figures
+        assert (row["latency_samples"], row["latency_p50_ns"]) == (0, None)
+        assert row["latency_corrected"] is False
 
 
-def test_messages_of_one_trace_are_told_apart(frame_of: FrameOf, tracefiles: ModuleType) -> None:
-    """Messages that share a trace id, as with a traceparent from outside, keep their own latency."""
-    edge, core = crossings(tracefiles)
-    shared = [[{**row, "trace_id": "5" * 32} for row in rows] for rows in (edge, core)]
-    (found,) = edges(frame_of({"edge": shared[0], "core": shared[1]})).collect()
-    assert (found.latency_samples, found.latency_p50_ns) == (100, 50_000)
-
-
-def test_directions_and_names_are_edges_of_their_own(
-    frame_of: FrameOf, tracefiles: ModuleType
-) -> None:
+def test_directions_and_names_are_edges_of_their_own() -> None:
     """The way back, and a second bridge between the same VPNs, are separate edges."""
-    back = {"peer_router": "core", "peer_vpn": "yellow", "bridge": "back"}
-    rows = {
-        "core": [
-            tracefiles.row("bridge_receive", 0, "yellow", **ENDS),
-            tracefiles.row("bridge_receive", 0, "yellow", **{**ENDS, "bridge": "more"}),
-        ],
-        "edge": [tracefiles.row("bridge_receive", 0, "blue", **back)],
-    }
-    found = edges(frame_of(rows)).collect()
-    assert [(e.from_vpn, e.to_vpn, e.bridge) for e in found] == [
-        ("yellow", "blue", "back"),
-        ("blue", "yellow", "fares"),
-        ("blue", "yellow", "more"),
-    ]
-
-
-def test_links_are_counted_once_for_both_ends(frame_of: FrameOf, tracefiles: ModuleType) -> None:
-    """Both ends write down a link's ups and downs; they are the same edge and count once."""
-    there = {"peer_router": "core", "peer_vpn": "yellow", "bridge": "fares", "client": "#bridge"}
-    events = ("link_up", "link_down", "link_up")
-    local = [tracefiles.row(event, at, "yellow", **ENDS) for at, event in enumerate(events)]
-    remote = [tracefiles.row(event, at, "blue", **there) for at, event in enumerate(events)]
-    for rows in ({"core": local}, {"edge": remote}, {"core": local, "edge": remote}):
-        (found,) = edges(frame_of(rows)).collect()
-        assert (found.from_router, found.to_router) == ("edge", "core")
-        assert (found.link_ups, found.link_downs, found.messages) == (2, 1, 0)
-
-
-def test_clocks_apart_give_negative_latency(frame_of: FrameOf, tracefiles: ModuleType) -> None:
-    """A receiving clock that is behind shows as it is, not as zero."""
-    edge, core = tracefiles.crossing(1, sent_ns=5_000, received_ns=2_000)
-    (found,) = edges(frame_of({"edge": edge, "core": core})).collect()
-    assert found.latency_p50_ns == -3_000
-
-
-def test_redelivery_counts_every_crossing(frame_of: FrameOf, tracefiles: ModuleType) -> None:
-    """A message sent twice over a bridge is two crossings and one latency."""
-    edge, core = tracefiles.crossing(1, sent_ns=1_000, received_ns=3_000)
-    again = [{**edge[1], "ts_ns": edge[1]["ts_ns"] + 500}]
-    (found,) = edges(frame_of({"edge": edge + again, "core": core})).collect()
-    assert (found.messages, found.sent, found.received) == (2, 2, 1)
-    assert (found.latency_samples, found.latency_p50_ns) == (1, 2_000)
-
-
-def test_rows_without_an_end_are_no_edge(frame_of: FrameOf, tracefiles: ModuleType) -> None:
-    """A row that does not say both ends makes no edge."""
     rows = [
-        tracefiles.row("bridge_receive", 0, "yellow", peer_router="edge"),
-        tracefiles.row("link_down", 0, None, **ENDS),
+        total("bridge_receive", 1, bridge="more"),
+        total("bridge_receive", 1),
+        {**total("bridge_receive", 1, bridge="back"), **AT_EDGE},
+        total("bridge_receive", 1, bridge=None),
     ]
-    assert edges(frame_of({"core": rows})).collect() == []
+    assert list(seen_edges(rows)) == [
+        ("core", "yellow", "edge", "blue", "back"),
+        (*FARES[:4], ""),
+        FARES,
+        (*FARES[:4], "more"),
+    ]
+
+
+def test_links_are_counted_once_for_both_ends() -> None:
+    """Both ends write down a link's ups and downs; they are the same edge and count once."""
+    local = [total("link_up", 2), total("link_down", 1)]
+    remote = [total("link_up", 2, remote=True), total("link_down", 1, remote=True)]
+    for rows in (local, remote, local + remote, remote + local[:1]):
+        row = found(*rows)
+        assert (row["from_router"], row["to_router"], row["bridge"]) == ("edge", "core", "fares")
+        assert (row["link_ups"], row["link_downs"], row["messages"]) == (2, 1, 0)
+        assert row["messages_estimated"] == 0
+
+
+def test_time_up_ends_when_a_router_was_last_seen() -> None:
+    """Null without a row about the link; a far end that is not traced has no say."""
+    seen = {FARES: Seen()}
+
+    def up(spans: list[Span], last_seen: dict[str, int]) -> int | None:
+        (row,) = edges(seen, {}, {FARES: spans} if spans else {}, last_seen, {})
+        result: int | None = row["up_ns"]
+        return result
+
+    assert up([], {"core": 9}) is None
+    assert up([Span(4)], {"core": 9}) == 5
+    assert up([Span(4)], {"core": 9, "edge": 11}) == 7
+    assert up([Span(4, 6)], {}) == 2
+    assert up([Span(4)], {}) == 0
+
+
+def test_clocks_of_one_group_are_corrected() -> None:
+    """Across groups nothing is; within one router nothing needs to be."""
+    own = ("core", "blue", "core", "yellow", "own")
+    seen = {own: Seen(), FARES: Seen()}
+
+    def corrected(references: dict[str, str]) -> list[bool]:
+        return [row["latency_corrected"] for row in edges(seen, {}, {}, {}, references)]
+
+    assert corrected({}) == [True, False]
+    assert corrected({"core": "a", "edge": "b"}) == [True, False]
+    assert corrected({"core": "a", "edge": "a"}) == [True, True]
+
+
+def test_rows_without_an_end_are_no_edge() -> None:
+    """A row that does not say both ends, or concerns no crossing, makes no edge."""
+    rows = [
+        total("bridge_receive", 1, peer_vpn=None),
+        total("link_down", 1, vpn=None),
+        total("discard", 1),
+    ]
+    assert seen_edges(rows) == {}

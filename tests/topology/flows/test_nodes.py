@@ -1,71 +1,69 @@
 """vpnrouter.topology.flows.nodes: what entered and left each message VPN."""
 
-from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
-import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
-from pyspark.testing import assertSchemaEqual
-
-from vpnrouter.topology.flows.nodes import nodes, with_far_ends
-from vpnrouter.topology.schema import EDGES, NODES
-
-pytestmark = pytest.mark.spark
-
-AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
-FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
+from vpnrouter.topology.flows.nodes import last_seen, nodes
+from vpnrouter.topology.schema import NODES
 
 
-def test_events_are_counted_by_vpn(
-    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
-) -> None:
+def total(router: str, vpn: str | None, event: str, **more: Any) -> dict[str, Any]:
+    """A row of totals: two events of 10 bytes that stand for four, at 5."""
+    figures = {"count": 2, "bytes": 10, "weight": 4.0, "first_ns": 5, "last_ns": 5}
+    return {"router": router, "vpn": vpn, "event": event, **figures, **more}
+
+
+def test_events_are_counted_by_vpn() -> None:
     """Each VPN of each router has its own counts, bytes, estimates and times."""
-    row, start = tracefiles.row, tracefiles.START
-    edge = [
-        row("ingress", 5, "blue", size_bytes=10),
-        row("ingress", 1, "blue", size_bytes=30),
-        row("deliver", 7, "blue", size_bytes=10),
-        row("bridge_send", 8, "blue", size_bytes=10),
-        row("discard", 9, "blue", size_bytes=10),
-        row("ingress", 3, "green", size_bytes=1, weight=None),
-        row("subscribe", 4, None),
-        row("link_rejected", 30, "misspelt"),
-        row("link_rejected", 40, "blue"),
+    totals = [
+        total("edge", "blue", "ingress", first_ns=1),
+        total("edge", "blue", "deliver"),
+        total("edge", "blue", "bridge_send", bridge="fares"),
+        total("edge", "blue", "bridge_send", bridge="more", count=3),
+        total("edge", "blue", "discard", last_ns=9),
+        total("edge", "green", "ingress", weight=None),
+        total("edge", "green", "link_up"),
+        total("core", "blue", "bridge_receive"),
+        total("core", "blue", "enqueue"),
+        total("core", "blue", "reject"),
+        total("core", "blue", "expire", last_ns=23),
+        total("core", None, "discard"),
     ]
-    core = [
-        row("bridge_receive", 20, "blue", size_bytes=10),
-        row("enqueue", 21, "blue", size_bytes=10),
-        row("reject", 22, "blue", size_bytes=10),
-        row("expire", 23, "blue", size_bytes=10),
+    changes = [
+        {"router": "core", "vpn": "blue", "first_ns": 3, "last_ns": 4},
+        {"router": "edge", "vpn": "idle", "first_ns": 3, "last_ns": 7},
     ]
-    found = nodes(frame_of({"edge": edge, "core": core}))
+    found = nodes(totals, changes, [])
+    assert [list(row) for row in found] == [NODES.names] * 4
     # fmt: off
-    assert_rows(
-        found,
-        NODES,
-        [
-            ("core", "blue", True, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, start + 20, start + 23),
-            ("edge", "blue", True, 2, 40, 4, 1, 10, 2, 0, 1, 0, 1, 0, start + 1, start + 9),
-            ("edge", "green", True, 1, 1, None, 0, 0, 0, 0, 0, 0, 0, 0, start + 3, start + 3),
-        ],
-    )
+    assert [tuple(row.values()) for row in found] == [
+        ("core", "blue", True, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 3, 23),
+        ("edge", "blue", True, 2, 10, 4, 2, 10, 4, 0, 5, 0, 2, 0, 1, 9),
+        ("edge", "green", True, 2, 10, None, 0, 0, 0, 0, 0, 0, 0, 0, 5, 5),
+        ("edge", "idle", True, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 7),
+    ]
     # fmt: on
+    assert last_seen(found) == {"core": 23, "edge": 9}
 
 
-def test_far_ends_become_nodes(
-    spark: SparkSession, frame_of: FrameOf, tracefiles: ModuleType
-) -> None:
+def test_far_ends_become_nodes() -> None:
     """A VPN known only as the other end of a bridge is a node without counts, and only once."""
-    known = nodes(frame_of({"core": [tracefiles.row("bridge_receive", 0, "yellow")]}))
-    ends = [("edge", "blue", "core", "yellow"), ("edge", "blue", "core", "red")]
-    blank = (None,) * (len(EDGES.names) - 4)
-    edges = spark.createDataFrame([(*four, *blank) for four in ends], EDGES)
-    found = with_far_ends(known, edges)
-    assertSchemaEqual(found.schema, NODES)
-    assert [(r.router, r.vpn, r.traced, r.bridged_in, r.first_ns) for r in found.collect()] == [
+    edges = [("edge", "blue", "core", "yellow", "a"), ("edge", "blue", "core", "red", "b")]
+    found = nodes([total("core", "yellow", "bridge_receive")], [], edges)
+    assert [
+        (r["router"], r["vpn"], r["traced"], r["bridged_in"], r["first_ns"]) for r in found
+    ] == [
         ("core", "red", False, None, None),
-        ("core", "yellow", True, 1, tracefiles.START),
+        ("core", "yellow", True, 2, 5),
         ("edge", "blue", False, None, None),
     ]
+    assert last_seen(found) == {"core": 5}
+
+
+def test_an_estimate_needs_every_weight() -> None:
+    """The sum of weights where all are known, null where one is not, 0 where no row counts."""
+    known = [total("edge", "blue", "ingress", weight=2.5, bridge=name) for name in ("", "x")]
+    (node,) = nodes(known, [], [])
+    assert (node["ingress_estimated"], node["delivered_estimated"]) == (5, 0)
+    for rows in ([*known, total("edge", "blue", "ingress", weight=None)],):
+        for order in (rows, rows[::-1]):
+            assert nodes(order, [], [])[0]["ingress_estimated"] is None

@@ -1,7 +1,6 @@
 """vpnrouter.topology.flows.timeline: how much happened when."""
 
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,30 +12,20 @@ from vpnrouter.topology.schema import TIMELINE
 
 pytestmark = pytest.mark.spark
 
-AssertRows = Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]
-FrameOf = Callable[[dict[str, list[Any]]], DataFrame]
 
-
-def test_events_fall_into_their_stretch(
-    frame_of: FrameOf, tracefiles: ModuleType, assert_rows: AssertRows
+def test_stretches_of_all_places_add_up(
+    digest_of: Callable[[str, list[dict[str, Any]]], DataFrame],
+    assert_rows: Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None],
 ) -> None:
-    """Each event counts in the stretch that holds its time, the begin included, the end not."""
-    second, start = tracefiles.SECOND, tracefiles.START
+    """Each event counts in the stretch that the digest gives it; other events make no stretch."""
     rows = [
-        tracefiles.row("ingress", 0, "blue"),
-        tracefiles.row("ingress", 2 * second - 1, "blue"),
-        tracefiles.row("deliver", 2 * second, "blue"),
-        tracefiles.row("bridge_receive", 9 * second, "blue"),
-        tracefiles.row("discard", 9 * second, "blue"),
-        tracefiles.row("subscribe", 20 * second, "blue"),
+        {"vpn": "blue", "event": "ingress", "start_ns": 0, "count": 2},
+        {"vpn": "green", "event": "ingress", "start_ns": 0, "count": 1},
+        {"vpn": "blue", "event": "deliver", "start_ns": 20, "count": 1},
+        {"vpn": "blue", "event": "bridge_receive", "start_ns": 80, "count": 4},
+        {"vpn": "blue", "event": "discard", "start_ns": 80, "count": 5},
+        {"vpn": "blue", "event": "link_up", "start_ns": 90, "count": 1},
     ]
-    found = timeline(frame_of({"edge": rows}), 2 * second)
-    assert_rows(
-        found,
-        TIMELINE,
-        [
-            (start, 2, 0, 0, 0),
-            (start + 2 * second, 0, 0, 1, 0),
-            (start + 8 * second, 0, 1, 0, 1),
-        ],
-    )
+    found = timeline(digest_of("places", rows))
+    assert_rows(found, TIMELINE, [(0, 3, 0, 0, 0), (20, 0, 0, 1, 0), (80, 0, 4, 0, 5)])
+    assert [row.start_ns for row in found.collect()] == [0, 20, 80]

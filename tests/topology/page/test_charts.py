@@ -1,13 +1,9 @@
 """vpnrouter.topology.page.charts: bars, ranges and lines."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from vpnrouter.topology.page import charts
 
-Make = Callable[..., dict[str, Any]]
 SECOND = 1_000_000_000
 
 
@@ -18,28 +14,6 @@ SECOND = 1_000_000_000
 def test_bars(value: int, most: int, length: float) -> None:
     """A bar is its share of the longest, and never invisible when there is something."""
     assert charts.bar(value, most) == length
-
-
-def test_latency_is_placed_on_a_logarithmic_axis(edge: Make) -> None:
-    """Percentiles stand in order between the ticks of their powers of ten; the busiest is first."""
-    quiet = edge("a/x", "b/y", messages=1, latency_samples=1, latency=(10_000, 10_000, 100_000))
-    busy = edge("b/y", "a/x", messages=9, latency_samples=9, latency=(1_000, 10_000, 100_000))
-    chart = charts.latency_chart([quiet, busy])
-    assert chart is not None
-    assert [range_.row for range_ in chart.ranges] == [1, 0]
-    first = chart.ranges[0]
-    assert (first.p50, first.p95) == (0, pytest.approx(charts.WIDTH / 3))
-    assert first.p50 < first.p95 < first.p99 <= charts.WIDTH
-    assert [tick.label for tick in chart.ticks] == ["1 µs", "10 µs", "100 µs", "1 ms"]
-
-
-def test_latency_against_the_clock_is_counted_not_drawn(edge: Make) -> None:
-    """Bridges whose median is not above zero are skewed; without samples there is no chart."""
-    skewed = edge("a/x", "b/y", latency_samples=3, latency=(-5, 10, 20))
-    chart = charts.latency_chart([skewed, edge("a/x", "c/z", latency_samples=0)])
-    assert chart is not None
-    assert (chart.skewed, chart.ranges) == (1, [])
-    assert charts.latency_chart([edge("a/x", "b/y", latency_samples=0)]) is None
 
 
 def stretch(at_s: int, ingress: int = 0, discarded: int = 0) -> dict[str, int]:

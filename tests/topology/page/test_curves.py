@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from vpnrouter.topology.page.curves import beside, on_curve, route, stroke
+from vpnrouter.topology.page.curves import arcs, beside, on_curve, route, stroke
 
 
 @dataclass(frozen=True)
@@ -85,3 +85,19 @@ def test_texts_stand_clear_of_their_line() -> None:
     assert beside(falling, 0.5, 10)[0] > on_curve(falling, 0.5)[0]
     assert beside(rising, 0.5, 10)[2] == "end"
     assert beside(rising, 0.5, 10)[0] < on_curve(rising, 0.5)[0]
+
+
+def test_arcs_keep_apart_and_end_at_the_borders() -> None:
+    """There, back and a second way there are three arcs, each from border to border."""
+    lines = arcs([(LEFT, RIGHT), (RIGHT, LEFT), (LEFT, RIGHT)])
+    assert len({on_curve(line, 0.5) for line in lines}) == 3
+    there, back, _ = lines
+    assert (there[0][0], there[3][0]) == (100, 400)
+    assert (back[0][0], back[3][0]) == (400, 100)
+    assert (on_curve(there, 0.5)[1] - 25) * (on_curve(back, 0.5)[1] - 25) < 0
+
+
+def test_an_arc_to_itself_is_a_loop() -> None:
+    """A line from a card to itself leaves it and comes back."""
+    (line,) = arcs([(LEFT, LEFT)])
+    assert on_curve(line, 0.5)[0] > LEFT.x + LEFT.width + 10

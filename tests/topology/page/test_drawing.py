@@ -3,12 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.topology.page.drawing import draw
+import pytest
+
+from vpnrouter.topology.page import drawing as drawing_module
+from vpnrouter.topology.page.contents import Contents
+from vpnrouter.topology.page.drawing import Drawing, draw
+from vpnrouter.topology.page.grades import grade
+from vpnrouter.topology.page.places import Places
+from vpnrouter.topology.schema import FINDINGS
 
 Make = Callable[..., dict[str, Any]]
+Rows = list[dict[str, Any]]
+Draw = Callable[[Rows, Rows], Drawing]
 
 
-def test_every_node_and_edge_is_drawn(node: Make, edge: Make) -> None:
+def test_every_node_and_edge_is_drawn(node: Make, edge: Make, drawn: Draw) -> None:
     """As many cards as VPNs, boxes as routers, arrows as bridges, each pointing to its row."""
     nodes = [node("core", "red"), node("core", "yellow"), node("edge", "blue", traced=False)]
     edges = [
@@ -17,7 +26,7 @@ def test_every_node_and_edge_is_drawn(node: Make, edge: Make) -> None:
         edge("core/red", "core/yellow"),
         edge("edge/blue", "core/yellow", bridge="second"),
     ]
-    drawing = draw(nodes, edges)
+    drawing = drawn(nodes, edges)
     cards = {card.row: card for box in drawing.boxes for card in box.cards}
     assert {row: card.full_name for row, card in cards.items()} == {
         0: "core/red",
@@ -25,17 +34,17 @@ def test_every_node_and_edge_is_drawn(node: Make, edge: Make) -> None:
         2: "edge/blue",
     }
     assert [box.full_name for box in drawing.boxes] == ["core", "edge"]
-    assert [arrow.row for arrow in drawing.arrows] == [0, 1, 2, 3]
+    assert sorted(arrow.row for arrow in drawing.arrows) == [0, 1, 2, 3]
     assert [card.traced for _, card in sorted(cards.items())] == [True, True, False]
 
 
-def test_all_shapes_are_on_the_sheet(node: Make, edge: Make) -> None:
+def test_all_shapes_are_on_the_sheet(node: Make, edge: Make, drawn: Draw) -> None:
     """Cards are inside their boxes, boxes inside the sheet."""
     nodes = [node(f"r{n % 7}", f"vpn-{n}") for n in range(40)]
     nodes.sort(key=lambda row: row["router"])
     ends = [f"{row['router']}/{row['vpn']}" for row in nodes]
     edges = [edge(ends[n], ends[(n * 7) % 40]) for n in range(40)]
-    drawing = draw(nodes, edges)
+    drawing = drawn(nodes, edges)
     for box in drawing.boxes:
         assert box.x >= 0
         assert box.y >= 0
@@ -48,7 +57,7 @@ def test_all_shapes_are_on_the_sheet(node: Make, edge: Make) -> None:
             assert card.y + card.height < box.y + box.height
 
 
-def test_load_and_trouble_show(node: Make, edge: Make) -> None:
+def test_load_and_trouble_show(node: Make, edge: Make, drawn: Draw) -> None:
     """The busiest arrow is the thickest, an idle one is marked, a link that went down as well."""
     nodes = [node("a", "x"), node("b", "y"), node("c", "z")]
     edges = [
@@ -56,33 +65,81 @@ def test_load_and_trouble_show(node: Make, edge: Make) -> None:
         edge("b/y", "c/z", messages=100, link_ups=2, link_downs=1),
         edge("a/x", "c/z", messages=0),
     ]
-    busy, troubled, idle = draw(nodes, edges).arrows
+    arrows = sorted(drawn(nodes, edges).arrows, key=lambda arrow: arrow.row)
+    busy, troubled, idle = arrows
     assert busy.width > troubled.width > idle.width > 0
-    assert (busy.troubled, troubled.troubled, idle.idle) == (False, True, True)
+    assert (busy.grade.trouble, troubled.grade.trouble, idle.idle) == (0, 2, True)
     assert busy.title == "fares: b/y attracts 10.0k messages from a/x"
 
 
-def test_long_and_hostile_names_fit(node: Make, edge: Make) -> None:
+def test_long_and_hostile_names_fit(node: Make, edge: Make, drawn: Draw) -> None:
     """Names are cut to their card, spelt out where they would disturb, whole in the title."""
     long = "n" * 300
-    drawing = draw([node("r\u202e", long), node("s", "t")], [edge(f"r\u202e/{long}", "s/t")])
+    drawing = drawn([node("r\u202e", long), node("s", "t")], [edge(f"r\u202e/{long}", "s/t")])
     (card,) = drawing.boxes[0].cards
     assert card.name.endswith("…")
     assert len(card.name) < 40
+    assert len(drawing.boxes[0].name) < 40
     assert card.full_name == rf"r\u{{202e}}/{long}"
     assert drawing.boxes[0].name == r"r\u{202e}"
 
 
-def test_nothing_is_an_empty_sheet() -> None:
+def test_nothing_is_an_empty_sheet(drawn: Draw) -> None:
     """Without nodes there is a small empty sheet."""
-    drawing = draw([], [])
+    drawing = drawn([], [])
     assert (drawing.boxes, drawing.arrows) == ([], [])
     assert drawing.width > 0
 
 
-def test_labels_are_left_out_of_a_crowd(node: Make, edge: Make) -> None:
+def test_labels_are_left_out_of_a_crowd(node: Make, edge: Make, drawn: Draw) -> None:
     """Many arrows have no labels beside them; their titles stay."""
     nodes = [node("hub", "v"), *(node(f"r{n:02}", "v") for n in range(41))]
-    arrows = draw(nodes, [edge(f"r{n:02}/v", "hub/v") for n in range(41)]).arrows
+    arrows = drawn(nodes, [edge(f"r{n:02}/v", "hub/v") for n in range(41)]).arrows
     assert {arrow.label for arrow in arrows} == {""}
     assert all(arrow.title for arrow in arrows)
+
+
+def test_arrows_lie_in_order_of_load(node: Make, edge: Make, drawn: Draw) -> None:
+    """The busiest arrow is painted last, over the others."""
+    nodes = [node("a", "x"), node("b", "y"), node("c", "z")]
+    edges = [edge("a/x", "b/y", messages=900), edge("b/y", "c/z", messages=1)]
+    assert [arrow.row for arrow in drawn(nodes, edges).arrows] == [1, 0]
+
+
+def test_beyond_the_bound_the_busiest_and_the_troubled_are_drawn(
+    node: Make, edge: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left out is counted, every arrow drawn has both its cards, errors come first."""
+    monkeypatch.setattr(drawing_module, "REPORT_DRAWN_SHAPES", 6)
+    nodes = [node(f"r{n}", "v") for n in range(20)]
+    edges = [edge(f"r{n}/v", f"r{n + 1}/v", messages=n) for n in range(19)]
+    contents = Contents(
+        nodes=nodes,
+        edges=edges,
+        findings=[
+            dict.fromkeys(FINDINGS.names)
+            | {"kind": "loop", "severity": "error", "router": "r1", "vpn": "v"}
+            | {"peer_router": "r0", "peer_vpn": "v", "bridge": "fares"}
+        ],
+    )
+    drawing = draw(nodes, edges, grade(contents, Places(nodes, edges)))
+    cards = {card.row for box in drawing.boxes for card in box.cards}
+    rows = {arrow.row for arrow in drawing.arrows}
+    assert len(cards) == 6
+    assert {0, 18} <= rows
+    assert drawing.left_out == (14, 19 - len(rows))
+    assert {end for row in rows for end in (row, row + 1)} <= cards
+
+
+def test_as_many_shapes_as_data_up_to_the_bound(node: Make, edge: Make, drawn: Draw) -> None:
+    """2,000 bridges are all drawn, none of them on another's spot."""
+    nodes = [node(f"r{n % 60}", f"v{n // 60}") for n in range(600)]
+    names = [f"{row['router']}/{row['vpn']}" for row in nodes]
+    edges = [
+        edge(names[n % 600], names[(n * 7 + n // 600 + 1) % 600], bridge=f"b{n}")
+        for n in range(2_000)
+    ]
+    drawing = drawn(nodes, edges)
+    assert len(drawing.arrows) == 2_000
+    assert sum(len(box.cards) for box in drawing.boxes) == 600
+    assert len({arrow.path for arrow in drawing.arrows}) == 2_000

@@ -56,3 +56,15 @@ def test_names_cannot_disturb_their_line() -> None:
     hostile = "a\x00\n\u202eb\u2028\ufeff\ud800é漢"
     assert figures.visible(hostile) == r"a\u{0}\u{a}\u{202e}b\u{2028}\u{feff}\u{d800}é漢"
     assert figures.visible(None) == "–"
+
+
+def test_decimals() -> None:
+    """Whole from a thousand on, four digits below."""
+    values = (None, 0.0, 1_234_567.8, 12.3456, -2_500.0)
+    assert [figures.decimal(value) for value in values] == [
+        "–",
+        "0",
+        "1,234,568",
+        "12.35",
+        "-2,500",
+    ]

@@ -57,8 +57,8 @@ def test_nothing_and_the_unlinked_have_places() -> None:
 
 @pytest.mark.slow
 def test_hundreds_of_routers_are_placed() -> None:
-    """Beyond what springs can do without scipy, every box still has a place, the same each time."""
+    """A large mesh too has a place of its own for every box."""
     sizes = {f"r{n}": (150.0, 100.0) for n in range(520)}
     links = [(f"r{n}", f"r{n // 3}", 1.0) for n in range(1, 520)]
     at = place(sizes, links)
-    assert len(set(at.values())) == 520
+    assert overlaps(sizes, at) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.core.guaranteed.traces import trace_lost
 from vpnrouter.trace.events import DISCARD
 
 if TYPE_CHECKING:
@@ -24,19 +24,24 @@ def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
     return reason != ""
 
 
-def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> str:
-    """The first reason why nobody is to keep the message (promise ALLORNONE), "" when there is none.
+def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> tuple[str, str]:
+    """The first reason why nobody is to keep the message (promise ALLORNONE) and the endpoint that says so.
+
+    Both are "" when there is none.
 
     `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
     that rejects.
     """
     found = ""
+    where = ""
     for endpoint in matched:
         reason = full or endpoint.obstacle(message, size)
         if reason and endpoint.terms.rejects():
             endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
-            found = found or reason
-    return found
+            if not found:
+                found = reason
+                where = endpoint.name
+    return found, where
 
 
 def willing(
@@ -51,6 +56,5 @@ def willing(
             continue
         name = reasons.DISCARD_NAMES[reason]
         endpoint.counters.refused.add(name)
-        if message.traced:
-            trace(vpn, DISCARD, message, endpoint.name, name)
+        trace_lost(vpn, DISCARD, message, endpoint.name, name)
     return takers

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.guaranteed.dead_letter_properties import addressed, sources
 from vpnrouter.core.guaranteed.sizes import size_of
-from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.core.guaranteed.traces import trace_at, trace_lost_at
 from vpnrouter.trace.events import DEAD_LETTER, DISCARD, EXPIRE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def dead_letter(endpoint: Endpoint, message_id: int, message: Message, reason: s
     counters = endpoint.counters
     traced = message.traced
     if traced and reason == EXPIRED:
-        trace(endpoint.vpn, EXPIRE, message, endpoint.name, reason)
+        trace_at(endpoint, EXPIRE, message_id, message, reason)
     if message.dmq_eligible or not endpoint.terms.respect_dmq_eligible_enabled:
         queue = endpoint.vpn.queue(endpoint.terms.dead_msg_queue)
         if queue is not None and queue is not endpoint and queue.name not in sources(message.block):
@@ -40,10 +40,9 @@ def dead_letter(endpoint: Endpoint, message_id: int, message: Message, reason: s
                 counters.moved += 1
                 endpoint.forget(message_id, size_of(message))
                 if traced:
-                    trace(endpoint.vpn, DEAD_LETTER, message, endpoint.name, reason)
+                    trace_at(endpoint, DEAD_LETTER, message_id, message, reason)
                 return
             counters.to_dmq_failed[reason] = counters.to_dmq_failed.get(reason, 0) + 1
     counters.discarded.add(reason)
     endpoint.forget(message_id, size_of(message))
-    if traced:
-        trace(endpoint.vpn, DISCARD, message, endpoint.name, reason)
+    trace_lost_at(endpoint, DISCARD, message_id, message, reason)

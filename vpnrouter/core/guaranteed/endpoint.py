@@ -22,12 +22,13 @@ from vpnrouter.core.guaranteed.counters import EndpointCounters
 from vpnrouter.core.guaranteed.dead_letters import EXPIRED, REJECTED, dead_letter
 from vpnrouter.core.guaranteed.dispatch import dispatch
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
+from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
 from vpnrouter.core.guaranteed.kinds import PARKING, QUEUE, REPLAY_LOG, SESSION, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.partitions import Partitions, lane_of
 from vpnrouter.core.guaranteed.redelivery import UNCOUNTED, again, failed
 from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.core.guaranteed.terms import NEVER
-from vpnrouter.core.guaranteed.traces import trace_settled
+from vpnrouter.core.guaranteed.traces import trace_replaced, trace_settled
 from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
@@ -217,6 +218,7 @@ class Endpoint(Subscriber):
             self.newest = message_id
             if newest and pools.take_out(self, newest):
                 self.counters.discarded.add(LAST_VALUE)
+                trace_replaced(self, LAST_VALUE, 1)
                 self.lose(newest)
         if terms.delivery_delay:
             delay.hold(self, message_id)
@@ -305,8 +307,8 @@ class Endpoint(Subscriber):
         message = flow.unacked.pop(message_id, None)
         if message is None:
             return False
-        if message.traced:
-            trace_settled(self, flow.client_name, message, outcome)
+        if message.traced or outcome == REFUSED:
+            trace_settled(self, flow.client_name, message_id, message, outcome)
         if outcome == ACCEPTED:
             flow.acked += 1
             self.counters.acked += 1

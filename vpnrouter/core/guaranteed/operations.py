@@ -13,6 +13,7 @@ from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.partitions import lane_of
 from vpnrouter.core.guaranteed.pools import pools, take_out, waits
 from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.traces import trace_replaced
 from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.spool import keys
 
@@ -214,6 +215,7 @@ def keep_newest(endpoint: Endpoint) -> None:
     count = purge(endpoint)
     endpoint.counters.deleted -= count
     endpoint.counters.discarded.add(LAST_VALUE, count)
+    trace_replaced(endpoint, LAST_VALUE, count)
     endpoint.spooled_count += 1
     endpoint.spooled_bytes += size
     endpoint.newest = newest

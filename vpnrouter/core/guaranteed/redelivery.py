@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter.core.guaranteed.dead_letters import REDELIVERED, dead_letter
 from vpnrouter.core.guaranteed.expiry import expired
 from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.traces import trace_replaced
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def again(endpoint: Endpoint, message_id: int, message: Message, delay_ns: int) 
     """Deliver the message once more, after a delay."""
     if message_id < endpoint.newest and endpoint.terms.last_value:
         endpoint.counters.discarded.add(LAST_VALUE)
+        trace_replaced(endpoint, LAST_VALUE, 1)
         endpoint.forget(message_id, size_of(message))
         return
     if message_id not in endpoint.redeliveries:

@@ -22,7 +22,7 @@ from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, SYNCED
 from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.core.guaranteed.stored import to_record
 from vpnrouter.core.guaranteed.takers import takers_of
-from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.core.guaranteed.traces import trace, trace_at, trace_lost
 from vpnrouter.core.guaranteed.unit import Unit
 from vpnrouter.core.keep_retained import retain
 from vpnrouter.spool import keys
@@ -103,18 +103,18 @@ class Spool:
             read_headers(message)
         route = vpn.route(message.topic)
         if self.down:
-            return self._reject(vpn, message, receipt, token, self.down)
+            return self._reject(vpn, message, receipt, token, (self.down, ""))
         if route.missing_queue:
-            return self._reject(vpn, message, receipt, token, reasons.QUEUE_NOT_FOUND)
+            return self._reject(vpn, message, receipt, token, (reasons.QUEUE_NOT_FOUND, ""))
         matched = takers_of(route, message)
         size = size_of(message)
         takers = matched
         if matched:
             full = self.obstacle(vpn, size * len(matched))
             if full or obstructed(matched, message, size):
-                reason = rejection(matched, message, size, full)
-                if reason:
-                    return self._reject(vpn, message, receipt, token, reason)
+                why = rejection(matched, message, size, full)
+                if why[0]:
+                    return self._reject(vpn, message, receipt, token, why)
                 takers = willing(vpn, matched, message, size, full)
         if message.retain:
             retain(vpn, message)
@@ -131,8 +131,7 @@ class Spool:
             trace(vpn, DEMOTE, message, "", "")
         if outcome == UNMATCHED:
             vpn.discards.add(NO_SUBSCRIPTION_MATCH)
-            if message.traced:
-                trace(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
+            trace_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
         self.unit.tell(receipt, token, outcome, "")
         if self.fault is not None:
             self.fault("publish-accepted")
@@ -156,11 +155,11 @@ class Spool:
         return ""
 
     def _reject(
-        self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int, reason: str
+        self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int, why: tuple[str, str]
     ) -> int:
+        reason, where = why
         vpn.rejected += 1
-        if message.traced:
-            trace(vpn, REJECT, message, "", reason)
+        trace_lost(vpn, REJECT, message, where, reason)
         unit = self.unit
         if self.down and not unit.owes(receipt, self.syncing):
             # Who waits for nothing that is to be synced need not wait for the store to work again.
@@ -189,8 +188,7 @@ class Spool:
                 name = PROMOTION_CONGESTION if congested else reasons.DISCARD_NAMES[reason]
                 endpoint.counters.refused.add(name)
                 vpn.discards.add(name)
-                if message.traced:
-                    trace(vpn, DISCARD, message, endpoint.name, name)
+                trace_lost(vpn, DISCARD, message, endpoint.name, name)
             else:
                 takers.append(endpoint)
                 if message.traced:
@@ -239,7 +237,7 @@ class Spool:
         unit.takers.append(takers)
         if message.traced:
             for endpoint in takers:
-                trace(endpoint.vpn, ENQUEUE, message, endpoint.name, "")
+                trace_at(endpoint, ENQUEUE, spool_id, message)
 
     def when_synced(self, receipt: Receipt, token: int) -> None:
         """Tell `receipt` SYNCED when everything asked of the ledger up to now is synced."""

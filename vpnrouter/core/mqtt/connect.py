@@ -9,6 +9,7 @@ from vpnrouter.core.login import Admission, admit, check_allowed, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
+from vpnrouter.core.picking import assign
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import parse_topic
@@ -142,6 +143,10 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     publisher = Publisher(
         vpn, session, rule, 1 if packet.protocol_level == 5 else 0, vpn.limits.max_msg_size
     )
+    if plane.filters:
+        assign(plane, publisher, admission.username.name)
+    if plane.losses is not None:
+        connection.outbox.losses = plane.losses.of(vpn.name, session)
     connection.session = session
     connection.publisher = publisher
     connection.max_packet = max_packet

@@ -8,9 +8,10 @@ from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
 from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.receipt import Receipt
-from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.core.guaranteed.traces import trace_at, trace_lost
+from vpnrouter.core.traceparent import leaving
 from vpnrouter.spool import keys
-from vpnrouter.trace.events import DELIVER, REDELIVER
+from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
 from vpnrouter.wire.mqtt.user_properties import with_user_properties
 
 if TYPE_CHECKING:
@@ -190,9 +191,18 @@ class MqttFlow(Flow):
         if endpoint.terms.delivery_count_enabled:
             times = str(max(0, count) + 1)
             block = with_user_properties(block, [(DELIVERY_COUNT, times)])
+        event = REDELIVER if count else DELIVER
+        if message.traced:
+            vpn = session.vpn
+            where = endpoint.name
+            block = leaving(
+                vpn.plane, message, block, vpn.name, EVENT_NAMES[event], self.client_name, where
+            )
         frame = session.encoded(message, block, retain, identifiers, held.qos, dup, packet_id)
         if not frame:
             session.vpn.discards.add(MSG_TOO_BIG)
+            name = endpoint.name
+            trace_lost(session.vpn, DISCARD, message, name, MSG_TOO_BIG, self.client_name)
             del self.outbound.held[packet_id]
             if self.keyed and held.qos == 2:
                 self.outbound.forget_key(packet_id)
@@ -206,8 +216,7 @@ class MqttFlow(Flow):
         if fault is not None:
             fault("deliver-before-flush")
         if message.traced:
-            event = REDELIVER if count else DELIVER
-            trace(endpoint.vpn, event, message, endpoint.name, "", self.client_name)
+            trace_at(endpoint, event, held.message_id, message, "", self.client_name)
 
     def settle(self, message_id: int, outcome: int) -> None:
         """The client answered, or cannot take it."""

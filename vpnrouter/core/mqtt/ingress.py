@@ -13,7 +13,7 @@ from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
 from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, UNMATCHED, Receipt
-from vpnrouter.core.guaranteed.traces import trace
+from vpnrouter.core.guaranteed.traces import trace_lost
 from vpnrouter.core.mqtt.session_store import number_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.spool import keys
@@ -154,8 +154,7 @@ class Ingress(Answers):
             return True
         vpn.rejected += 1
         self.publisher.refused += 1
-        if message.traced:
-            trace(vpn, REJECT, message, "", reasons.TOO_MANY_INGRESS_FLOWS)
+        trace_lost(vpn, REJECT, message, "", reasons.TOO_MANY_INGRESS_FLOWS)
         self._answer(token, REJECTED, reasons.TOO_MANY_INGRESS_FLOWS)
         self.hold_back()
         return False

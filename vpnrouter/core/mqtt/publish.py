@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING, Final, cast
 
 from mypy_extensions import i64
 
-from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.core.route import Route
 from vpnrouter.core.sampled import trace
+from vpnrouter.core.traceparent import read
 from vpnrouter.errors import ProtocolError, TopicError
+from vpnrouter.trace.events import DIRECT, DISCARD, PERSISTENT
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.framing import read_varint
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
+    from vpnrouter.core.publisher import Publisher
 
 PUBLISH_QOS1: Final = 0x32
 """PUBLISH, QoS 1, neither duplicate nor retained."""
@@ -40,6 +43,7 @@ def scan(connection: MqttConnection, buf: bytes, pos: i64, end: i64) -> i64:
     rule = publisher.rule
     source = publisher.subscriber
     sampler = publisher.sampler
+    picking = publisher.picking
     while end - pos > 6 and not connection.paused:
         if buf[pos] != PUBLISH_QOS1:
             return pos
@@ -76,6 +80,8 @@ def scan(connection: MqttConnection, buf: bytes, pos: i64, end: i64) -> i64:
         if ingress.begin(packet_id, 1):
             message = Message(topic, buf[start:following], b"", False, source)
             message.qos = 1
+            if picking is not None:
+                sampler = publisher.sampler_for(cast(Route, found))
             sampler.left -= 1
             if sampler.left == 0:
                 sampler.next()
@@ -144,6 +150,7 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     publisher.bytes_ += length
     if not publisher.allowed(route):
         publisher.acl_denied += 1
+        _lost(publisher, topic, qos, PUBLISH_TOPIC_ACL)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, reasons.ACL_DENIED)
         return
@@ -151,6 +158,7 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     if end - start > publisher.max_frame:
         vpn.discards.add(MSG_TOO_BIG)
         publisher.refused += 1
+        _lost(publisher, topic, qos, MSG_TOO_BIG)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, reasons.TOO_LARGE)
         return
@@ -158,12 +166,26 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     message.qos = qos
     if expiry_s >= 0:
         message.expires_ns = vpn.plane.now_ns + expiry_s * SECOND_NS
-    sampler = publisher.sampler
-    sampler.left -= 1
-    if sampler.left == 0:
-        sampler.next()
-        trace(publisher, message)
+    parent = read(block) if block and vpn.plane.honours else None
+    if parent is not None and parent.sampled:
+        # Who publishes traces it: that is no draw of ours.
+        trace(publisher, message, parent)
+    else:
+        sampler = publisher.sampler_for(route)
+        sampler.left -= 1
+        if sampler.left == 0:
+            sampler.next()
+            trace(publisher, message, parent)
     if ingress is not None and qos:
         ingress.publish(message, packet_id)
     else:
         publisher.publish(message)
+
+
+def _lost(publisher: Publisher, topic: bytes, qos: int, why: str) -> None:
+    """Tell of a message that may not enter: before anybody asks whether it is traced."""
+    losses = publisher.vpn.plane.losses
+    if losses is not None:
+        name = publisher.subscriber.client_name
+        mode = PERSISTENT if qos else DIRECT
+        losses.add((DISCARD, publisher.vpn.name, mode, name, "", why, "", "", 0, "", topic), 1)

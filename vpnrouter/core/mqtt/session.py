@@ -11,6 +11,8 @@ from vpnrouter.core.mqtt import session_store
 from vpnrouter.core.mqtt.ingress import Unheard
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
+from vpnrouter.core.traceparent import leaving
+from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
@@ -241,16 +243,21 @@ class MqttSession(Subscriber):
             if subscription.identifier:
                 identifiers.append(subscription.identifier)
         if not taken:
-            self.vpn.discards.add(NO_LOCAL_DELIVERY)
+            self.vpn.discard(message, NO_LOCAL_DELIVERY, self)
         elif self.connected:
             self.send(message, retain, identifiers)
 
     def send(self, message: Message, retain: bool, identifiers: list[int]) -> None:
         """Queue one Direct PUBLISH for this client, with exactly these flags and identifiers."""
-        frame = self.encoded(message, message.block, retain, identifiers)
+        block = message.block
+        if message.traced and self.level == 5:
+            vpn = self.vpn
+            name = EVENT_NAMES[DELIVER]
+            block = leaving(vpn.plane, message, block, vpn.name, name, self.client_name, "")
+        frame = self.encoded(message, block, retain, identifiers)
         if not frame:
             # MQTT 5, 3.1.2.11.4: the client must not get it; the delivery counts as done.
-            self.vpn.discards.add(MSG_TOO_BIG)
+            self.vpn.discard(message, MSG_TOO_BIG, self)
             return
         taken = self.outbox.offer(frame, 1)
         if not taken and self._new_alias:

@@ -1,78 +1,91 @@
-"""Job: the message VPNs, and what entered and left each."""
+"""The message VPNs, and what entered and left each."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from vpnrouter.topology.schema import NODES, conform
+from vpnrouter.topology.flows.ends import Edge
+from vpnrouter.topology.schema import NODES
+from vpnrouter.topology.tables import Rows
 
-_PLACE = ["router", "vpn"]
+_COUNTS: Final = {
+    "ingress": "ingress",
+    "deliver": "delivered",
+    "bridge_receive": "bridged_in",
+    "bridge_send": "bridged_out",
+    "enqueue": "spooled",
+    "discard": "discarded",
+    "reject": "rejected",
+}
+"""Events that are counted, and the columns of the counts."""
+
+_SIZED: Final = ("ingress", "deliver")
+"""Events whose bytes and estimates are counted too."""
+
+_Place = tuple[str, str]
 
 
-def nodes(traces: DataFrame) -> DataFrame:
-    """TRACES in, NODES out: one row a message VPN that the traces tell of, ordered by router and
-    VPN.
+def nodes(
+    totals: Iterable[Mapping[str, Any]],
+    changes: Iterable[Mapping[str, Any]],
+    edges: Iterable[Edge],
+) -> Rows:
+    """NODES, ordered by router and VPN: every message VPN that the traces tell of.
+
+    `totals` and `changes` are rows of `gather.totals` and `gather.link_changes`. A VPN that is only the other
+    end of one of the `edges` has `traced` false and no counts. An estimate is 0 where nothing was
+    counted, and null where one of the weights is not known.
     """
-    # Two steps: the first looks at every row and stays small enough for Java to compile, the
-    # second sees a few rows.
-    by_event = (
-        # Of a rejected link the VPN is what the peer asked for: there may be none of that name.
-        traces.where(F.col("vpn").isNotNull() & (F.col("event") != "link_rejected"))
-        .groupBy(*_PLACE, "event")
-        .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.count("weight").alias("weighed"),
-            F.sum("weight").alias("weight"),
-            F.sum("size_bytes").alias("bytes"),
-            F.min("ts_ns").alias("first_ns"),
-            F.max("ts_ns").alias("last_ns"),
-        )
-    )
-    known = F.when(F.col("weighed") == F.col("rows"), F.round("weight").cast("long"))
-    traced = (
-        by_event.groupBy(*_PLACE)
-        .agg(
-            _of("ingress", F.col("rows")).alias("ingress"),
-            _of("ingress", F.col("bytes")).alias("ingress_bytes"),
-            _estimate_of("ingress", known).alias("ingress_estimated"),
-            _of("deliver", F.col("rows")).alias("delivered"),
-            _of("deliver", F.col("bytes")).alias("delivered_bytes"),
-            _estimate_of("deliver", known).alias("delivered_estimated"),
-            _of("bridge_receive", F.col("rows")).alias("bridged_in"),
-            _of("bridge_send", F.col("rows")).alias("bridged_out"),
-            _of("enqueue", F.col("rows")).alias("spooled"),
-            _of("discard", F.col("rows")).alias("discarded"),
-            _of("reject", F.col("rows")).alias("rejected"),
-            F.min("first_ns").alias("first_ns"),
-            F.max("last_ns").alias("last_ns"),
-        )
-        .withColumn("traced", F.lit(True))
-    )
-    return conform(traced, NODES).orderBy(*_PLACE)
+    found: dict[_Place, dict[str, Any]] = {}
+    for row in totals:
+        node = _seen(found, row)
+        if node is None:
+            continue
+        event = row["event"]
+        if event in _COUNTS:
+            node[_COUNTS[event]] += row["count"]
+        if event in _SIZED:
+            _add_sizes(node, _COUNTS[event], row)
+    for row in changes:
+        _seen(found, row)
+    for edge in edges:
+        for router, vpn in (edge[:2], edge[2:4]):
+            if (router, vpn) not in found:
+                bare = dict.fromkeys(NODES.names)
+                found[router, vpn] = {**bare, "router": router, "vpn": vpn, "traced": False}
+    for node in found.values():
+        for column in ("ingress_estimated", "delivered_estimated"):
+            node[column] = None if node[column] is None else round(node[column])
+    return [found[place] for place in sorted(found)]
 
 
-def _of(event: str, value: Column) -> Column:
-    """The value in the one row of `event`, 0 when there is none."""
-    return F.coalesce(F.max(F.when(F.col("event") == event, value)), F.lit(0))
+def last_seen(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """NODES in; the last time that each router wrote anything down."""
+    seen: dict[str, int] = {}
+    for row in rows:
+        if row["last_ns"] is not None:
+            seen[row["router"]] = max(seen.get(row["router"], row["last_ns"]), row["last_ns"])
+    return seen
 
 
-def _estimate_of(event: str, known: Column) -> Column:
-    """The estimate in the one row of `event`: 0 without such a row, null when its weights are not
-    all known.
-    """
-    there = F.max(F.col("event") == event)
-    return F.when(there, F.max(F.when(F.col("event") == event, known))).otherwise(0)
+def _seen(found: dict[_Place, dict[str, Any]], row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The node of a row, which widens the time it was seen in; None for a row without a VPN."""
+    router, vpn = row["router"], row["vpn"]
+    if router is None or vpn is None:
+        return None
+    first_ns, last_ns = row["first_ns"], row["last_ns"]
+    node = found.get((router, vpn))
+    if node is None:
+        node = {**dict.fromkeys(NODES.names, 0), "router": router, "vpn": vpn, "traced": True}
+        node.update(first_ns=first_ns, last_ns=last_ns)
+        found[router, vpn] = node
+    elif first_ns is not None:
+        known = node["first_ns"] is not None
+        node["first_ns"] = min(node["first_ns"], first_ns) if known else first_ns
+        node["last_ns"] = max(node["last_ns"], last_ns) if known else last_ns
+    return node
 
 
-def with_far_ends(known: DataFrame, edges: DataFrame) -> DataFrame:
-    """NODES and EDGES in, NODES out: with the VPNs that are only the other end of a bridge, counts
-    null.
-    """
-    ends = edges.select(F.col("from_router").alias("router"), F.col("from_vpn").alias("vpn")).union(
-        edges.select("to_router", "to_vpn")
-    )
-    unknown = ends.distinct().join(known.select(*_PLACE), _PLACE, "left_anti")
-    missing = [field.name for field in NODES.fields if field.name not in (*_PLACE, "traced")]
-    bare = unknown.withColumn("traced", F.lit(False)).withColumns(
-        {name: F.lit(None) for name in missing}
-    )
-    return conform(known, NODES).unionByName(conform(bare, NODES)).orderBy(*_PLACE)
+def _add_sizes(node: dict[str, Any], column: str, row: Mapping[str, Any]) -> None:
+    node[f"{column}_bytes"] += row["bytes"]
+    before, weight = node[f"{column}_estimated"], row["weight"]
+    node[f"{column}_estimated"] = None if before is None or weight is None else before + weight

@@ -1,22 +1,25 @@
-"""Job: how much happened when."""
+"""How much happened when."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.topology.schema import TIMELINE, conform, count_where
+from vpnrouter.topology.schema import TIMELINE, conform
 
 
-def timeline(traces: DataFrame, width_ns: int) -> DataFrame:
-    """TRACES in, TIMELINE out, ordered: events counted by stretches of `width_ns` since 1970."""
-    event = F.col("event")
+def timeline(places: DataFrame) -> DataFrame:
+    """PLACES in, TIMELINE out, ordered: events by the stretches of the digest."""
     grouped = (
-        traces.where(event.isin("ingress", "bridge_receive", "deliver", "discard"))
-        .groupBy((F.col("ts_ns") - F.pmod("ts_ns", F.lit(width_ns))).alias("start_ns"))
+        places.where(F.col("event").isin("ingress", "bridge_receive", "deliver", "discard"))
+        .groupBy("start_ns")
         .agg(
-            count_where(event == "ingress").alias("ingress"),
-            count_where(event == "bridge_receive").alias("bridged"),
-            count_where(event == "deliver").alias("delivered"),
-            count_where(event == "discard").alias("discarded"),
+            _count("ingress").alias("ingress"),
+            _count("bridge_receive").alias("bridged"),
+            _count("deliver").alias("delivered"),
+            _count("discard").alias("discarded"),
         )
     )
     return conform(grouped, TIMELINE).orderBy("start_ns")
+
+
+def _count(event: str) -> Column:
+    return F.coalesce(F.sum(F.when(F.col("event") == event, F.col("count"))), F.lit(0))

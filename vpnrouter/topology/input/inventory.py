@@ -13,7 +13,7 @@ would give a
 - A file reached by two of the given paths is read once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -23,12 +23,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vpnrouter.errors import OperationError
-from vpnrouter.trace.schema import ROUTER_KEY, SAMPLE_KEY, VERSION, VERSION_KEY
+from vpnrouter.topology.input.span import Span
+from vpnrouter.trace.schema import ALWAYS_KEY, ROUTER_KEY, SAMPLE_KEY, VERSION, VERSION_KEY
 
 _NEEDED: Final = frozenset({"ts_ns", "vpn", "event"})
 _VERSION_KEY: Final = VERSION_KEY.encode()
 _ROUTER_KEY: Final = ROUTER_KEY.encode()
 _SAMPLE_KEY: Final = SAMPLE_KEY.encode()
+_ALWAYS_KEY: Final = ALWAYS_KEY.encode()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,9 @@ class TraceFile:
     """A readable trace file.
 
     `router_from` tells where its rows' router stands: in a column, in its directory's name, or
-    only in the metadata. `sample` is the writer's sampling rate, None when the file does not say.
+    only in the metadata. `sample` is the writer's sampling rate, None when the file does not say; `always` are
+    the events that it recorded of every message. `first_ns` and `last_ns` bound its rows' times, as far as the
+    footer tells.
     """
 
     path: Path
@@ -45,6 +49,9 @@ class TraceFile:
     router: str | None
     router_from: Literal["column", "directory", "metadata"]
     sample: float | None
+    always: frozenset[str] = frozenset()
+    first_ns: int | None = None
+    last_ns: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +64,13 @@ class SetAside:
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """What the given paths hold."""
+    """What the given paths hold. `earlier` are files whose rows are all before the time asked for: they
+    tell of links and subscriptions that were up already.
+    """
 
     files: tuple[TraceFile, ...]
     set_aside: tuple[SetAside, ...]
+    earlier: tuple[TraceFile, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -72,13 +82,26 @@ class Inventory:
         """Bytes of all readable files on disk."""
         return sum(file.size_bytes for file in self.files)
 
+    def times(self) -> tuple[int | None, int | None]:
+        """The first and last time of a row, where all footers tell."""
+        firsts = [file.first_ns for file in self.files if file.first_ns is not None]
+        lasts = [file.last_ns for file in self.files if file.last_ns is not None]
+        if len(firsts) < len(self.files) or len(lasts) < len(self.files):
+            return None, None
+        return min(firsts, default=None), max(lasts, default=None)
+
     def without(self, path: Path, reason: str) -> "Inventory":
         """The same inventory with the file `path` moved to those set aside."""
         return replace(
             self,
             files=tuple(file for file in self.files if file.path != path),
+            earlier=tuple(file for file in self.earlier if file.path != path),
             set_aside=(*self.set_aside, SetAside(path=path, reason=reason)),
         )
+
+    def always(self) -> frozenset[str]:
+        """The events that every router recorded of every message, by what all files say."""
+        return frozenset.intersection(*(file.always for file in self.files))
 
     def sampling(self) -> dict[str, float]:
         """The sampling rate of each router all of whose files state one and the same."""
@@ -94,66 +117,114 @@ class Inventory:
         return known
 
 
-def take_inventory(roots: Sequence[Path], *, leave_out: Path | None = None) -> Inventory:
+def take_inventory(
+    roots: Sequence[Path], *, leave_out: Path | None = None, span: Span | None = None
+) -> Inventory:
     """Look at every trace file under `roots` (directories or single files), but none under
-    `leave_out`.
+    `leave_out`. Files that lie outside `span` with all their rows are not among those to read.
 
     Raises:
         OperationError: a root does not exist, or a file is of a newer trace format.
     """
+    return look_at_all(_trace_files(roots, leave_out), span)
+
+
+def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
+    """Look at the trace files given, as `take_inventory` does.
+
+    Raises:
+        OperationError: a file is of a newer trace format.
+    """
     files: list[TraceFile] = []
+    earlier: list[TraceFile] = []
     set_aside: list[SetAside] = []
     newer: list[str] = []
-    for path in _trace_files(roots, leave_out):
+    asked = span or Span()
+    for path in paths:
         try:
-            footer = pq.read_metadata(path)
-            size_bytes = path.stat().st_size
-        except (pa.ArrowException, OSError) as error:
-            set_aside.append(SetAside(path=path, reason=_damage(path, error)))
+            found = _look_at(path)
+        except _NewerFormatError as error:
+            newer.append(str(error))
             continue
-        metadata = footer.metadata or {}
-        version = _number(metadata.get(_VERSION_KEY, b"1"))
-        if version is not None and version > VERSION:
-            newer.append(f"{path} (format {version:g})")
-            continue
-        columns = {footer.schema.column(at).path.split(".")[0] for at in range(footer.num_columns)}
-        missing = sorted(_NEEDED - columns)
-        stated = metadata.get(_ROUTER_KEY, b"").decode(errors="replace")
-        directory = path.parent.name
-        placed = (
-            unquote(directory.removeprefix("router=")) if directory.startswith("router=") else ""
-        )
-        router = stated or placed or None
-        if missing:
-            reason = f"not a trace file: no column {', '.join(missing)}"
-            set_aside.append(SetAside(path=path, reason=reason))
-        elif router is None and "router" not in columns:
-            reason = "names no router: no column router, and no directory router=NAME above it"
-            set_aside.append(SetAside(path=path, reason=reason))
-        elif footer.num_rows == 0:
-            set_aside.append(SetAside(path=path, reason="empty: no rows"))
-        else:
-            sample = _number(metadata.get(_SAMPLE_KEY, b""))
-            files.append(
-                TraceFile(
-                    path=path,
-                    rows=footer.num_rows,
-                    size_bytes=size_bytes,
-                    router=router,
-                    router_from="column"
-                    if "router" in columns
-                    else "directory"
-                    if placed == router
-                    else "metadata",
-                    sample=sample if sample is not None and 0 < sample <= 1 else None,
-                )
-            )
+        if isinstance(found, SetAside):
+            set_aside.append(found)
+        elif _is_before(found, asked.since_ns):
+            earlier.append(found)
+        elif not _is_after(found, asked.until_ns):
+            files.append(found)
     if newer:
         raise OperationError(
             f"written by a newer vpnrouter than this one (it reads up to format {VERSION}): "
             + ", ".join(newer)
         )
-    return Inventory(files=tuple(files), set_aside=tuple(set_aside))
+    return Inventory(files=tuple(files), set_aside=tuple(set_aside), earlier=tuple(earlier))
+
+
+class _NewerFormatError(Exception):
+    """A file that this program does not understand."""
+
+
+def _look_at(path: Path) -> TraceFile | SetAside:
+    """What the footer of a file says."""
+    try:
+        footer = pq.read_metadata(path)
+        size_bytes = path.stat().st_size
+    except (pa.ArrowException, OSError) as error:
+        return SetAside(path=path, reason=_damage(path, error))
+    metadata = footer.metadata or {}
+    version = _number(metadata.get(_VERSION_KEY, b"1"))
+    if version is not None and version > VERSION:
+        raise _NewerFormatError(f"{path} (format {version:g})")
+    columns = {footer.schema.column(at).path.split(".")[0] for at in range(footer.num_columns)}
+    missing = sorted(_NEEDED - columns)
+    stated = metadata.get(_ROUTER_KEY, b"").decode(errors="replace")
+    directory = path.parent.name
+    placed = unquote(directory.removeprefix("router=")) if directory.startswith("router=") else ""
+    router = stated or placed or None
+    if missing:
+        return SetAside(path=path, reason=f"not a trace file: no column {', '.join(missing)}")
+    if router is None and "router" not in columns:
+        reason = "names no router: no column router, and no directory router=NAME above it"
+        return SetAside(path=path, reason=reason)
+    if footer.num_rows == 0:
+        return SetAside(path=path, reason="empty: no rows")
+    sample = _number(metadata.get(_SAMPLE_KEY, b""))
+    always = metadata.get(_ALWAYS_KEY, b"").decode(errors="replace")
+    first_ns, last_ns = _times(footer)
+    return TraceFile(
+        path=path,
+        rows=footer.num_rows,
+        size_bytes=size_bytes,
+        router=router,
+        router_from="column"
+        if "router" in columns
+        else "directory"
+        if placed == router
+        else "metadata",
+        sample=sample if sample is not None and 0 < sample <= 1 else None,
+        always=frozenset(name for name in always.split(",") if name),
+        first_ns=first_ns,
+        last_ns=last_ns,
+    )
+
+
+def _times(footer: pq.FileMetaData) -> tuple[int | None, int | None]:
+    """The least and the greatest `ts_ns`, where all row groups say so."""
+    at = footer.schema.names.index("ts_ns")
+    groups = [
+        footer.row_group(number).column(at).statistics for number in range(footer.num_row_groups)
+    ]
+    if not groups or any(one is None or not one.has_min_max for one in groups):
+        return None, None
+    return min(one.min for one in groups), max(one.max for one in groups)
+
+
+def _is_before(file: TraceFile, since_ns: int | None) -> bool:
+    return since_ns is not None and file.last_ns is not None and file.last_ns < since_ns
+
+
+def _is_after(file: TraceFile, until_ns: int | None) -> bool:
+    return until_ns is not None and file.first_ns is not None and file.first_ns >= until_ns
 
 
 def _trace_files(roots: Sequence[Path], leave_out: Path | None) -> Iterator[Path]:

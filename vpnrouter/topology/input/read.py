@@ -1,15 +1,17 @@
 """Turns an inventory of trace files into the one frame that all jobs take."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from vpnrouter.errors import OperationError
 from vpnrouter.topology.input.inventory import Inventory, TraceFile
+from vpnrouter.topology.input.span import Span
 from vpnrouter.topology.schema import TRACE_FILE, TRACES, conform
 
 _GLOB: Final = re.compile(r"[\\\[\]{}*?]")
@@ -18,16 +20,38 @@ _GLOB: Final = re.compile(r"[\\\[\]{}*?]")
 _RATES: Final = StructType([StructField("origin", StringType()), StructField("rate", DoubleType())])
 
 
-def read_traces(spark: SparkSession, inventory: Inventory) -> DataFrame:
-    """The rows of all files in `inventory`, with the schema TRACES.
+def read_traces(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
+    """The rows of all files in `inventory` that lie in `span`, with the schema TRACES.
 
     Raises:
         OperationError: the inventory holds no readable file.
     """
-    if not inventory.files:
+    asked = span or Span()
+    rows = _read_files(spark, inventory, inventory.files)
+    if asked.since_ns is not None:
+        rows = rows.where(F.col("ts_ns") >= asked.since_ns)
+    return _until(rows, asked)
+
+
+def read_until(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
+    """As `read_traces`, and all rows before as well.
+
+    Raises:
+        OperationError: the inventory holds no readable file.
+    """
+    files = (*inventory.earlier, *inventory.files)
+    return _until(_read_files(spark, inventory, files), span or Span())
+
+
+def _until(rows: DataFrame, span: Span) -> DataFrame:
+    return rows if span.until_ns is None else rows.where(F.col("ts_ns") < span.until_ns)
+
+
+def _read_files(spark: SparkSession, inventory: Inventory, files: Sequence[TraceFile]) -> DataFrame:
+    if not files:
         raise OperationError("no readable trace file")
     groups: dict[tuple[str, str], list[Path]] = {}
-    for file in inventory.files:
+    for file in files:
         groups.setdefault(_source(file), []).append(file.path)
     frames = [_read(spark, paths, source) for source, paths in groups.items()]
     rows = frames[0]
@@ -69,17 +93,30 @@ def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> Da
 def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
     """Add `weight`: whether to trace was decided where the message entered, at that router's rate.
 
-    Rows that do not say where that was (deliveries, for example) can only be weighed when all
-    routers trace at one rate.
+    Rows that do not say where that was can only be weighed when all routers trace at one rate. Events that
+    a router records of every message stand for themselves.
     """
     rates = inventory.sampling()
     if not rates:
         return rows.withColumn("weight", F.lit(None).cast(DoubleType()))
-    if len(set(rates.values())) == 1 and all(file.router in rates for file in inventory.files):
-        return rows.withColumn("weight", F.lit(1.0 / next(iter(rates.values()))))
-    known = spark.createDataFrame(list(rates.items()), _RATES)
+    known = all(file.router in rates for file in inventory.files)
+    if len(set(rates.values())) == 1 and known:
+        rate = next(iter(rates.values()))
+        return rows.withColumn("weight", _itself(inventory, F.lit(1.0 / rate), whole=rate == 1.0))
+    table = spark.createDataFrame(list(rates.items()), _RATES)
     ingress = F.col("event") == "ingress"
     entered = F.when(ingress, F.col("router")).otherwise(F.col("origin_router"))
-    return rows.join(F.broadcast(known), entered == F.col("origin"), "left").withColumn(
-        "weight", F.lit(1.0) / F.col("rate")
+    return rows.join(F.broadcast(table), entered == F.col("origin"), "left").withColumn(
+        "weight", _itself(inventory, F.lit(1.0) / F.col("rate"), whole=False)
     )
+
+
+def _itself(inventory: Inventory, weight: Column, *, whole: bool) -> Column:
+    """`weight` of a picked row; of an event that is always recorded how many messages it stands for."""
+    always = inventory.always()
+    if not always:
+        return weight
+    stands_for = F.coalesce(F.col("count"), F.lit(1)).cast("double")
+    if whole:
+        return stands_for
+    return F.when(F.col("event").isin(*sorted(always)), stands_for).otherwise(weight)

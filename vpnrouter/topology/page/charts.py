@@ -1,33 +1,18 @@
-"""The report's charts as shapes: bars, latency ranges on a log axis, the timeline. Plain geometry
-in pixels.
-"""
+"""The report's bars and its timeline as shapes. Plain geometry in pixels."""
 
-import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from vpnrouter.topology.flows.stretches import width_for
+from vpnrouter.topology.page.contents import Rows
 from vpnrouter.topology.page.figures import count, duration, moment, short_count
+from vpnrouter.topology.page.sparks import lines
 
-Rows = list[dict[str, Any]]
-
-WIDTH: Final = 720.0
-"""Width of the latency chart's plot area, beside its names."""
-
-TIMELINE_WIDTH: Final = 910.0
-"""Width of the timeline's plot area; with its figures as wide as the latency chart with its
-names.
-"""
+TIMELINE_WIDTH: Final = 1140.0
+"""Width of the timeline's plot area."""
 
 TIMELINE_HEIGHT: Final = 150.0
 """Height of the timeline's plot area."""
-
-LATENCY_ROW: Final = 30.0
-"""Height of one bridge in the latency chart."""
-
-LATENCY_ROWS: Final = 30
-"""Bridges in the latency chart, the busiest; all stand in the table."""
-
 
 _TICKS_AT_MOST: Final = 8
 
@@ -38,28 +23,6 @@ class Tick:
 
     at: float
     label: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class LatencyRange:
-    """One bridge's percentiles as places on the axis; `row` is its place in the table of edges."""
-
-    row: int
-    y: float
-    p50: float
-    p95: float
-    p99: float
-    title: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class LatencyChart:
-    """Latency of the bridges on one logarithmic axis."""
-
-    ranges: list[LatencyRange]
-    ticks: list[Tick]
-    height: float
-    skewed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,53 +61,6 @@ def bar(value: int, most: int) -> float:
     return 0.0 if most <= 0 or value <= 0 else max(round(value * 100 / most, 2), 0.6)
 
 
-def latency_chart(edges: Rows) -> LatencyChart | None:
-    """The busiest bridges whose latency is known; None when there is none.
-
-    Latency of 0 or less means that two clocks disagree by more than the way takes: such bridges
-    are counted in `skewed`, not drawn.
-    """
-    known = [(at, edge) for at, edge in enumerate(edges) if (edge["latency_samples"] or 0) > 0]
-    sound = [(at, edge) for at, edge in known if edge["latency_p50_ns"] > 0]
-    if not known:
-        return None
-    sound.sort(key=lambda pair: -pair[1]["messages"])
-    shown = sound[:LATENCY_ROWS]
-    if not shown:
-        return LatencyChart(ranges=[], ticks=[], height=0.0, skewed=len(known))
-    low = math.floor(math.log10(min(edge["latency_p50_ns"] for _, edge in shown)))
-    high = math.ceil(math.log10(max(edge["latency_p99_ns"] for _, edge in shown) + 1))
-    span = max(high - low, 1)
-
-    def place(value: int) -> float:
-        return (math.log10(max(value, 1)) - low) / span * WIDTH
-
-    ranges = [
-        LatencyRange(
-            row=at,
-            y=(index + 0.5) * LATENCY_ROW,
-            p50=place(edge["latency_p50_ns"]),
-            p95=place(edge["latency_p95_ns"]),
-            p99=place(edge["latency_p99_ns"]),
-            title=", ".join(
-                f"p{share} {duration(edge[f'latency_p{share}_ns'])}" for share in (50, 95, 99)
-            )
-            + f" over {count(edge['latency_samples'])} messages",
-        )
-        for index, (at, edge) in enumerate(shown)
-    ]
-    ticks = [
-        Tick(at=(power - low) / span * WIDTH, label=duration(10**power))
-        for power in range(low, low + span + 1)
-    ]
-    return LatencyChart(
-        ranges=ranges,
-        ticks=ticks,
-        height=len(ranges) * LATENCY_ROW,
-        skewed=len(known) - len(sound),
-    )
-
-
 def timeline_chart(rows: Rows, width_ns: int) -> Timeline | None:
     """Lines of what happened in each stretch of `width_ns`; None when nothing did, or within one
     stretch only.
@@ -163,21 +79,15 @@ def timeline_chart(rows: Rows, width_ns: int) -> Timeline | None:
     names = [("ingress", "in"), ("bridged", "over bridges"), ("delivered", "delivered")]
     if any(row["discarded"] for row in rows):
         names.append(("discarded", "discarded"))
-    most = max(max(row[name] for name, _ in names) for row in rows) or 1
+    most = max(max(row[name] or 0 for name, _ in names) for row in rows) or 1
     top = _round_up(most)
     step = TIMELINE_WIDTH / columns
 
     def series(name: str, label: str) -> Series:
         values = [0] * columns
         for position, row in zip(positions, rows, strict=True):
-            values[position] = row[name]
-        points = [
-            (step * (at + 0.5), TIMELINE_HEIGHT * (1 - value / top))
-            for at, value in enumerate(values)
-        ]
-        line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-        floor = f"{TIMELINE_HEIGHT:.1f}"
-        area = f"{line}L{points[-1][0]:.1f} {floor}L{points[0][0]:.1f} {floor}Z"
+            values[position] = row[name] or 0
+        line, area = lines(values, top, TIMELINE_WIDTH, TIMELINE_HEIGHT)
         return Series(name=name, label=label, line=line, area=area, total=short_count(sum(values)))
 
     span_ns = columns * width_ns
@@ -208,7 +118,7 @@ def timeline_chart(rows: Rows, width_ns: int) -> Timeline | None:
 
 def _round_up(value: int) -> int:
     scale = 10 ** max(len(str(value)) - 1, 0)
-    fitting: list[int] = [step * scale for step in (1, 2, 4, 6, 8) if step * scale >= value]
+    fitting: list[int] = [step * scale for step in (1, 2, 3, 4, 5, 6, 8) if step * scale >= value]
     return fitting[0] if fitting else 10 * scale
 
 

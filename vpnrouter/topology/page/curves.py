@@ -95,6 +95,39 @@ def route(pairs: Sequence[tuple[Rectangle, Rectangle]], bowed: Sequence[bool]) -
     return curves
 
 
+def arcs(pairs: Sequence[tuple[Rectangle, Rectangle]]) -> list[Curve]:
+    """A gentle arc from edge to edge for each (start, goal): for crowds, where routed lines tangle.
+
+    There and back bend to different sides; lines that join the same two lie beside each other.
+    """
+    curves = []
+    twins: dict[tuple[int, int], int] = {}
+    for start, goal in pairs:
+        key = (id(start), id(goal))
+        turn = twins[key] = twins.get(key, 0) + 1
+        (ax, ay), (dx, dy) = _middle(start), _middle(goal)
+        run = math.hypot(dx - ax, dy - ay)
+        if run < 1e-6:
+            x = start.x + start.width
+            bow = 30.0 + 10.0 * turn
+            curves.append(((x, ay - 6), (x + bow, ay - 6), (x + bow, ay + 6), (x, ay + 6)))
+            continue
+        bend = min(0.10 + 0.07 * (turn - 1), 0.6)
+        side_x, side_y = -(dy - ay) * bend, (dx - ax) * bend
+        one = (ax + (dx - ax) * 0.3 + side_x, ay + (dy - ay) * 0.3 + side_y)
+        two = (ax + (dx - ax) * 0.7 + side_x, ay + (dy - ay) * 0.7 + side_y)
+        curves.append((_border(start, one), one, two, _border(goal, two)))
+    return curves
+
+
+def _border(card: Rectangle, towards: Point) -> Point:
+    """Where the way from the middle of `card` to a point leaves it."""
+    x, y = _middle(card)
+    run_x, run_y = towards[0] - x, towards[1] - y
+    scale = max(abs(run_x) / (card.width / 2), abs(run_y) / (card.height / 2), 1e-9)
+    return (x + run_x / scale, y + run_y / scale) if scale > 1 else (x, y)
+
+
 def on_curve(points: Curve, t: float) -> Point:
     """The place on the curve at `t`, 0..1."""
     a, b, c, d = points

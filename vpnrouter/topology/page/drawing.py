@@ -1,36 +1,60 @@
 """The topology as shapes: routers as boxes, their message VPNs as cards inside, bridges as arrows.
 
 Plain geometry in pixels; the page's template turns it into SVG. Every node and every edge of the
-data is drawn.
+data is drawn, up to a bound; beyond it those in trouble and the busiest are.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vpnrouter.topology.page.curves import beside, on_curve, route, stroke
+from vpnrouter.topology.limits import REPORT_DRAWN_SHAPES
+from vpnrouter.topology.page.contents import Rows
+from vpnrouter.topology.page.curves import arcs, beside, on_curve, route, stroke
 from vpnrouter.topology.page.figures import short_count, visible
+from vpnrouter.topology.page.grades import Grade, Grades
 from vpnrouter.topology.page.layout import place
 
-_CARD_HEIGHT: Final = 54.0
-_CARD_GAP: Final = 14.0
-_BOX_PAD: Final = 16.0
-_BOX_HEAD: Final = 34.0
 _MARGIN: Final = 36.0
-_NARROWEST_CARD: Final = 116.0
-_WIDEST_CARD: Final = 230.0
-_CHARACTER: Final = 8.0
-_ROWS_PER_COLUMN: Final = 8
 _THINNEST: Final = 1.6
-_THICKEST: Final = 8.0
-_LABELS_AT_MOST: Final = 40
+_ARCS_FROM: Final = 60
+"""Arrows from which on they are arcs instead of lines that are led to sides and sorted there."""
 
-Rows = list[dict[str, Any]]
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How large things are drawn: the more there are, the plainer."""
+
+    card_height: float
+    card_gap: float
+    narrowest_card: float
+    widest_card: float
+    pad: float
+    head: float
+    gaps: tuple[float, float]
+    character: float
+    thickest: float
+    notes: bool
+    labels: bool
+
+
+_ROOMY: Final = Manner(
+    card_height=54.0, card_gap=14.0, narrowest_card=116.0, widest_card=230.0, pad=16.0, head=34.0,
+    gaps=(190.0, 70.0), character=8.0, thickest=8.0, notes=True, labels=True,
+)  # fmt: skip
+_PLAIN: Final = Manner(
+    card_height=27.0, card_gap=7.0, narrowest_card=84.0, widest_card=170.0, pad=9.0, head=26.0,
+    gaps=(92.0, 64.0), character=7.4, thickest=6.5, notes=False, labels=False,
+)  # fmt: skip
+_DENSE: Final = Manner(
+    card_height=24.0, card_gap=6.0, narrowest_card=64.0, widest_card=150.0, pad=8.0, head=24.0,
+    gaps=(90.0, 80.0), character=7.0, thickest=7.0, notes=False, labels=False,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A message VPN. `row` is its place in the table of nodes."""
+    """A message VPN. `row` is its place among the nodes."""
 
     row: int
     x: float
@@ -41,11 +65,12 @@ class Card:
     note: str
     full_name: str
     traced: bool
+    grade: Grade
 
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A router around its cards."""
+    """A router around its cards; `name_y` is the foot of its name."""
 
     x: float
     y: float
@@ -53,12 +78,13 @@ class Box:
     height: float
     name: str
     full_name: str
+    name_y: float
     cards: list[Card]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arrow:
-    """A bridge. `path` and `head` are SVG path data; `troubled` when its link went down and came back."""
+    """A bridge. `path` and `head` are SVG path data; `badge` is where a mark of trouble goes."""
 
     row: int
     path: str
@@ -68,40 +94,58 @@ class Arrow:
     label_x: float
     label_y: float
     label_anchor: str
+    badge: tuple[float, float]
     title: str
-    troubled: bool
     idle: bool
+    grade: Grade
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """All shapes, and the size of the sheet."""
+    """All shapes, and the size of the sheet. `left_out` counts the nodes and edges not drawn."""
 
     width: float
     height: float
     boxes: list[Box]
     arrows: list[Arrow]
+    notes: bool
+    left_out: tuple[int, int] = (0, 0)
 
 
-def draw(nodes: Rows, edges: Rows) -> Drawing:
+def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
     """Place `nodes` (rows of NODES) and `edges` (rows of EDGES whose ends are among them)."""
+    shown_nodes, shown_edges = _shown(nodes, edges, grades)
     by_router: dict[str, list[int]] = {}
-    for at, node in enumerate(nodes):
-        by_router.setdefault(node["router"], []).append(at)
-    grids = {router: _grid(len(rows)) for router, rows in by_router.items()}
+    for at in shown_nodes:
+        by_router.setdefault(nodes[at]["router"], []).append(at)
+    manner = _manner(len(shown_nodes), len(shown_edges))
+    grids = {router: _grid(len(rows), manner) for router, rows in by_router.items()}
     card_widths = {
-        router: _card_width([nodes[at] for at in rows]) for router, rows in by_router.items()
+        router: _card_width([nodes[at] for at in rows], manner)
+        for router, rows in by_router.items()
     }
-    sizes = {router: _box_size(router, *grids[router], card_widths[router]) for router in by_router}
+    sizes = {
+        router: _box_size(router, *grids[router], card_widths[router], manner)
+        for router in by_router
+    }
     centres = place(
         sizes,
         [
-            (edge["from_router"], edge["to_router"], 1.0 + math.log1p(edge["messages"]))
-            for edge in edges
+            (edge["from_router"], edge["to_router"], 1.0 + math.log1p(edge["messages"] or 0))
+            for edge in (edges[at] for at in shown_edges)
         ],
+        manner.gaps,
     )
+    left_out = (len(nodes) - len(shown_nodes), len(edges) - len(shown_edges))
     if not centres:
-        return Drawing(width=2 * _MARGIN, height=2 * _MARGIN, boxes=[], arrows=[])
+        return Drawing(
+            width=2 * _MARGIN,
+            height=2 * _MARGIN,
+            boxes=[],
+            arrows=[],
+            notes=False,
+            left_out=left_out,
+        )
     shift_x = _MARGIN - min(centres[r][0] - sizes[r][0] / 2 for r in centres)
     shift_y = _MARGIN - min(centres[r][1] - sizes[r][1] / 2 for r in centres)
     boxes = []
@@ -110,7 +154,10 @@ def draw(nodes: Rows, edges: Rows) -> Drawing:
         width, height = sizes[router]
         x = centres[router][0] + shift_x - width / 2
         y = centres[router][1] + shift_y - height / 2
-        inside = _cards(nodes, rows, grids[router][1], card_widths[router], x, y, width)
+        corner = (x + (width - _inner(grids[router][1], card_widths[router], manner)) / 2, y)
+        inside = _cards(
+            nodes, rows, grids[router][1], card_widths[router], corner, manner, grades.nodes
+        )
         cards.update({(router, nodes[card.row]["vpn"]): card for card in inside})
         boxes.append(
             Box(
@@ -118,48 +165,100 @@ def draw(nodes: Rows, edges: Rows) -> Drawing:
                 y=y,
                 width=width,
                 height=height,
-                name=_fitting(router, width - 2 * _BOX_PAD),
+                name=_fitting(router, manner.widest_card, manner.character),
                 full_name=visible(router),
+                name_y=y + manner.head - (12.0 if manner.notes else 9.0),
                 cards=inside,
             )
         )
-    arrows = _arrows(edges, cards)
     return Drawing(
         width=max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges),
         height=max(box.y + box.height for box in boxes) + _MARGIN,
         boxes=boxes,
-        arrows=arrows,
+        arrows=_arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges),
+        notes=manner.notes,
+        left_out=left_out,
     )
 
 
+def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[int]]:
+    """Indices of what is drawn: all, or within the bound what is in trouble, then the busiest."""
+    if len(nodes) <= REPORT_DRAWN_SHAPES and len(edges) <= REPORT_DRAWN_SHAPES:
+        return list(range(len(nodes))), list(range(len(edges)))
+    index = {(row["router"], row["vpn"]): at for at, row in enumerate(nodes)}
+    kept: set[int] = set()
+    lines: list[int] = []
+    for at in sorted(
+        range(len(edges)),
+        key=lambda at: (-grades.edges[at].errors, -(edges[at]["messages"] or 0), at),
+    ):
+        ends = {index[_from(edges[at])], index[_to(edges[at])]} - kept
+        if len(lines) < REPORT_DRAWN_SHAPES and len(kept) + len(ends) <= REPORT_DRAWN_SHAPES:
+            kept |= ends
+            lines.append(at)
+    for at in sorted(
+        range(len(nodes)),
+        key=lambda at: (-grades.nodes[at].errors, -(nodes[at]["ingress"] or 0), at),
+    ):
+        if len(kept) >= REPORT_DRAWN_SHAPES:
+            break
+        kept.add(at)
+    return sorted(kept), sorted(lines)
+
+
+def _manner(nodes: int, edges: int) -> Manner:
+    if nodes <= 40 and edges <= 40:
+        return _ROOMY
+    return _PLAIN if nodes <= 160 and edges <= 320 else _DENSE
+
+
 def _loop_room(edges: Rows) -> float:
-    """Arrows between VPNs of one router bow out on its right."""
-    return 170.0 if any(edge["from_router"] == edge["to_router"] for edge in edges) else 0.0
+    """Arrows between VPNs of one router bow out on its right, where they are few."""
+    return (
+        170.0
+        if len(edges) <= _ARCS_FROM
+        and any(edge["from_router"] == edge["to_router"] for edge in edges)
+        else 0.0
+    )
 
 
-def _grid(cards: int) -> tuple[int, int]:
-    columns = max(math.ceil(cards / _ROWS_PER_COLUMN), math.ceil(math.sqrt(cards / 4)))
+def _grid(cards: int, manner: Manner) -> tuple[int, int]:
+    flat = manner.card_height / manner.narrowest_card
+    columns = max(math.ceil(cards / 12), math.ceil(math.sqrt(cards * flat * 0.55)))
     return math.ceil(cards / columns), columns
 
 
-def _card_width(nodes: Rows) -> float:
-    longest = max(max(len(visible(node["vpn"])) * 1.1, len(_note(node))) for node in nodes)
-    return min(max(longest * _CHARACTER * 0.92 + 30, _NARROWEST_CARD), _WIDEST_CARD)
+def _inner(columns: int, card_width: float, manner: Manner) -> float:
+    return columns * card_width + (columns - 1) * manner.card_gap
 
 
-def _box_size(router: str, rows: int, columns: int, card_width: float) -> tuple[float, float]:
-    inner = columns * card_width + (columns - 1) * _CARD_GAP
-    named = min(len(visible(router)) * _CHARACTER, _WIDEST_CARD)
-    width = max(inner, named) + 2 * _BOX_PAD
-    height = _BOX_HEAD + rows * _CARD_HEIGHT + (rows - 1) * _CARD_GAP + _BOX_PAD
-    return width, height
+def _card_width(nodes: Rows, manner: Manner) -> float:
+    longest = max(
+        max(len(visible(node["vpn"])) * 1.1, len(_note(node)) * 0.92 if manner.notes else 0)
+        for node in nodes
+    )
+    wanted = longest * manner.character * 0.92 + (30 if manner.notes else 28)
+    return min(max(wanted, manner.narrowest_card), manner.widest_card)
+
+
+def _box_size(
+    router: str, rows: int, columns: int, card_width: float, manner: Manner
+) -> tuple[float, float]:
+    named = min(len(visible(router)) * manner.character, manner.widest_card)
+    width = max(_inner(columns, card_width, manner), named) + 2 * manner.pad
+    inside = rows * manner.card_height + (rows - 1) * manner.card_gap
+    return width, manner.head + inside + manner.pad
 
 
 def _cards(
-    nodes: Rows, rows: list[int], columns: int, width: float, x: float, y: float, box: float
+    nodes: Rows,
+    rows: list[int],
+    columns: int,
+    width: float,
+    corner: tuple[float, float],
+    manner: Manner,
+    grades: list[Grade],
 ) -> list[Card]:
-    inner = columns * width + (columns - 1) * _CARD_GAP
-    left = x + (box - inner) / 2
     cards = []
     for place_in_box, at in enumerate(rows):
         node = nodes[at]
@@ -167,14 +266,15 @@ def _cards(
         cards.append(
             Card(
                 row=at,
-                x=left + across * (width + _CARD_GAP),
-                y=y + _BOX_HEAD + down * (_CARD_HEIGHT + _CARD_GAP),
+                x=corner[0] + across * (width + manner.card_gap),
+                y=corner[1] + manner.head + down * (manner.card_height + manner.card_gap),
                 width=width,
-                height=_CARD_HEIGHT,
-                name=_fitting(node["vpn"], width - 24),
-                note=_note(node),
+                height=manner.card_height,
+                name=_fitting(node["vpn"], width - 20, manner.character),
+                note=_note(node) if manner.notes else "",
                 full_name=f"{visible(node['router'])}/{visible(node['vpn'])}",
-                traced=node["traced"],
+                traced=bool(node["traced"]),
+                grade=grades[at],
             )
         )
     return cards
@@ -186,22 +286,28 @@ def _note(node: dict[str, Any]) -> str:
     return f"{short_count(node['ingress'])} in · {short_count(node['delivered'])} out"
 
 
-def _fitting(text: str, width: float) -> str:
+def _fitting(text: str, width: float, character: float) -> str:
     shown = visible(text)
-    most = max(int(width / _CHARACTER), 4)
+    most = max(int(width / character), 4)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-def _arrows(edges: Rows, cards: dict[tuple[str, str], Card]) -> list[Arrow]:
-    most = max((edge["messages"] for edge in edges), default=0)
-    pairs = [(cards[_from(edge)], cards[_to(edge)]) for edge in edges]
-    curves = route(pairs, [edge["from_router"] == edge["to_router"] for edge in edges])
-    ends = {(_from(edge), _to(edge)) for edge in edges}
-    labelled = len(edges) <= _LABELS_AT_MOST
+def _arrows(
+    edges: list[tuple[int, dict[str, Any]]],
+    cards: dict[tuple[str, str], Card],
+    manner: Manner,
+    grades: list[Grade],
+) -> list[Arrow]:
+    most = max((edge["messages"] or 0 for _, edge in edges), default=0)
+    pairs = [(cards[_from(edge)], cards[_to(edge)]) for _, edge in edges]
+    bowed = [edge["from_router"] == edge["to_router"] for _, edge in edges]
+    curves = arcs(pairs) if len(edges) > _ARCS_FROM else route(pairs, bowed)
+    ends = {(_from(edge), _to(edge)) for _, edge in edges}
     arrows = []
-    for at, (edge, (start, goal), points) in enumerate(zip(edges, pairs, curves, strict=True)):
-        share = math.sqrt(edge["messages"] / most) if most else 0.0
-        width = _THINNEST + (_THICKEST - _THINNEST) * share
+    for (at, edge), (start, goal), points in zip(edges, pairs, curves, strict=True):
+        messages = edge["messages"] or 0
+        share = math.sqrt(messages / most) if most else 0.0
+        width = _THINNEST + (manner.thickest - _THINNEST) * share
         path, head = stroke(points, width)
         # Labels of a pair's two directions keep apart.
         middle = 0.36 if (_to(edge), _from(edge)) in ends else 0.5
@@ -210,30 +316,27 @@ def _arrows(edges: Rows, cards: dict[tuple[str, str], Card]) -> list[Arrow]:
             # Inside a bow the text would lie under the cards.
             label_x = max(label_x, on_curve(points, middle)[0] + width / 2 + 8)
             label_anchor = "start"
-        count = f"{short_count(edge['messages'])} messages"
         bridge = visible(edge["bridge"]) if edge["bridge"] else "bridge"
-        label = _fitting(f"{bridge} · {short_count(edge['messages'])}", 170)
+        label = _fitting(f"{bridge} · {short_count(messages)}", 170, manner.character)
         arrows.append(
             Arrow(
                 row=at,
                 path=path,
                 head=head,
                 width=width,
-                label=label if labelled else "",
+                label=label if manner.labels else "",
                 label_x=label_x,
                 label_y=label_y,
                 label_anchor=label_anchor,
-                title=f"{bridge}: {goal.full_name} attracts {count} from {start.full_name}",
-                troubled=came_back(edge),
-                idle=edge["messages"] == 0,
+                badge=on_curve(points, 0.62),
+                title=f"{bridge}: {goal.full_name} attracts {short_count(messages)} messages "
+                f"from {start.full_name}",
+                idle=messages == 0,
+                grade=grades[at],
             )
         )
-    return arrows
-
-
-def came_back(edge: dict[str, Any]) -> bool:
-    """Whether a bridge's link broke and was made again. Every link goes down when a router stops."""
-    return bool(edge["link_downs"] > 0 and edge["link_ups"] > 1)
+    # The busiest lie on top.
+    return sorted(arrows, key=lambda arrow: (arrow.grade.errors > 0, arrow.width))
 
 
 def _from(edge: dict[str, Any]) -> tuple[str, str]:

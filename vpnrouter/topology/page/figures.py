@@ -72,6 +72,13 @@ def share(value: float) -> str:
     return f"{value * 100:.3g} %"
 
 
+def decimal(value: float | None) -> str:
+    """A number that may have a fraction: 1234567.8 as "1,234,568", 12.345 as "12.35"."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
 def visible(text: str | None) -> str:
     """`text` with control and formatting characters spelt out, so that no name can disturb the
     line it stands in.

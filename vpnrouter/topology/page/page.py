@@ -1,13 +1,12 @@
 """The report as one HTML file that opens offline.
 
-Everything is rendered here, with every text escaped; the script of the page only sorts, zooms and
-shows what already stands in its tables. A content security policy forbids the network and any
-script but that one, so that a hostile topic name would be harmless even if the escaping had a hole.
+Everything is rendered here, with every text escaped; the script of the page only sorts, filters,
+zooms and shows what the file holds. A content security policy forbids the network and any script
+but that one, so that a hostile topic name would be harmless even if the escaping had a hole.
 """
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
@@ -15,32 +14,101 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from vpnrouter.topology.limits import REPORT_PAGE_ROWS
-from vpnrouter.topology.page import charts, figures, sheets
-from vpnrouter.topology.page.drawing import draw
+from vpnrouter.topology.page import charts, figures, ranges, sheets, sparks, studies
+from vpnrouter.topology.page.contents import Contents, Rows
+from vpnrouter.topology.page.details import details
+from vpnrouter.topology.page.drawing import Box, Drawing, draw
+from vpnrouter.topology.page.grades import grade
+from vpnrouter.topology.page.histograms import histograms
+from vpnrouter.topology.page.labels import LETTER, SIZE, seen_until
+from vpnrouter.topology.page.places import Places
+from vpnrouter.topology.page.verdict import FIRST, counsels, verdict
+
+__all__ = ["PAGE", "Contents", "page"]
 
 PAGE: Final = "report.html"
 """Name of the page in a report's output directory."""
 
-Rows = list[dict[str, Any]]
+_LEAST: Final = (760.0, 400.0)
+"""Pixels across and down of the smallest sheet."""
+
+_SCREEN: Final = (1_000.0, 680.0)
+"""Pixels across and down of the drawing on a usual screen."""
+
+_ROOM: Final = 1.1
+"""How much wider a sheet may become for its outermost names."""
+
+_INDENT: Final = 10.0
+"""Pixels from a box's edge to its name."""
+
+_TABBED: Final = 200
+"""Shapes that the tab key goes through; among more, the search box and the tables lead to them."""
+
+_SCRIPTS: Final = ("panel.js", "drawing.js", "search.js", "tables.js")
+_STYLES: Final = ("page.css", "drawing.css", "print.css")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """The rows of all tables, as `vpnrouter.topology.schema` describes them; `topic_count` counts
-    all topics.
-    """
-
-    nodes: Rows
-    edges: Rows
-    topics: Rows
-    topic_count: int
-    discards: Rows
-    timeline: Rows
-    timeline_width_ns: int
-
-
-def page(summary: dict[str, Any], findings: Findings) -> str:
+def page(summary: dict[str, Any], contents: Contents) -> str:
     """The whole page. `summary` has the fields of `vpnrouter.topology.report.Summary`."""
+    places = Places(contents.nodes, contents.edges)
+    grades = grade(contents, places)
+    drawing = draw(contents.nodes, contents.edges, grades)
+    places.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows)
+    places.drawn_nodes = frozenset(card.row for box in drawing.boxes for card in box.cards)
+    frame = _frame(drawing)
+    rates = sparks.rates_of(contents, places)
+    counted = histograms(contents.latencies, places)
+    estimated = _is_estimated(summary, contents.nodes)
+    script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
+    block = details(contents, grades, places, rates, counted)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            summary=summary,
+            notes=contents.notes,
+            estimated=estimated,
+            complete=_is_complete(summary, contents.nodes),
+            verdict=verdict(contents),
+            counsels=counsels(contents, places),
+            counsels_first=FIRST,
+            drawing=drawing,
+            grades=grades,
+            frame=frame,
+            unit=_unit(frame),
+            names=_names(drawing, _unit(frame)),
+            tab=0 if len(drawing.arrows) + len(places.drawn_nodes) <= _TABBED else -1,
+            busiest=_busiest(contents.edges, places),
+            findings=studies.finding_sheet(contents.findings, places),
+            changes=studies.change_sheet(contents.changes, places),
+            edges=sheets.edge_sheet(contents.edges, places, estimated=estimated),
+            nodes=sheets.node_sheet(contents.nodes, places, estimated=estimated),
+            topics=sheets.topic_sheet(contents.topics, contents.topic_count, estimated=estimated),
+            discards=sheets.discard_sheet(contents.discards, places, estimated=estimated),
+            delays=studies.delay_sheet(contents.end_to_end, places),
+            clocks=studies.clock_sheet(contents.clocks),
+            ways=studies.way_sheet(contents.ways),
+            vpns=studies.vpn_sheet(contents.vpns, places),
+            pairs=studies.pair_sheet(contents.pairs, places),
+            lengths=_lengths(contents.lengths),
+            shape=_shape(contents),
+            latency=ranges.latency_chart(contents.edges, counted),
+            timeline=charts.timeline_chart(contents.timeline, contents.timeline_width_ns),
+            sparks=sparks.sparks(contents, rates, places),
+            spark_size=(sparks.SPARK_WIDTH, sparks.SPARK_HEIGHT),
+            plot_width=ranges.WIDTH,
+            timeline_width=charts.TIMELINE_WIDTH,
+            plot_height=charts.TIMELINE_HEIGHT,
+            page_rows=REPORT_PAGE_ROWS,
+            style=_trusted("\n".join(map(_asset, _STYLES))),
+            script=_trusted(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            details=_trusted(block),
+        )
+    )
+
+
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("vpnrouter.topology.page"),
         autoescape=True,
@@ -58,36 +126,72 @@ def page(summary: dict[str, Any], findings: Findings) -> str:
         visible=figures.visible,
         px=_pixels,
     )
-    script = _asset("report.js")
-    estimated = _is_estimated(summary, findings.nodes)
-    edge_sheet = sheets.edge_sheet(findings.edges, estimated=estimated)
-    return environment.get_template("report.html.j2").render(
-        summary=summary,
-        estimated=estimated,
-        complete=_is_complete(summary, findings.nodes),
-        drawing=draw(findings.nodes, findings.edges),
-        edges=edge_sheet,
-        busiest=_busiest(findings.edges),
-        nodes=sheets.node_sheet(findings.nodes, estimated=estimated),
-        topics=sheets.topic_sheet(findings.topics, findings.topic_count, estimated=estimated),
-        discards=sheets.discard_sheet(findings.discards, estimated=estimated),
-        latency=charts.latency_chart(findings.edges),
-        timeline=charts.timeline_chart(findings.timeline, findings.timeline_width_ns),
-        plot_width=charts.WIDTH,
-        timeline_width=charts.TIMELINE_WIDTH,
-        plot_height=charts.TIMELINE_HEIGHT,
-        page_rows=REPORT_PAGE_ROWS,
-        style=Markup(_asset("report.css")),  # noqa: S704  (a file of this package)
-        script=Markup(script),  # noqa: S704  (a file of this package)
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    )
+    return environment
 
 
-def _busiest(edges: Rows) -> str:
+def _trusted(text: str) -> Markup:
+    """A text that is HTML already: a file of this package, or JSON without any markup in it."""
+    return Markup(text)  # noqa: S704
+
+
+def _busiest(edges: Rows, places: Places) -> str:
     """The id of the drawing's shape that is chosen when the page opens."""
-    if not edges:
+    drawn = sorted(places.drawn_edges)
+    if not drawn:
         return "node-0"
-    return f"edge-{max(range(len(edges)), key=lambda at: (edges[at]['messages'], -at))}"
+    return f"edge-{max(drawn, key=lambda at: (edges[at]['messages'] or 0, -at))}"
+
+
+def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
+    """The part of the plane that is seen at first: x, y, width, height. Small drawings stay small."""
+    width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
+    # Names grow where much is seen at once: the outermost ones need room to the right.
+    letter = SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
+    ends = [box.x + _INDENT + len(box.name) * letter for box in drawing.boxes]
+    width = max(width, min(max(ends, default=0.0), width * _ROOM))
+    return (drawing.width - width) / 2, (drawing.height - height) / 2, width, height
+
+
+def _unit(frame: tuple[float, float, float, float]) -> float:
+    """Sheet pixels to a screen pixel when all of the drawing is seen: what large meshes' names grow
+    by.
+    """
+    return max(frame[2] / _SCREEN[0], frame[3] / _SCREEN[1], 1.0)
+
+
+def _names(drawing: Drawing, unit: float) -> list[tuple[Box, float]]:
+    """The routers, and up to which unit their names are seen: those of most traffic longest."""
+    until = seen_until(
+        [(box.x + _INDENT, box.name_y, box.name) for box in drawing.boxes],
+        [float(sum(card.grade.load for card in box.cards)) for box in drawing.boxes],
+        unit,
+    )
+    return list(zip(drawing.boxes, until, strict=True))
+
+
+def _lengths(lengths: Rows) -> list[dict[str, Any]]:
+    """How many messages crossed how many bridges, with bars."""
+    ordered = sorted(lengths, key=lambda row: row["hops"] or 0)
+    most = max((row["messages"] or 0 for row in ordered), default=0)
+    total = sum(row["messages"] or 0 for row in ordered) or 1
+    return [
+        {
+            "hops": row["hops"] or 0,
+            "messages": row["messages"],
+            "bar": charts.bar(row["messages"] or 0, most),
+            "share": (row["messages"] or 0) / total,
+        }
+        for row in ordered
+    ]
+
+
+def _shape(contents: Contents) -> dict[str, int]:
+    """The mesh's structure in a few numbers."""
+    return {
+        "components": len({row["component"] for row in contents.vpns}),
+        "articulations": sum(1 for row in contents.vpns if row["articulation"]),
+        "cuts": sum(1 for row in contents.edges if row["cut"]),
+    }
 
 
 def _is_complete(summary: dict[str, Any], nodes: Rows) -> bool:

@@ -1,78 +1,29 @@
-"""The report page's tables, cell by cell: what stands there, what it sorts by, how long its bar
-is.
-"""
+"""The tables of what flows: bridges, message VPNs, topics, and where messages ended."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from vpnrouter.topology.limits import REPORT_PAGE_ROWS
-from vpnrouter.topology.page.charts import bar as bar_length
-from vpnrouter.topology.page.drawing import came_back
-from vpnrouter.topology.page.figures import NONE, count, duration, moment, size, visible
-
-Rows = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Heading:
-    """A column's head; `numeric` columns are aligned right and sort the greatest first."""
-
-    label: str
-    numeric: bool = False
-    hint: str = ""
+from vpnrouter.topology.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
+from vpnrouter.topology.page.cells import (
+    Heading,
+    Sheet,
+    greatest,
+    number,
+    octets,
+    place,
+    text,
+    time,
+    when,
+    yes_no,
+)
+from vpnrouter.topology.page.contents import Rows
+from vpnrouter.topology.page.places import Places, came_back, name_of, title_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """`text` is shown, `key` sorted by, `bar` (0..100) drawn beneath; `alarm` draws the eye."""
-
-    text: str
-    key: int | str
-    bar: float | None = None
-    alarm: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sheet:
-    """A table. Row i has the id `NAME-i`; `total` counts the rows of the file that has all."""
-
-    name: str
-    headings: list[Heading]
-    rows: list[list[Cell]]
-    titles: list[str]
-    total: int
-
-
-_UNKNOWN_LAST: Final = -1
-
-
-def _number(value: int | None, *, bar: float | None = None, alarm: bool = False) -> Cell:
-    return Cell(
-        text=count(value), key=_UNKNOWN_LAST if value is None else value, bar=bar, alarm=alarm
-    )
-
-
-def _bytes(value: int | None) -> Cell:
-    return Cell(text=size(value), key=_UNKNOWN_LAST if value is None else value)
-
-
-def _time(value: int | None) -> Cell:
-    return Cell(text=duration(value), key=-(1 << 62) if value is None else value)
-
-
-def _text(value: str | None) -> Cell:
-    shown = visible(value) if value else NONE
-    return Cell(text=shown, key=shown)
-
-
-def _place(router: str, vpn: str | None) -> Cell:
-    shown = f"{visible(router)}/{visible(vpn)}"
-    return Cell(text=shown, key=shown)
-
-
-def edge_sheet(edges: Rows, *, estimated: bool) -> Sheet:
-    """Every bridge: the drawing's arrows point here."""
-    most = max((edge["messages"] for edge in edges), default=0)
+def edge_sheet(edges: Rows, places: Places, *, estimated: bool) -> Sheet:
+    """The busiest bridges, as many as the page bears; the drawing's arrows point here."""
+    shown = _busiest(edges, "messages")
+    most = greatest(edges, "messages")
+    planned = any(edge["configured"] is not None for edge in edges)
     headings = [
         Heading(label="Bridge"),
         Heading(label="From", hint="the remote message VPN, where messages come from"),
@@ -80,48 +31,58 @@ def edge_sheet(edges: Rows, *, estimated: bool) -> Sheet:
         Heading(label="Messages", numeric=True, hint="traced messages that crossed"),
         *([Heading(label="Estimated", numeric=True)] if estimated else []),
         Heading(label="Bytes", numeric=True),
+        Heading(label="Peak", numeric=True, hint="messages in its busiest stretch of time"),
         Heading(label="Sent", numeric=True, hint="as the remote router traced it"),
         Heading(label="Received", numeric=True, hint="as the local router traced it"),
         Heading(label="Guaranteed", numeric=True),
         Heading(label="Latency p50", numeric=True, hint="from bridge_send to bridge_receive"),
         Heading(label="p95", numeric=True),
         Heading(label="p99", numeric=True),
-        Heading(label="Age p50", numeric=True, hint="from first ingress to bridge_receive"),
-        Heading(label="Link up", numeric=True),
-        Heading(label="Link down", numeric=True),
+        Heading(label="Clocks corrected", hint="the difference of the two clocks is taken off"),
+        Heading(label="Link up", numeric=True, hint="times that the link came up"),
+        Heading(label="Link down", numeric=True, hint="times that the link went down"),
+        Heading(label="Time up", numeric=True),
+        Heading(label="Only way", hint="without it the mesh falls apart"),
+        *([Heading(label="Configured")] if planned else []),
     ]
     rows = [
         [
-            _text(edge["bridge"]),
-            _place(edge["from_router"], edge["from_vpn"]),
-            _place(edge["to_router"], edge["to_vpn"]),
-            _number(edge["messages"], bar=bar_length(edge["messages"], most)),
-            *([_number(edge["messages_estimated"])] if estimated else []),
-            _bytes(edge["bytes"]),
-            _number(edge["sent"]),
-            _number(edge["received"]),
-            _number(edge["guaranteed"]),
-            _time(edge["latency_p50_ns"]),
-            _time(edge["latency_p95_ns"]),
-            _time(edge["latency_p99_ns"]),
-            _time(edge["age_p50_ns"]),
-            _number(edge["link_ups"]),
-            _number(edge["link_downs"], alarm=came_back(edge)),
+            text(edge["bridge"], shape=f"edge-{at}" if at in places.drawn_edges else None),
+            place(edge["from_router"], edge["from_vpn"]),
+            place(edge["to_router"], edge["to_vpn"]),
+            number(edge["messages"], most=most),
+            *([number(edge["messages_estimated"])] if estimated else []),
+            octets(edge["bytes"]),
+            number(edge["peak_messages"]),
+            number(edge["sent"]),
+            number(edge["received"]),
+            number(edge["guaranteed"]),
+            time(edge["latency_p50_ns"]),
+            time(edge["latency_p95_ns"]),
+            time(edge["latency_p99_ns"]),
+            yes_no(edge["latency_corrected"]),
+            number(edge["link_ups"]),
+            number(edge["link_downs"], alarm=came_back(edge)),
+            time(edge["up_ns"]),
+            yes_no(edge["cut"]),
+            *([yes_no(edge["configured"])] if planned else []),
         ]
-        for edge in edges
+        for at, edge in shown
     ]
-    titles = [
-        f"{visible(edge['bridge']) if edge['bridge'] else 'bridge'}: "
-        f"{_place(edge['from_router'], edge['from_vpn']).text} → "
-        f"{_place(edge['to_router'], edge['to_vpn']).text}"
-        for edge in edges
-    ]
-    return Sheet(name="edges", headings=headings, rows=rows, titles=titles, total=len(rows))
+    return Sheet(
+        name="edges",
+        headings=headings,
+        rows=rows,
+        titles=[title_of(edge) for _, edge in shown],
+        total=len(edges),
+        numbers=[at for at, _ in shown],
+    )
 
 
-def node_sheet(nodes: Rows, *, estimated: bool) -> Sheet:
-    """Every message VPN: the drawing's cards point here."""
-    most = max((node["ingress"] or 0 for node in nodes), default=0)
+def node_sheet(nodes: Rows, places: Places, *, estimated: bool) -> Sheet:
+    """The busiest message VPNs, as many as the page bears; the drawing's cards point here."""
+    shown = _busiest(nodes, "ingress")
+    most = greatest(nodes, "ingress")
     headings = [
         Heading(label="Router"),
         Heading(label="Message VPN"),
@@ -140,25 +101,31 @@ def node_sheet(nodes: Rows, *, estimated: bool) -> Sheet:
     ]
     rows = [
         [
-            _text(node["router"]),
-            _text(node["vpn"]),
-            _number(node["ingress"], bar=bar_length(node["ingress"] or 0, most)),
-            *([_number(node["ingress_estimated"])] if estimated else []),
-            _bytes(node["ingress_bytes"]),
-            _number(node["delivered"]),
-            _bytes(node["delivered_bytes"]),
-            _number(node["bridged_in"]),
-            _number(node["bridged_out"]),
-            _number(node["spooled"]),
-            _number(node["discarded"], alarm=bool(node["discarded"])),
-            _number(node["rejected"], alarm=bool(node["rejected"])),
-            Cell(text=moment(node["first_ns"]), key=moment(node["first_ns"])),
-            Cell(text=moment(node["last_ns"]), key=moment(node["last_ns"])),
+            text(node["router"]),
+            text(node["vpn"], shape=f"node-{at}" if at in places.drawn_nodes else None),
+            number(node["ingress"], most=most),
+            *([number(node["ingress_estimated"])] if estimated else []),
+            octets(node["ingress_bytes"]),
+            number(node["delivered"]),
+            octets(node["delivered_bytes"]),
+            number(node["bridged_in"]),
+            number(node["bridged_out"]),
+            number(node["spooled"]),
+            number(node["discarded"], alarm=bool(node["discarded"])),
+            number(node["rejected"], alarm=bool(node["rejected"])),
+            when(node["first_ns"]),
+            when(node["last_ns"]),
         ]
-        for node in nodes
+        for at, node in shown
     ]
-    titles = [_place(node["router"], node["vpn"]).text for node in nodes]
-    return Sheet(name="nodes", headings=headings, rows=rows, titles=titles, total=len(rows))
+    return Sheet(
+        name="nodes",
+        headings=headings,
+        rows=rows,
+        titles=[name_of(node["router"], node["vpn"]) for _, node in shown],
+        total=len(nodes),
+        numbers=[at for at, _ in shown],
+    )
 
 
 def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
@@ -179,30 +146,27 @@ def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
     ]
     rows = [
         [
-            _text(topic["topic"]),
-            _place(topic["router"], topic["vpn"]),
-            _number(
-                topic["published"] + topic["bridged_in"],
-                bar=bar_length(topic["published"] + topic["bridged_in"], most),
-            ),
-            _number(topic["published"]),
-            *([_number(topic["published_estimated"])] if estimated else []),
-            _bytes(topic["published_bytes"]),
-            _number(topic["bridged_in"]),
-            _number(topic["bridged_out"]),
-            _number(topic["delivered"]),
-            _number(topic["discarded"], alarm=topic["discarded"] > 0),
+            text(topic["topic"]),
+            place(topic["router"], topic["vpn"]),
+            number(topic["published"] + topic["bridged_in"], most=most),
+            number(topic["published"]),
+            *([number(topic["published_estimated"])] if estimated else []),
+            octets(topic["published_bytes"]),
+            number(topic["bridged_in"]),
+            number(topic["bridged_out"]),
+            number(topic["delivered"]),
+            number(topic["discarded"], alarm=topic["discarded"] > 0),
         ]
         for topic in shown
     ]
-    titles = [visible(topic["topic"]) for topic in shown]
+    titles = [row[0].text for row in rows]
     return Sheet(name="topics", headings=headings, rows=rows, titles=titles, total=total)
 
 
-def discard_sheet(discards: Rows, *, estimated: bool) -> Sheet:
+def discard_sheet(discards: Rows, places: Places, *, estimated: bool) -> Sheet:
     """Where and why messages ended early, as many rows as the page bears."""
     shown = discards[:REPORT_PAGE_ROWS]
-    most = max((row["messages"] for row in shown), default=0)
+    most = greatest(shown, "messages")
     headings = [
         Heading(label="Reason"),
         Heading(label="Event"),
@@ -216,17 +180,37 @@ def discard_sheet(discards: Rows, *, estimated: bool) -> Sheet:
     ]
     rows = [
         [
-            _text(row["reason"]),
-            _text(row["event"].replace("_", " ")),
-            _place(row["router"], row["vpn"]),
-            _text(row["place"]),
-            _number(row["messages"], bar=bar_length(row["messages"], most)),
-            *([_number(row["messages_estimated"])] if estimated else []),
-            _bytes(row["bytes"]),
-            _text(row["example_topic"]),
-            Cell(text=moment(row["last_ns"]), key=moment(row["last_ns"])),
+            text(row["reason"]),
+            text((row["event"] or "").replace("_", " ")),
+            place(row["router"], row["vpn"], shape=_card(places, row)),
+            text(row["place"]),
+            number(row["messages"], most=most),
+            *([number(row["messages_estimated"])] if estimated else []),
+            octets(row["bytes"]),
+            text(row["example_topic"]),
+            when(row["last_ns"]),
         ]
         for row in shown
     ]
-    titles = [visible(row["reason"]) for row in shown]
-    return Sheet(name="discards", headings=headings, rows=rows, titles=titles, total=len(discards))
+    return Sheet(
+        name="discards",
+        headings=headings,
+        rows=rows,
+        titles=[row[0].text for row in rows],
+        total=len(discards),
+        choices=(0, 1),
+    )
+
+
+def _busiest(rows: Rows, name: str) -> list[tuple[int, dict[str, Any]]]:
+    """Rows and their places, the busiest first where the page does not bear all."""
+    numbered = list(enumerate(rows))
+    if len(rows) <= REPORT_PAGE_SHAPE_ROWS:
+        return numbered
+    numbered.sort(key=lambda pair: -(pair[1][name] or 0))
+    return numbered[:REPORT_PAGE_SHAPE_ROWS]
+
+
+def _card(places: Places, row: dict[str, str]) -> str | None:
+    at = places.node(row["router"], row["vpn"])
+    return f"node-{at}" if at in places.drawn_nodes else None

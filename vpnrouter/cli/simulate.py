@@ -1,0 +1,156 @@
+"""`vpnrouter simulate --output DIR`: trace data of a made-up mesh, and the truth about it."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vpnrouter.cli._simulate_score import score
+
+if TYPE_CHECKING:
+    from vpnrouter.simulation.simulate import Options
+
+group = typer.Typer(
+    rich_markup_mode=None,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+group.command("score")(score)
+
+_PACE_S = 5.0
+
+
+@group.callback()
+def command(
+    context: typer.Context,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory for traces, configurations and truth; made when missing.",
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    network: Annotated[
+        str, typer.Option(help="Network graph of the package topohub.", metavar="NAME")
+    ] = "sndlib/germany50",
+    networks: Annotated[
+        bool, typer.Option("--networks", help="List the network graphs and end.")
+    ] = False,
+    vpns: Annotated[int, typer.Option(help="Message VPNs; 0: as suits the rows.", min=0)] = 0,
+    rows: Annotated[int, typer.Option(help="Trace rows, about.", min=1)] = 100_000,
+    seconds: Annotated[float, typer.Option(help="Seconds that are simulated.", min=60)] = 3_600,
+    sample: Annotated[
+        float, typer.Option(help="Share of the messages that the routers trace.", max=1)
+    ] = 1.0,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="Plant a fault of this kind; may stand several times.", metavar="KIND"),
+    ] = None,
+    faults: Annotated[
+        str, typer.Option(help="all: plant faults of every kind; none: no more than --fault.")
+    ] = "none",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.", min=0)] = 1,
+    start: Annotated[
+        str | None,
+        typer.Option(help="When it begins, UTC, such as 2026-03-01T08:00:00.", show_default=False),
+    ] = None,
+    configs: Annotated[bool, typer.Option(help="Write the routers' configurations too.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the truth as JSON.")] = False,
+) -> None:
+    """Make the trace files of a mesh of many message VPNs over a real network graph.
+
+    Writes DIR/traces, DIR/mesh/ROUTER.yaml and DIR/truth.json, which says what was planted. Exit code 1:
+    options that do not go together, or nothing could be written.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if networks:
+        from vpnrouter.simulation.network import names
+
+        print(*names(), sep="\n")
+        return
+    if output is None:
+        raise typer.BadParameter("Missing option '--output'.")
+    from vpnrouter.simulation.simulate import START_NS, Options, simulate
+
+    options = Options(
+        network=network,
+        vpns=vpns,
+        rows=rows,
+        seconds=seconds,
+        sample=sample,
+        faults=_kinds(fault or [], faults, vpns),
+        seed=seed,
+        start_ns=START_NS if start is None else _moment(start),
+        configs=configs,
+    )
+    begun = time.monotonic()
+    truth = simulate(options, output, _Told())
+    if as_json:
+        print(json.dumps(truth, ensure_ascii=False))
+    else:
+        _print(options, truth, output, time.monotonic() - begun)
+
+
+def _kinds(named: list[str], faults: str, vpns: int) -> tuple[str, ...]:
+    from vpnrouter.simulation.faults.kinds import ALL_KINDS
+    from vpnrouter.simulation.simulate import all_faults
+
+    unknown = [kind for kind in named if kind not in ALL_KINDS]
+    if unknown:
+        raise typer.BadParameter(f"no fault {unknown[0]}; there are {', '.join(ALL_KINDS)}")
+    if faults not in {"all", "none"}:
+        raise typer.BadParameter("--faults is all or none")
+    return (*named, *(all_faults(vpns) if faults == "all" else ()))
+
+
+def _moment(text: str) -> int:
+    import datetime as dt
+
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--start: {error}") from error
+    moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC)
+    return round(moment.timestamp()) * 10**9
+
+
+class _Told:
+    """Progress on stderr, a line every few seconds."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _PACE_S
+
+    def __call__(self, done: int, rows: int) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _PACE_S
+            print(f"simulate: {done:,} of {rows:,} rows", file=sys.stderr)
+
+
+def _print(options: "Options", truth: dict[str, Any], output: Path, seconds: float) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    counts = truth["counts"]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row("network", options.network)
+    for name, key in (
+        ("routers", "routers"),
+        ("message VPNs", "vpns"),
+        ("bridges", "bridges"),
+        ("topics", "topics"),
+        ("messages", "messages"),
+        ("trace rows", "rows"),
+    ):
+        table.add_row(name, f"{counts[key]:,}")
+    table.add_row("files", f"{truth['files']:,}")
+    table.add_row("faults", f"{len(truth['faults'])}")
+    table.add_row("seconds", f"{seconds:.1f}")
+    table.add_row("truth", str(output / "truth.json"))
+    Console(soft_wrap=True, highlight=False, markup=False).print(table)

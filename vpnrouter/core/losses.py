@@ -1,0 +1,296 @@
+"""Rows for discards and rejects of messages that are not traced: added up, and told once a second.
+
+A router that discards does so because it has too much to do. So a loss only counts here: in the outbox
+that had no room, in the route that nobody wanted, or under its place; one row tells then how many
+messages it stands for. A traced message has a row of its own and is not among them. Who sums up the rows
+of one reason therefore has what the router's counter of that reason says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from vpnrouter import limits
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.frames import topic_in
+from vpnrouter.core.timers import Timed
+from vpnrouter.trace.events import DIRECT, DISCARD
+from vpnrouter.trace.recorder import Context
+
+if TYPE_CHECKING:
+    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.route import Route
+    from vpnrouter.core.subscriber import Subscriber
+
+TELL_NS: Final = 1_000_000_000
+"""How long losses are added up before they are told."""
+
+Key = tuple[int, str, int, str, str, str, str, str, int, str, bytes]
+"""Event, message VPN, mode, client, endpoint, reason, bridge, "router/vpn" at its other end, hops, path,
+topic."""
+
+
+@final
+class OutboxLosses:
+    """What the outbox of `subscriber` in the message VPN `vpn` had no room for and no row tells yet."""
+
+    __slots__ = ("count", "first", "listed", "losses", "subscriber", "vpn")
+
+    def __init__(self, losses: Losses, vpn: str, subscriber: Subscriber) -> None:
+        self.losses = losses
+        self.vpn = vpn
+        self.subscriber = subscriber
+        self.count = 0
+        self.first = b""
+        self.listed = False
+
+    def add(self, data: bytes, start: int, size: int, count: int) -> None:
+        """Count `count` frames that were refused; the first is `data[start:start + size]`."""
+        if self.count == 0:
+            self.first = data[start : start + size]
+            if not self.listed:
+                self.listed = True
+                self.losses.outbox(self)
+        self.count += count
+
+    def told(self, count: int) -> None:
+        """Of those that were refused, so many have rows of their own."""
+        self.count -= count
+
+    def dropped(self, count: int) -> None:
+        """Count messages that were taken and went down with the connection."""
+        subscriber = self.subscriber
+        link = subscriber.is_link
+        self.losses.add(
+            (
+                DISCARD,
+                self.vpn,
+                DIRECT,
+                subscriber.client_name,
+                "",
+                CLIENT_NOT_CONNECTED,
+                subscriber.bridge_of(False) if link else "",
+                subscriber.vpn_id,
+                0,
+                "",
+                b"",
+            ),
+            count,
+        )
+
+
+@final
+class Losses(Timed):
+    """What no row tells yet. `discards`, `rejects`: which of the two are told at all.
+
+    At most `most` places are told apart by topic, and as many again by client; what is lost beyond is
+    counted for its message VPN and reason alone.
+    """
+
+    __slots__ = (
+        "_armed",
+        "_outboxes",
+        "_places",
+        "_plane",
+        "_routes",
+        "discards",
+        "most",
+        "rejects",
+    )
+
+    def __init__(self, plane: Plane, discards: bool, rejects: bool) -> None:
+        self._plane = plane
+        self.discards = discards
+        self.rejects = rejects
+        self.most = limits.TRACE_LOSSES
+        self._armed = False
+        self._outboxes: list[OutboxLosses] = []
+        self._routes: list[Route] = []
+        self._places: dict[Key, int] = {}
+
+    def of(self, vpn: str, subscriber: Subscriber) -> OutboxLosses | None:
+        """Where the outbox of a new connection is to count; None where discards are not told."""
+        return OutboxLosses(self, vpn, subscriber) if self.discards else None
+
+    def outbox(self, refused: OutboxLosses) -> None:
+        """An outbox has something to tell."""
+        self._outboxes.append(refused)
+        if not self._armed:
+            self._arm()
+
+    def unmatched(self, publisher: Publisher, route: Route, count: i64) -> None:
+        """Count messages of the batch path that nobody wanted."""
+        if not self.discards:
+            return
+        if route.lost_of is publisher:
+            route.lost += count
+            return
+        if route.lost_of is None and len(self._routes) < self.most:
+            route.lost_of = publisher
+            route.lost = count
+            self._routes.append(route)
+            if not self._armed:
+                self._arm()
+            return
+        # Several publish to the topic, or too many topics are unwanted.
+        source = publisher.subscriber
+        came = source.is_link
+        self.add(
+            (
+                DISCARD,
+                publisher.vpn.name,
+                DIRECT,
+                source.client_name,
+                "",
+                NO_SUBSCRIPTION_MATCH,
+                source.bridge_of(True) if came else "",
+                source.vpn_id,
+                1 if came else 0,
+                source.vpn_id,
+                route.raw,
+            ),
+            count,
+        )
+
+    def add(self, key: Key, count: int) -> None:
+        """Count messages that were lost at one place."""
+        if not (self.discards if key[0] == DISCARD else self.rejects):
+            return
+        places = self._places
+        known = places.get(key, 0)
+        if not known:
+            if not self._armed:
+                self._arm()
+            if len(places) >= self.most:
+                key = (
+                    key[0],
+                    key[1],
+                    key[2],
+                    key[3],
+                    key[4],
+                    key[5],
+                    key[6],
+                    key[7],
+                    key[8],
+                    key[9],
+                    b"",
+                )
+                known = places.get(key, 0)
+                if not known and len(places) >= 2 * self.most:
+                    key = (key[0], key[1], key[2], "", "", key[5], "", "", 0, "", b"")
+                    known = places.get(key, 0)
+        places[key] = known + count
+
+    def _arm(self) -> None:
+        self._armed = True
+        plane = self._plane
+        plane.timers.arm(plane.now_ns + TELL_NS, self, 0)
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """See Timed.on_timer."""
+        self._armed = False
+        self.tell()
+
+    def tell(self) -> None:
+        """Record what was added up; also when the router stops, before the recorder's last block is cut."""
+        self._tell_routes()
+        self._tell_outboxes()
+        places = self._places
+        self._places = {}
+        for key, count in places.items():
+            peer_router, _, peer_vpn = key[7].partition("/")
+            context = Context(
+                key[0],
+                key[1],
+                key[2],
+                client=key[3],
+                endpoint=key[4],
+                reason=key[5],
+                bridge=key[6],
+                peer_router=peer_router if key[6] else "",
+                peer_vpn=peer_vpn if key[6] else "",
+                hops=key[8],
+                path=key[9],
+            )
+            self._record(context, key[10], count)
+
+    def _tell_routes(self) -> None:
+        routes = self._routes
+        self._routes = []
+        contexts: dict[Publisher, Context] = {}
+        for route in routes:
+            publisher = route.lost_of
+            if publisher is None:
+                continue
+            context = contexts.get(publisher)
+            if context is None:
+                source = publisher.subscriber
+                came = source.is_link
+                context = _context(
+                    publisher.vpn.name,
+                    source,
+                    NO_SUBSCRIPTION_MATCH,
+                    source.bridge_of(True) if came else "",
+                )
+                if came:
+                    context.hops = 1
+                    context.path = source.vpn_id
+                contexts[publisher] = context
+            self._record(context, route.raw, int(route.lost))
+            route.lost = 0
+            route.lost_of = None
+
+    def _tell_outboxes(self) -> None:
+        outboxes = self._outboxes
+        self._outboxes = []
+        told = 0
+        for refused in outboxes:
+            refused.listed = False
+            count = refused.count
+            refused.count = 0
+            first = refused.first
+            refused.first = b""
+            if count <= 0:
+                continue
+            if told >= self.most:
+                key: Key = (
+                    DISCARD,
+                    refused.vpn,
+                    DIRECT,
+                    "",
+                    "",
+                    TRANSMIT_CONGESTION,
+                    "",
+                    "",
+                    0,
+                    "",
+                    b"",
+                )
+                self._places[key] = self._places.get(key, 0) + count
+                continue
+            told += 1
+            subscriber = refused.subscriber
+            bridge = subscriber.bridge_of(False) if subscriber.is_link else ""
+            context = _context(refused.vpn, subscriber, TRANSMIT_CONGESTION, bridge)
+            self._record(context, topic_in(first, link=subscriber.is_link), count)
+
+    def _record(self, context: Context, topic: bytes, count: int) -> None:
+        plane = self._plane
+        plane.recorder.record(context, plane.wall_ns, topic, 0, 0, count, -1, -1, 0)
+
+
+def _context(vpn: str, subscriber: Subscriber, reason: str, bridge: str) -> Context:
+    peer_router, _, peer_vpn = subscriber.vpn_id.partition("/")
+    return Context(
+        DISCARD,
+        vpn,
+        DIRECT,
+        client=subscriber.client_name,
+        reason=reason,
+        bridge=bridge,
+        peer_router=peer_router,
+        peer_vpn=peer_vpn,
+    )

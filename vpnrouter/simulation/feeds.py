@@ -1,0 +1,211 @@
+"""Feeds: what is published where, who wants it, and the ways that lead there.
+
+A feed is a group of topics `vpn/class/origin/item` of one publisher. Receivers are drawn by gravity: much
+goes where much is wanted and to places near by. Bridges along the way attract what somebody behind them
+wants and nothing else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from vpnrouter.simulation.mesh import Mesh
+
+DIRECT: Final = "direct"
+PERSISTENT: Final = "persistent"
+
+CLASSES: Final = {
+    "prices": DIRECT,
+    "telemetry": DIRECT,
+    "positions": DIRECT,
+    "alerts": DIRECT,
+    "status": DIRECT,
+    "forecasts": DIRECT,
+    "meters": DIRECT,
+    "orders": PERSISTENT,
+    "bookings": PERSISTENT,
+    "invoices": PERSISTENT,
+}
+"""What is published, and how it is delivered. Faults use classes that are not among these."""
+
+_FARTHEST: Final = 4
+_PARTITIONED_SHARE: Final = 0.3
+_PARTITIONS: Final = (4, 8)
+_MEAN_BYTES: Final = (64, 2_000)
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A client that wants a feed, by itself or as consumer of a queue (`endpoint`).
+
+    `item` is the one item that it wants, None for all. A queue of `partitions` has as many consumers.
+    """
+
+    client: str
+    endpoint: str = ""
+    partitions: int = 0
+    item: int | None = None
+
+
+@dataclass
+class Feed:
+    """A group of topics and its way: `onward[site]` are the bridges that take it on from there. `messages`
+    are spoken for whatever its `weight`.
+    """
+
+    prefix: str
+    mode: str
+    origin: int
+    publisher: str
+    items: int
+    weight: float
+    mean_bytes: int
+    messages: int = 0
+    receivers: dict[int, list[Receiver]] = field(default_factory=dict)
+    onward: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def filter(self) -> str:
+        """All its topics, as an SMF filter."""
+        return f"{self.prefix}/>"
+
+    def topic(self, item: int) -> str:
+        """The topic of one item."""
+        return f"{self.prefix}/i{item:02d}"
+
+
+def new_feed(mesh: Mesh, kind: str, mode: str, origin: int, rng: np.random.Generator) -> Feed:
+    """A feed without receivers; `kind` is the second level of its topics."""
+    site = mesh.sites[origin]
+    low, high = np.log(_MEAN_BYTES)
+    return Feed(
+        prefix=f"{site.vpn}/{kind}/{site.router_name}",
+        mode=mode,
+        origin=origin,
+        publisher=f"{kind}-source",
+        items=1,
+        weight=mesh.network.weights[site.router],
+        mean_bytes=int(np.exp(rng.uniform(low, high))),
+    )
+
+
+def lead(mesh: Mesh, feed: Feed, way: Sequence[int], wanted: str | None = None) -> None:
+    """Let `feed` travel along `way`, sites from its origin on; bridges subscribe to `wanted`, an SMF filter,
+    by default all of the feed.
+    """
+    for source, target in pairwise(way):
+        attract(mesh, feed, mesh.bridge(source, target), wanted)
+
+
+def attract(mesh: Mesh, feed: Feed, number: int, wanted: str | None = None) -> None:
+    """Let bridge `number` take `feed` on."""
+    bridge = mesh.bridges[number]
+    onward = feed.onward.setdefault(bridge.source, [])
+    if number not in onward:
+        onward.append(number)
+    if feed.mode == PERSISTENT:
+        local = mesh.sites[bridge.target]
+        bridge.queue = bridge.queue or f"to-{local.router_name}-{local.vpn}-{bridge.name}"
+        bridge.queue_filters[wanted or feed.filter] = None
+    else:
+        bridge.filters[wanted or feed.filter] = None
+
+
+def receive(
+    mesh: Mesh, feed: Feed, site: int, rng: np.random.Generator, *, plain: bool = False
+) -> None:
+    """Add somebody at `site` who wants all of `feed`; `plain`: exactly one, without partitions."""
+    kind = feed.prefix.split("/")[1]
+    place = mesh.sites[feed.origin].router_name
+    here = feed.receivers.setdefault(site, [])
+    if feed.mode == PERSISTENT:
+        queue = f"{kind}-{place}"
+        partitions = 0
+        already = any(one.partitions for each in feed.receivers.values() for one in each)
+        if not plain and not already and rng.random() < _PARTITIONED_SHARE:
+            partitions = int(rng.choice(_PARTITIONS))
+        here.append(Receiver(f"{queue}-worker", queue, partitions))
+        return
+    number = 1 if plain else 1 + int(rng.poisson(0.6))
+    here += [Receiver(f"{kind}-{place}-{at + 1}") for at in range(number)]
+    if not plain and feed.items > 1 and rng.random() < 0.2:
+        item = int(rng.integers(feed.items))
+        here.append(Receiver(f"{kind}-{place}-i{item:02d}", item=item))
+
+
+def build(mesh: Mesh, feeds_per_vpn: float, items: int, rng: np.random.Generator) -> list[Feed]:
+    """The normal feeds of the whole mesh: each site has some, and each tree link is used both ways."""
+    feeds: list[Feed] = []
+    used: set[tuple[int, int]] = set()
+    taken: set[str] = set()
+    kinds = list(CLASSES)
+    for sites in mesh.domains:
+        weights = np.array([mesh.network.weights[mesh.sites[site].router] for site in sites])
+        for _ in range(max(1, round(feeds_per_vpn * len(sites)))):
+            origin = sites[int(rng.choice(len(sites), p=weights / weights.sum()))]
+            feed = _draw(mesh, origin, str(rng.choice(kinds)), items, rng)
+            if feed.prefix not in taken:
+                taken.add(feed.prefix)
+                _draw_receivers(mesh, feed, used, rng)
+                feeds.append(feed)
+    for one, near in enumerate(mesh.near):
+        for other in near:
+            if (one, other) not in used:
+                feed = _draw(
+                    mesh, one, f"news-{mesh.sites[other].name.replace('/', '-')}", items, rng
+                )
+                feed.weight *= 0.3
+                receive(mesh, feed, other, rng)
+                _go(mesh, feed, [one, other], used)
+                feeds.append(feed)
+    return feeds
+
+
+def _draw(mesh: Mesh, origin: int, kind: str, items: int, rng: np.random.Generator) -> Feed:
+    feed = new_feed(mesh, kind, CLASSES.get(kind, DIRECT), origin, rng)
+    feed.items = int(rng.integers(1, items + 1))
+    feed.weight *= float(rng.pareto(1.5)) + 0.2
+    return feed
+
+
+def _draw_receivers(
+    mesh: Mesh, feed: Feed, used: set[tuple[int, int]], rng: np.random.Generator
+) -> None:
+    ways = _ways(mesh, feed.origin)
+    others = [site for site in ways if site != feed.origin]
+    if not others or rng.random() < 0.4:
+        receive(mesh, feed, feed.origin, rng)
+    if not others:
+        return
+    pull = np.array(
+        [mesh.network.weights[mesh.sites[site].router] / (100.0 + ways[site][1]) for site in others]
+    )
+    number = min(len(others), 1 + int(rng.geometric(0.5)))
+    for at in rng.choice(len(others), size=number, replace=False, p=pull / pull.sum()):
+        site = others[int(at)]
+        receive(mesh, feed, site, rng)
+        _go(mesh, feed, ways[site][0], used)
+
+
+def _go(mesh: Mesh, feed: Feed, way: list[int], used: set[tuple[int, int]]) -> None:
+    lead(mesh, feed, way)
+    used.update(pairwise(way))
+
+
+def _ways(mesh: Mesh, origin: int) -> dict[int, tuple[list[int], float]]:
+    """The sites within reach, each with the way to it and its kilometres."""
+    found = {origin: ([origin], 0.0)}
+    edge = [origin]
+    for _ in range(_FARTHEST):
+        after = []
+        for site in edge:
+            way, length = found[site]
+            for other, km in mesh.near[site].items():
+                if other not in found:
+                    found[other] = ([*way, other], length + km)
+                    after.append(other)
+        edge = after
+    return found

@@ -1,0 +1,276 @@
+"""Writes drawn rows as trace files, in the format of docs/traces.md.
+
+What a template states is turned into dictionaries once a router; a row's values are then picked by number.
+Routers are written by several threads: numpy and pyarrow do without the interpreter most of the time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from vpnrouter.simulation.draw import Rows
+from vpnrouter.simulation.plan import ALWAYS, Plan
+from vpnrouter.simulation.templates import COLUMNS, Templates
+from vpnrouter.trace.parquet import partition_value
+from vpnrouter.trace.schema import ALWAYS_KEY, FILE_COLUMNS, Column, file_metadata
+
+FILE_ROWS: Final = 4_000_000
+"""Rows of a file; as `trace.rotation.max_rows` has it by default."""
+
+GROUP_ROWS: Final = 65_536
+"""Rows of a row group at most, as a router writes them."""
+
+_THREADS: Final = 2
+_DAY_NS: Final = 86_400 * 10**9
+_EPOCH: Final = dt.date(1970, 1, 1)
+_HEX: Final = np.frombuffer(np.arange(1 << 16, dtype=">u2").tobytes().hex().encode(), np.uint32)
+_TRACE_ID_CHARS: Final = 32
+
+
+def _type_of(column: Column) -> pa.DataType:
+    if column.type != "string":
+        return getattr(pa, column.type)()
+    if column.name == "trace_id":
+        return pa.string()
+    return pa.dictionary(pa.int32(), pa.string())
+
+
+SCHEMA: Final = pa.schema(
+    [pa.field(each.name, _type_of(each), nullable=each.nullable) for each in FILE_COLUMNS]
+)
+_DICTIONARIES: Final = [each.name for each in SCHEMA if pa.types.is_dictionary(each.type)]
+_ENCODINGS: Final = {
+    each.name: "PLAIN" if each.name == "trace_id" else "DELTA_BINARY_PACKED"
+    for each in SCHEMA
+    if each.name not in _DICTIONARIES
+}
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """One column of one router: its distinct values, and the code of each of its template rows (-1: null)."""
+
+    values: pa.Array
+    codes: NDArray[np.int32]
+
+
+class TraceFiles:
+    """The trace files of all routers under a directory.
+
+    Args:
+        folder: the directory; made when missing.
+        plan: what the drawn rows refer to.
+        rng: gives each router the upper half of the trace ids that begin there.
+        sample: the share of messages that the routers trace.
+    """
+
+    def __init__(self, folder: Path, plan: Plan, rng: np.random.Generator, sample: float) -> None:
+        templates = plan.templates
+        self._folder = folder
+        self._routers = plan.mesh.network.routers
+        self._topics = pa.array(plan.topics.names, pa.string())
+        self._highs = rng.integers(1, 2**63, len(self._routers), dtype=np.uint64)
+        self._sample = sample
+        self._router_of = np.array(templates.router, np.int32)
+        self._local = np.zeros(len(self._router_of), np.int32)
+        self._texts: list[dict[str, _Texts]] = [{} for _ in self._routers]
+        self._numbers: list[dict[str, NDArray[np.int32]]] = [{} for _ in self._routers]
+        self._parts: dict[int, _Part] = {}
+        self._pool = ThreadPoolExecutor(_THREADS)
+        self._writing: list[Future[None]] = []
+        self.paths: list[Path] = []
+        self._prepare(templates)
+
+    def _prepare(self, templates: Templates) -> None:
+        order = np.argsort(self._router_of, kind="stable")
+        ends = np.searchsorted(self._router_of[order], np.arange(len(self._routers) + 1))
+        for router in range(len(self._routers)):
+            mine = order[ends[router] : ends[router + 1]]
+            self._local[mine] = np.arange(len(mine), dtype=np.int32)
+        for name in COLUMNS:
+            column = templates.columns[name]
+            if pa.types.is_dictionary(SCHEMA.field(name).type):
+                coded = pa.array(column, pa.string()).dictionary_encode()
+                codes = coded.indices.fill_null(-1).to_numpy()[order]
+                for router in range(len(self._routers)):
+                    some = codes[ends[router] : ends[router + 1]]
+                    self._texts[router][name] = _own(coded.dictionary, some)
+            else:
+                numbers = np.array([-1 if each is None else each for each in column], np.int32)
+                for router in range(len(self._routers)):
+                    self._numbers[router][name] = numbers[order[ends[router] : ends[router + 1]]]
+
+    def write(self, rows: Rows, order: NDArray[np.int64]) -> None:
+        """Append rows; `order` is the order of them by router, then time.
+
+        Returns while they are being written: what fails is told by the next call.
+
+        Raises:
+            OSError: a file cannot be made or written.
+        """
+        router = self._router_of[rows.row[order]]
+        edges = np.flatnonzero(np.diff(router, prepend=-1))
+        ends = [*edges[1:].tolist(), len(router)]
+        self._settle()
+        self._writing = [
+            self._pool.submit(self._write, rows, int(router[begin]), order[begin:end])
+            for begin, end in zip(edges.tolist(), ends, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Finish all files.
+
+        Raises:
+            OSError: a file cannot be finished.
+        """
+        self._settle()
+        self._pool.shutdown()
+        for part in self._parts.values():
+            part.close()
+        self._parts.clear()
+
+    def _settle(self) -> None:
+        for each in self._writing:
+            each.result()
+        self._writing = []
+
+    def _write(self, rows: Rows, router: int, order: NDArray[np.int64]) -> None:
+        for first in range(0, len(order), GROUP_ROWS):
+            mine = rows.at(order[first : first + GROUP_ROWS])
+            for date, table in _by_date(self._table(router, mine), mine.ts_ns):
+                self._append(router, date, table, int(mine.ts_ns[0]))
+
+    def _append(self, router: int, date: str, table: pa.Table, first_ns: int) -> None:
+        part = self._parts.get(router)
+        if part is not None and (part.date != date or part.rows >= FILE_ROWS):
+            part.close()
+            part = None
+        if part is None:
+            name = self._routers[router]
+            folder = self._folder / f"date={date}" / f"router={partition_value(name)}"
+            number = 1
+            while (path := folder / f"part-{first_ns}-{number}.parquet").exists():
+                number += 1
+            self.paths.append(path)
+            part = self._parts[router] = _Part(path, date, self._metadata(name))
+        part.write(table)
+
+    def _metadata(self, router: str) -> dict[str, str]:
+        metadata = file_metadata(router, self._sample)
+        metadata[ALWAYS_KEY] = ",".join(ALWAYS)
+        return metadata
+
+    def _table(self, router: int, rows: Rows) -> pa.Table:
+        local = self._local[rows.row]
+        none = rows.message < 0
+        null = none if none.any() else None
+        number = rows.message + 1
+        columns = {
+            "ts_ns": pa.array(rows.ts_ns),
+            "trace_id": _trace_ids(self._highs[rows.origin], number.view(np.uint64), none),
+            "message_id": pa.array(_mixed(number), mask=null),
+            "size_bytes": pa.array(rows.size_bytes, mask=null),
+            "since_ingress_ns": pa.array(rows.since_ns, mask=null),
+            "origin_ts_ns": pa.array(rows.origin_ts_ns, mask=null),
+            "topic": self._topic_column(rows.topic),
+        }
+        for name, texts in self._texts[router].items():
+            columns[name] = _dictionary(texts.codes[local], texts.values)
+        for name, numbers in self._numbers[router].items():
+            values = numbers[local]
+            columns[name] = pa.array(values, SCHEMA.field(name).type, mask=values < 0)
+        empty = [name for name in SCHEMA.names if name not in columns]
+        columns |= {name: pa.nulls(len(rows), SCHEMA.field(name).type) for name in empty}
+        return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+    def _topic_column(self, topic: NDArray[np.int32]) -> pa.Array:
+        seen = np.zeros(len(self._topics) + 1, bool)
+        seen[topic] = True
+        seen[-1] = False
+        present = np.flatnonzero(seen).astype(np.int32)
+        code = np.full(len(seen), -1, np.int32)
+        code[present] = np.arange(len(present), dtype=np.int32)
+        return _dictionary(code[topic], self._topics.take(pa.array(present)))
+
+
+class _Part:
+    """One file in the making, hidden until it is complete."""
+
+    def __init__(self, path: Path, date: str, metadata: dict[str, str]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.date = date
+        self.rows = 0
+        self._path = path
+        self._hidden = path.with_name(f".{path.name}")
+        self._writer = pq.ParquetWriter(
+            self._hidden,
+            SCHEMA,
+            use_dictionary=_DICTIONARIES,
+            column_encoding=_ENCODINGS,
+            compression="zstd",
+            compression_level=1,
+            write_statistics=["ts_ns"],
+            store_schema=False,
+        )
+        self._writer.add_key_value_metadata(metadata)
+
+    def write(self, table: pa.Table) -> None:
+        self.rows += table.num_rows
+        self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._hidden.replace(self._path)
+
+
+def _own(values: pa.Array, codes: NDArray[np.int32]) -> _Texts:
+    present = np.unique(codes)
+    present = present[present >= 0]
+    code = np.full(len(values) + 1, -1, np.int32)
+    code[present] = np.arange(len(present), dtype=np.int32)
+    return _Texts(values.take(pa.array(present)), code[codes])
+
+
+def _dictionary(codes: NDArray[np.int32], values: pa.Array) -> pa.Array:
+    null = codes < 0
+    indices = pa.array(codes, mask=null if null.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, values, safe=False)
+
+
+def _by_date(table: pa.Table, ts_ns: NDArray[np.int64]) -> Iterator[tuple[str, pa.Table]]:
+    days = ts_ns // _DAY_NS
+    for day in np.unique(days).tolist():
+        date = (_EPOCH + dt.timedelta(days=day)).isoformat()
+        whole = days[0] == days[-1]
+        yield date, table if whole else table.filter(pa.array(days == day))
+
+
+def _mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers that look drawn and differ when the given ones do (the finisher of splitmix64)."""
+    mixed = numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
+
+
+def _trace_ids(
+    high: NDArray[np.uint64], low: NDArray[np.uint64], null: NDArray[np.bool_]
+) -> pa.StringArray:
+    count = len(high)
+    halves = np.empty((count, 2), dtype=">u8")
+    halves[:, 0] = high
+    halves[:, 1] = low
+    digits = np.take(_HEX, halves.view(">u2").reshape(-1))
+    ends = np.arange(0, _TRACE_ID_CHARS * (count + 1), _TRACE_ID_CHARS, dtype=np.int32)
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(digits), valid)

@@ -1,0 +1,118 @@
+"""What each batch of a stream does: digests into the store, once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from vpnrouter.topology.digests.combine import combined
+from vpnrouter.topology.digests.delays import delays
+from vpnrouter.topology.digests.endpoints import endpoints
+from vpnrouter.topology.digests.losses import losses
+from vpnrouter.topology.digests.paths import paths
+from vpnrouter.topology.digests.places import places
+from vpnrouter.topology.digests.schema import DIGESTS
+from vpnrouter.topology.digests.states import states
+from vpnrouter.topology.digests.uses import uses
+from vpnrouter.topology.flows.clocks import clock_offsets, least_ages, offset_of
+from vpnrouter.topology.follow.meetings import doubles, hops
+from vpnrouter.topology.follow.store import DigestStore
+from vpnrouter.topology.input.inventory import Inventory, look_at_all
+from vpnrouter.topology.input.read import read_traces
+from vpnrouter.topology.input.span import Span
+from vpnrouter.topology.tables import Rows
+
+ROWS: Final = "rows"
+MESSAGES: Final = "messages"
+"""The names of the two streams in the store: one digests rows, the other follows messages."""
+
+
+class Digesting:
+    """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: DigestStore,
+        span: Span,
+        width_ns: int,
+        heard: Callable[[Inventory], None],
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._span = span
+        self._width_ns = width_ns
+        self._heard = heard
+
+    def rows(self, batch: DataFrame, number: int) -> None:
+        """A batch of the first stream, which says what files there are. They are read as a report reads them.
+
+        Raises:
+            OperationError: a file is of a newer format, or the store cannot be written.
+        """
+        if number <= self._store.taken(ROWS):
+            return
+        inventory = look_at_all(sorted(_path(row["path"]) for row in batch.collect()))
+        tables: dict[str, pa.Table] = {}
+        if inventory.files:
+            traces = read_traces(self._spark, inventory, self._span)
+            states_ = states(traces)
+            frames = {
+                "states": states_,
+                "places": places(traces, states_, self._width_ns),
+                "paths": paths(traces),
+                "uses": uses(traces),
+                "losses": losses(traces, self._width_ns),
+                "endpoints": endpoints(traces),
+                "delays": delays(traces, offset_of(self.clocks())),
+            }
+            tables = {name: frame.toArrow() for name, frame in frames.items()}
+        self._store.add(ROWS, number, tables)
+        self._heard(inventory)
+
+    def messages(self, batch: DataFrame, number: int) -> None:
+        """A batch of the second stream: messages that are complete.
+
+        Raises:
+            OperationError: the store cannot be written.
+        """
+        if number <= self._store.taken(MESSAGES):
+            return
+        batch.persist()
+        try:
+            tables = {
+                "hops": hops(batch, offset_of(self.clocks())).toArrow(),
+                "doubles": doubles(batch).toArrow(),
+            }
+        finally:
+            batch.unpersist()
+        self._store.add(MESSAGES, number, tables)
+        self._heard(Inventory(files=(), set_aside=()))
+
+    def clocks(self) -> Rows:
+        """What the clocks show up to now: rows of CLOCKS."""
+        found: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
+        return clock_offsets(found)
+
+    def frame(self, name: str) -> DataFrame:
+        """A digest up to now."""
+        files = self._store.files(name)
+        reader = self._spark.read.schema(DIGESTS[name])
+        if not files:
+            return self._spark.createDataFrame([], DIGESTS[name])
+        return combined(name, reader.parquet(*map(str, files)))
+
+    def compact(self, most: int) -> None:
+        """Put one file in the place of many, for each digest that has more than `most`."""
+        for name in DIGESTS:
+            files = self._store.files(name)
+            if len(files) > most:
+                parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+                self._store.replace(name, files, combined(name, parts).toArrow())
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlparse(uri).path))

@@ -1,0 +1,175 @@
+"""What falls apart when one message VPN or one link goes.
+
+One walk in depth (Tarjan 1972, with a stack of its own, so that no chain is too long for it) numbers the places,
+and finds for each how far up its subtree reaches by a joint that is not the walk's. A subtree that does not reach
+above its parent hangs on that place, and one that does not even reach it hangs on that one joint.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import chain, islice
+from typing import Final, NamedTuple, final
+
+from vpnrouter.topology.structure.graph import Mesh
+
+
+class Parting(NamedTuple):
+    """What is cut off from the largest part that is left: message VPNs, and the messages that crossed
+    the joints in between. `part` are some of these, by number; the first, and `beside` in the largest part,
+    are neighbours of what goes.
+    """
+
+    places: int
+    messages: int
+    part: tuple[int, ...]
+    beside: int
+
+
+class Cuts(NamedTuple):
+    """Cut joints and articulation points, by number, and the `block` of each place.
+
+    Two places of one block stay together whichever link goes; a block is named by its least place.
+    """
+
+    joints: dict[int, Parting]
+    places: dict[int, Parting]
+    blocks: list[int]
+
+
+SHOWN: Final = 3
+"""Places of a part that are kept to be named."""
+
+
+@final
+class _Walk:
+    """A walk through all places. `order` lists them as they were reached; the rest is by place."""
+
+    __slots__ = ("at", "children", "low", "mesh", "order", "parent", "root", "size", "tree", "way")
+
+    def __init__(self, mesh: Mesh) -> None:
+        count = len(mesh.places)
+        self.mesh = mesh
+        self.order: list[int] = []
+        self.at = [-1] * count
+        self.low = [0] * count
+        self.size = [1] * count
+        self.parent = [-1] * count
+        self.way = [-1] * count
+        self.tree = [0] * count
+        self.root = list(range(count))
+        self.children: list[list[int]] = [[] for _ in range(count)]
+        for root in range(count):
+            if self.at[root] < 0:
+                self._walk(root)
+        for place in reversed(self.order):
+            above = self.parent[place]
+            if above >= 0:
+                self.size[above] += self.size[place]
+                self.low[above] = min(self.low[above], self.low[place])
+        for place in self.order:
+            above = self.parent[place]
+            self.tree[place] = self.tree[above] if above >= 0 else self.size[place]
+            self.root[place] = self.root[above] if above >= 0 else place
+
+    def _reach(self, place: int) -> None:
+        self.at[place] = self.low[place] = len(self.order)
+        self.order.append(place)
+
+    def _walk(self, root: int) -> None:
+        neighbours = self.mesh.neighbours
+        self._reach(root)
+        stack = [(root, iter(neighbours[root]))]
+        while stack:
+            here, left = stack[-1]
+            for there, joint in left:
+                if self.at[there] < 0:
+                    self.parent[there], self.way[there] = here, joint
+                    self.children[here].append(there)
+                    self._reach(there)
+                    stack.append((there, iter(neighbours[there])))
+                    break
+                if joint != self.way[here]:
+                    self.low[here] = min(self.low[here], self.at[there])
+            else:
+                stack.pop()
+
+
+def cuts(mesh: Mesh) -> Cuts:
+    """Everything that the mesh falls apart without; a joint of two links or more holds if one goes."""
+    walk = _Walk(mesh)
+    joints: dict[int, Parting] = {}
+    places: dict[int, Parting] = {}
+    blocks = list(range(len(mesh.places)))
+    for place in walk.order:
+        above = walk.parent[place]
+        if above >= 0:
+            joint = walk.way[place]
+            if walk.low[place] == walk.at[place] and mesh.joints[joint].links == 1:
+                joints[joint] = _without_joint(walk, place, joint)
+            else:
+                blocks[place] = blocks[above]
+        parting = _without_place(walk, place)
+        if parting is not None:
+            places[place] = parting
+    return Cuts(joints, places, _named_by_least(blocks))
+
+
+def _named_by_least(blocks: Sequence[int]) -> list[int]:
+    least: dict[int, int] = {}
+    for place, block in enumerate(blocks):
+        least.setdefault(block, place)
+    return [least[block] for block in blocks]
+
+
+def _without_joint(walk: _Walk, below: int, joint: int) -> Parting:
+    above, begin = walk.parent[below], walk.at[below]
+    end = begin + walk.size[below]
+    outside = walk.tree[below] - walk.size[below]
+    messages = walk.mesh.joints[joint].messages
+    if walk.size[below] <= outside:
+        part = islice(walk.order, begin, min(begin + SHOWN, end))
+        return Parting(walk.size[below], messages, tuple(part), above)
+    first = walk.at[walk.root[below]]
+    positions = chain(range(first, begin), range(end, first + walk.tree[below]))
+    others = (walk.order[one] for one in positions if walk.order[one] != above)
+    return Parting(outside, messages, (above, *islice(others, SHOWN - 1)), below)
+
+
+def _without_place(walk: _Walk, place: int) -> Parting | None:
+    is_root = walk.parent[place] < 0
+    hanging = [
+        child for child in walk.children[place] if is_root or walk.low[child] >= walk.at[place]
+    ]
+    rest = walk.tree[place] - 1 - sum(walk.size[child] for child in hanging)
+    if not hanging or (is_root and len(hanging) < 2):
+        return None
+    # Pieces by number: the subtrees that hang on this place, and last what is left above.
+    sizes = [*(walk.size[child] for child in hanging), rest]
+    kept = max(range(len(sizes)), key=lambda piece: sizes[piece])
+    begins = [walk.at[child] for child in hanging]
+    messages = [0] * len(sizes)
+    beside = (-1, -1)
+    for there, joint in walk.mesh.neighbours[place]:
+        crossed = walk.mesh.joints[joint].messages
+        piece = _piece(walk, begins, hanging, there)
+        messages[piece] += crossed
+        if piece == kept:
+            beside = max(beside, (crossed, there))
+    part = [
+        walk.order[position]
+        for piece, child in enumerate(hanging)
+        if piece != kept
+        for position in range(walk.at[child], walk.at[child] + min(walk.size[child], SHOWN))
+    ]
+    if kept != len(hanging) and rest:
+        part.insert(0, walk.parent[place])
+    return Parting(
+        sum(sizes) - sizes[kept], sum(messages) - messages[kept], tuple(part[:SHOWN]), beside[1]
+    )
+
+
+def _piece(walk: _Walk, begins: Sequence[int], hanging: Sequence[int], place: int) -> int:
+    piece = bisect_right(begins, walk.at[place]) - 1
+    if piece >= 0 and walk.at[place] < begins[piece] + walk.size[hanging[piece]]:
+        return piece
+    return len(hanging)

@@ -1,0 +1,159 @@
+"""The structure of a mesh, in one go: what hangs together, on what, and how well."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from vpnrouter.topology.findings import INFO, Finding
+from vpnrouter.topology.limits import REPORT_STRUCTURE_FINDINGS
+from vpnrouter.topology.structure.centrality import Centrality, centrality
+from vpnrouter.topology.structure.components import components
+from vpnrouter.topology.structure.cuts import Cuts, Parting, cuts
+from vpnrouter.topology.structure.graph import Mesh
+from vpnrouter.topology.structure.pairs import pairs
+from vpnrouter.topology.structure.second_ways import SecondWay, second_ways
+from vpnrouter.topology.tables import Rows
+
+
+class Standing(NamedTuple):
+    """What EDGES says of a bridge's place in the mesh."""
+
+    cut: bool
+    centrality: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structure:
+    """What the mesh looks like. `vpns` and `pairs` are rows of VPNS and PAIRS; `edges` stand in the order of
+    the rows of EDGES that it was made from. `starts`: from how many message VPNs shortest ways were counted
+    (all from which a bridge leads away, or a sample).
+    """
+
+    vpns: Rows
+    pairs: Rows
+    edges: list[Standing]
+    findings: list[Finding]
+    second_ways: list[SecondWay]
+    starts: int
+
+    def merged(self, edges: Rows) -> Rows:
+        """The rows of EDGES with `cut` and `centrality` filled in."""
+        return [
+            {**row, "cut": standing.cut, "centrality": standing.centrality}
+            for row, standing in zip(edges, self.edges, strict=True)
+        ]
+
+
+def structure(
+    nodes: Rows, edges: Rows, spark: SparkSession | None = None, traffic: Rows | None = None
+) -> Structure:
+    """Rows of NODES and EDGES in; `traffic`, rows of END_TO_END, says which pairs matter most.
+
+    Spark is only used for meshes beyond REPORT_GRAPH_EDGES.
+
+    Raises:
+        OperationError: the components of a very large mesh were not found.
+    """
+    mesh = Mesh(nodes, edges)
+    parts = components(mesh, spark)
+    found = cuts(mesh)
+    central = centrality(mesh)
+    return Structure(
+        vpns=_vpns(mesh, parts, found, central),
+        pairs=pairs(mesh, found, parts, traffic or []),
+        edges=_standings(mesh, found, central),
+        findings=[*_articulations(mesh, parts, found), *_cut_bridges(mesh, parts, found, edges)],
+        second_ways=second_ways(mesh, found, parts),
+        starts=central.starts,
+    )
+
+
+def _vpns(mesh: Mesh, parts: Sequence[int], found: Cuts, central: Centrality) -> Rows:
+    into = [0] * len(mesh.places)
+    out = [0] * len(mesh.places)
+    for ends in mesh.ends:
+        if ends is not None:
+            out[ends[0]] += 1
+            into[ends[1]] += 1
+    return [
+        {
+            "router": router,
+            "vpn": vpn,
+            "component": parts[place],
+            "articulation": place in found.places,
+            "centrality": central.places[place],
+            "bridges_in": into[place],
+            "bridges_out": out[place],
+        }
+        for place, (router, vpn) in enumerate(mesh.places)
+    ]
+
+
+def _standings(mesh: Mesh, found: Cuts, central: Centrality) -> list[Standing]:
+    cut = {row for joint in found.joints for row in mesh.joints[joint].rows}
+    return [Standing(row in cut, share) for row, share in enumerate(central.rows)]
+
+
+def _articulations(mesh: Mesh, parts: Sequence[int], found: Cuts) -> list[Finding]:
+    sizes = _sizes(parts)
+    return [
+        Finding(
+            kind="articulation",
+            severity=INFO,
+            router=mesh.places[place][0],
+            vpn=mesh.places[place][1],
+            messages=parting.messages,
+            value=float(parting.places),
+            detail=_told(mesh, parting, sizes[parts[place]] - 1),
+        )
+        for place, parting in _weightiest(found.places)
+    ]
+
+
+def _cut_bridges(mesh: Mesh, parts: Sequence[int], found: Cuts, edges: Rows) -> list[Finding]:
+    """One for each cut joint, told of its busier direction."""
+    sizes = _sizes(parts)
+    findings = []
+    for number, parting in _weightiest(found.joints):
+        joint = mesh.joints[number]
+        row = edges[max(joint.rows, key=lambda one: (edges[one]["messages"] or 0, -one))]
+        findings.append(
+            Finding(
+                kind="cut_bridge",
+                severity=INFO,
+                router=row["to_router"],
+                vpn=row["to_vpn"],
+                peer_router=row["from_router"],
+                peer_vpn=row["from_vpn"],
+                bridge=row["bridge"],
+                messages=parting.messages,
+                bytes=sum(edges[one]["bytes"] or 0 for one in joint.rows),
+                value=float(parting.places),
+                detail=_told(mesh, parting, sizes[parts[joint.one]]),
+            )
+        )
+    return findings
+
+
+def _sizes(parts: Sequence[int]) -> dict[int, int]:
+    sizes: dict[int, int] = {}
+    for part in parts:
+        sizes[part] = sizes.get(part, 0) + 1
+    return sizes
+
+
+def _weightiest(partings: dict[int, Parting]) -> list[tuple[int, Parting]]:
+    ordered = sorted(partings.items(), key=lambda one: (-one[1].messages, -one[1].places, one[0]))
+    return ordered[:REPORT_STRUCTURE_FINDINGS]
+
+
+def _told(mesh: Mesh, parting: Parting, places: int) -> str:
+    names = ", ".join(mesh.name(place) for place in parting.part)
+    more = parting.places - len(parting.part)
+    if more:
+        names += f" and {more:,} more"
+    rest = places - parting.places
+    vpns = "message VPN" if parting.places == 1 else "message VPNs"
+    return f"its loss cuts off {parting.places:,} {vpns} ({names}) from the other {rest:,}"

@@ -1,0 +1,77 @@
+"""All rules about trouble: digests in, findings out."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from vpnrouter.topology.findings import Finding
+from vpnrouter.topology.limits import REPORT_FINDINGS
+from vpnrouter.topology.tables import Rows
+from vpnrouter.topology.trouble.black_holes import black_holes, standing, unmatched
+from vpnrouter.topology.trouble.blockers import blockers
+from vpnrouter.topology.trouble.bound import bounded
+from vpnrouter.topology.trouble.bridges import Bridges
+from vpnrouter.topology.trouble.clocks import skewed_clocks
+from vpnrouter.topology.trouble.duplicates import doubles_by_place, duplicates
+from vpnrouter.topology.trouble.excuses import Excuses
+from vpnrouter.topology.trouble.flaps import flapping_links
+from vpnrouter.topology.trouble.hot import hot_bridges
+from vpnrouter.topology.trouble.loops import arrivals_back, loops, stopped_loops, ways_back
+from vpnrouter.topology.trouble.losses import losses_by_place
+from vpnrouter.topology.trouble.skew import loads, skewed_partitions
+from vpnrouter.topology.trouble.stalls import alive, stalled_bridges, unanswered
+from vpnrouter.topology.trouble.two_ways import two_ways
+
+
+def find_trouble(
+    digests: Mapping[str, DataFrame], edges: Rows, links: Rows, clocks: Rows, stretch_ns: int
+) -> list[Finding]:
+    """Everything that is wrong, worst first, at most REPORT_FINDINGS of a kind.
+
+    `digests` by name; `places`, `paths`, `uses`, `losses`, `doubles`, `states` and `endpoints` are read.
+    `edges`, `links` and `clocks` are rows of EDGES, LINKS and CLOCKS; `stretch_ns` is how long the stretches of
+    the digests are, nanoseconds. Six Spark jobs, and one more each when there are candidates for a stall
+    or a black hole.
+    """
+    bridges = Bridges(edges)
+    losses = _rows(losses_by_place(digests["losses"]))
+    ways = _rows(ways_back(digests["paths"]))
+    doubles = _rows(doubles_by_place(digests["doubles"]))
+    excuses = Excuses(arrivals_back(ways), losses, links)
+    return bounded(
+        [
+            *loops(ways, losses),
+            *stopped_loops(losses, bridges),
+            *duplicates(doubles, excuses, bridges),
+            *two_ways(doubles, excuses),
+            *_black_holes(digests),
+            *_stalls(digests["places"], bridges, links, clocks, stretch_ns),
+            *blockers(losses, bridges),
+            *hot_bridges(losses, bridges),
+            *skewed_partitions(_rows(loads(digests["endpoints"]))),
+            *flapping_links(links),
+            *skewed_clocks(clocks),
+        ],
+        REPORT_FINDINGS,
+    )
+
+
+def _black_holes(digests: Mapping[str, DataFrame]) -> list[Finding]:
+    lost = _rows(unmatched(digests["uses"]))
+    filters = _rows(standing(digests["states"], lost)) if lost else []
+    return black_holes(lost, filters)
+
+
+def _stalls(
+    places: DataFrame, bridges: Bridges, links: Rows, clocks: Rows, width_ns: int
+) -> list[Finding]:
+    candidates = _rows(unanswered(places, clocks, width_ns))
+    if not candidates:
+        return []
+    lives = _rows(alive(places, candidates, clocks, width_ns))
+    return stalled_bridges(candidates, lives, links, bridges, width_ns)
+
+
+def _rows(frame: DataFrame) -> Rows:
+    rows: Rows = frame.toArrow().to_pylist()
+    return rows

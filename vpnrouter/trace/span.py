@@ -1,0 +1,105 @@
+"""A span as OpenTelemetry has it, and what its attributes are called.
+
+The names are those that the field's tracing uses (docs/opentelemetry.md has the table).
+"""
+
+from typing import Final, NamedTuple
+
+Value = str | int | bool
+
+CONSUMER: Final = "consumer"
+PRODUCER: Final = "producer"
+INTERNAL: Final = "internal"
+
+SYSTEM: Final = "messaging.system"
+OPERATION: Final = "messaging.operation"
+MESSAGE_ID: Final = "messaging.message_id"
+PAYLOAD_SIZE: Final = "messaging.message_payload_size_bytes"
+DESTINATION: Final = "messaging.destination"
+DESTINATION_NAME: Final = "messaging.destination.name"
+DESTINATION_KIND: Final = "messaging.destination.kind"
+SOURCE_NAME: Final = "messaging.source.name"
+CLIENT_NAME: Final = "messaging.solace.client_name"
+DELIVERY_MODE: Final = "messaging.solace.delivery_mode"
+RECEIVE_TIME: Final = "messaging.solace.broker_receive_time_unix_nano"
+ENQUEUE_ERROR: Final = "messaging.solace.enqueue_error_message"
+PARTITION: Final = "messaging.solace.partition_number"
+DROPPED_SUCCESS: Final = "messaging.solace.dropped_enqueue_events_success"
+DROPPED_FAILED: Final = "messaging.solace.dropped_enqueue_events_failed"
+OUTCOME: Final = "messaging.solace.send.outcome"
+MOVE_REASON: Final = "messaging.solace.operation.reason"
+REASON: Final = "messaging.vpnrouter.reason"
+REDELIVERED: Final = "messaging.vpnrouter.redelivered"
+BRIDGE: Final = "messaging.vpnrouter.bridge"
+PEER_ROUTER: Final = "messaging.vpnrouter.peer_router"
+PEER_VPN: Final = "messaging.vpnrouter.peer_vpn"
+HOPS: Final = "messaging.vpnrouter.hops"
+PATH: Final = "messaging.vpnrouter.path"
+ORIGIN_ROUTER: Final = "messaging.vpnrouter.origin_router"
+ORIGIN_VPN: Final = "messaging.vpnrouter.origin_vpn"
+ORIGIN_TIME: Final = "messaging.vpnrouter.origin_time_unix_nano"
+
+SYSTEM_NAME: Final = "vpnrouter"
+
+ACCEPTED: Final = "accepted"
+REJECTED: Final = "rejected"
+RELEASED: Final = "released"
+
+
+class SpanEvent(NamedTuple):
+    """Something that happened within a span, at `ts_ns` (nanoseconds since 1970)."""
+
+    name: str
+    ts_ns: int
+    attributes: dict[str, Value]
+
+
+class Span:
+    """One span; times in nanoseconds since 1970, ids as numbers, `parent` 0 for none.
+
+    `remote` tells that the parent is a span of another process. `error` is what went wrong, empty when
+    nothing did. The span belongs to the message VPN `vpn`.
+    """
+
+    __slots__ = (
+        "attributes",
+        "end_ns",
+        "error",
+        "events",
+        "kind",
+        "name",
+        "parent",
+        "remote",
+        "span_id",
+        "start_ns",
+        "trace_id",
+        "vpn",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        vpn: str,
+        trace_id: int,
+        span_id: int,
+        parent: int,
+        start_ns: int,
+        end_ns: int,
+        attributes: dict[str, Value],
+        *,
+        remote: bool = False,
+        error: str = "",
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.vpn = vpn
+        self.trace_id = trace_id
+        self.span_id = span_id
+        self.parent = parent
+        self.start_ns = start_ns
+        self.end_ns = end_ns
+        self.attributes = attributes
+        self.remote = remote
+        self.error = error
+        self.events: list[SpanEvent] = []
