@@ -6,6 +6,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.topology import schema
+from vpnrouter.topology.output import SCHEMAS
 from vpnrouter.trace.schema import COLUMNS
 
 KINDS = {"int64": LongType(), "int32": IntegerType(), "string": StringType()}
@@ -15,6 +16,18 @@ def test_a_trace_row_is_what_routers_write() -> None:
     """The declared columns are those of the trace format, in order and type."""
     declared = [(field.name, field.dataType) for field in schema.TRACE_FILE.fields]
     assert declared == [(column.name, KINDS[column.type]) for column in COLUMNS]
+
+
+def test_a_row_of_the_jobs_has_a_weight() -> None:
+    """What jobs take is a trace row and how many messages it stands for."""
+    assert [*schema.TRACE_FILE.names, "weight"] == schema.TRACES.names
+
+
+def test_every_table_names_its_columns_once() -> None:
+    """In each result table all names differ, and every column may be null."""
+    for name, table in SCHEMAS.items():
+        assert len(set(table.names)) == len(table.names), name
+        assert all(field.nullable for field in table.fields), name
 
 
 @pytest.mark.spark

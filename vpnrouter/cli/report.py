@@ -55,9 +55,8 @@ def command(
     config: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Configuration file to compare the mesh with; may be given for each router.",
+            help="Configuration to compare the mesh with, a file or a directory of them; may be repeated.",
             exists=True,
-            dir_okay=False,
             show_default=False,
         ),
     ] = None,
@@ -75,7 +74,7 @@ def command(
             min=1,
             max=86_400,
         ),
-    ] = 10,
+    ] = 90,
     formats: Annotated[
         str, typer.Option("--format", help="What to write: html, json, parquet, or several.")
     ] = "html,json,parquet",
@@ -116,7 +115,7 @@ def command(
         master=master,
         span=span,
         against=before,
-        mesh=load_configured(config) if config else None,
+        mesh=load_configured(_files(config)) if config else None,
         formats=wanted,
     )
     with _shown_progress() as progress:
@@ -132,6 +131,17 @@ def command(
         )
         with _until_told() as stop:
             follower.run(stop)
+
+
+def _files(given: list[Path]) -> list[Path]:
+    """The configuration files among the paths given, and those in the directories."""
+    found: list[Path] = []
+    for path in given:
+        inside = sorted((*path.glob("*.yaml"), *path.glob("*.yml"))) if path.is_dir() else [path]
+        if not inside:
+            raise typer.BadParameter(f"--config {path}: no .yaml file in this directory")
+        found += inside
+    return found
 
 
 def _formats(text: str) -> frozenset[str]:
@@ -159,6 +169,12 @@ def _tell_again(summary: "Summary", *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(summary), ensure_ascii=False), flush=True)
         return
+    if summary.set_aside:
+        print(
+            f"set aside: {len(summary.set_aside)} files, the last one"
+            f" {summary.set_aside[-1]['path']}: {summary.set_aside[-1]['reason']}",
+            file=sys.stderr,
+        )
     print(
         f"report of {summary.rows:,} rows in {summary.files:,} files: {summary.errors} errors,"
         f" {summary.warnings} warnings",
@@ -270,5 +286,6 @@ def print_summary(summary: "Summary") -> None:
     if summary.set_aside:
         table.add_row("files set aside", figures.count(len(summary.set_aside)))
     table.add_row("seconds", str(summary.seconds))
-    table.add_row("page", summary.page)
+    if summary.page:
+        table.add_row("page", summary.page)
     Console(soft_wrap=True, highlight=False, markup=False).print(table)

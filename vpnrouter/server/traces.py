@@ -53,7 +53,8 @@ async def keep_traces(written: Trace, router: Router) -> None:
         written.directory,
         router.name,
         recorder,
-        sample=written.sample,
+        # With filters there is no one share that holds for all messages.
+        sample=None if written.filters else written.sample,
         always=[str(one) for one in written.always],
         flush_ns=written.rotation.max_seconds * SECOND_NS,
         file_rows=written.rotation.max_rows,

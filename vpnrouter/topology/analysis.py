@@ -70,9 +70,10 @@ def analyse(
     findings += find_subscriptions(frames, edges, span)
     findings += shape.findings
     notes: list[str] = []
+    asked = asked_by_bridges(frames["states"])
     if mesh is not None:
         stage("configurations")
-        drifted = drift(mesh, nodes, edges, asked_by_bridges(frames["states"]))
+        drifted = drift(mesh, nodes, edges, asked)
         edges = drifted.merged(edges)
         findings += drifted.findings
         notes += drifted.notes
@@ -89,7 +90,7 @@ def analyse(
         seconds = (span[1] - span[0]) / _SECOND_NS
         tables["changes"] = compare(before.tables, tables, before.seconds, seconds)
     stage("advice")
-    tables["advice"] = advise(findings, nodes, edges, shape, tables["changes"])
+    tables["advice"] = advise(findings, nodes, edges, shape, tables["changes"], asked)
     return Analysis(
         tables=tables,
         findings=findings,

@@ -162,3 +162,7 @@ memory. Beyond: the next batch takes them."""
 
 REPORT_DIGEST_FILES: Final = 32
 """Files of one digest that a followed report keeps. Beyond: they are put together in one."""
+
+REPORT_EXECUTOR_MEMORY: Final = "1g"
+"""Heap of each executor on a cluster, where neither SPARK_EXECUTOR_MEMORY nor the cluster's spark-defaults.conf says
+otherwise. Beyond: the executor spills to disk."""

@@ -15,7 +15,7 @@ JSON: Final = "json"
 PARQUET: Final = "parquet"
 FORMATS: Final = frozenset({HTML, JSON, PARQUET})
 
-_SCHEMAS: Final = {
+SCHEMAS: Final = {
     "nodes": schema.NODES,
     "edges": schema.EDGES,
     "rates": schema.RATES,
@@ -48,7 +48,7 @@ def write_report(
         OperationError: a file cannot be written.
     """
     tables.prepare(output, parquet=PARQUET in formats)
-    for name, columns in _SCHEMAS.items():
+    for name, columns in SCHEMAS.items():
         rows = analysis.tables[name]
         if PARQUET in formats:
             tables.write_parquet(output, name, rows, columns)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ from vpnrouter.topology.limits import (
     REPORT_SHUFFLE_PARTITIONS,
     REPORT_SHUFFLE_PARTITIONS_MOST,
 )
-from vpnrouter.topology.output import FORMATS, write_report
+from vpnrouter.topology.output import FORMATS, HTML, write_report
 from vpnrouter.topology.summary import Summary, summary_of
 
 _LOG: Final = "spark.log"
@@ -67,11 +67,19 @@ def build_report(asked: Asked, progress: Progress | None = None) -> Summary:
     teller.stage("trace files")
     inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
     require_rows(inventory)
+    compared = _inventory_before(asked)
     with spark_for(asked, inventory, teller) as spark:
-        before = _before(spark, asked, teller)
+        before = None
+        if compared is not None:
+            then = replace(asked, span=asked.against or Span(), against=None, mesh=None)
+            before, compared = run_jobs(spark, compared, then, teller)
+            inventory = inventory.without_any(compared.set_aside)
+            require_rows(inventory)
         analysis, inventory = run_jobs(spark, inventory, asked, teller, before)
     teller.stage("page")
-    summary = summary_of(inventory, analysis, asked.output, time.monotonic() - begun)
+    seconds = time.monotonic() - begun
+    paged = HTML in asked.formats
+    summary = summary_of(inventory, analysis, asked.output, seconds, paged=paged)
     write_report(asked.output, summary, analysis, asked.formats)
     return summary
 
@@ -153,19 +161,21 @@ def _analysed(
     width_ns = width_for(last_ns - first_ns)
     earlier = read_until(spark, inventory, asked.span)
     partitions = partitions_for(inventory)
-    with digested(traces, earlier, width_ns, partitions, progress) as digests:
+    small = inventory.rows < _SHORT_ROWS
+    with digested(
+        traces, earlier, asked.span.since_ns, width_ns, partitions, progress, small=small
+    ) as digests:
         return analyse(spark, digests, width_ns, progress.stage, asked.mesh, before)
 
 
-def _before(spark: SparkSession, asked: Asked, progress: Progress) -> Analysis | None:
-    """The analysis of the time to compare with."""
+def _inventory_before(asked: Asked) -> Inventory | None:
+    """What there is of the time to compare with."""
     if asked.against is None:
         return None
     inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.against)
     if not inventory.files:
         raise OperationError("nothing to compare with: no readable trace file in the time before")
-    then = Asked(traces=asked.traces, output=asked.output, span=asked.against)
-    return run_jobs(spark, inventory, then, progress)[0]
+    return inventory
 
 
 def require_rows(inventory: Inventory) -> None:

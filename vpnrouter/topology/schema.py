@@ -211,8 +211,9 @@ PAIRS: Final = struct(
     hops=IntegerType(),
     widest=_LONG,
 )
-"""Pairs of message VPNs: `links` is how many bridges can go before they are apart, `hops` the shortest way,
-`widest` the messages that crossed the narrowest bridge of the widest way.
+"""Pairs of message VPNs: `links` is how many links have to go before they are apart, counted up to 8, `hops` the
+shortest way, `widest` the messages that crossed the narrowest step of the widest way, a step being all
+bridges between two message VPNs.
 """
 
 CHANGES: Final = struct(
@@ -310,7 +311,7 @@ FINDINGS: Final = struct(
     last_ns=_LONG,
     detail=_TEXT,
 )
-"""One row a thing worth knowing about the mesh; docs/report.md lists the kinds.
+"""One row a thing worth knowing about the mesh; docs/report-findings.md lists the kinds.
 
 `severity` is error, warning or info. `router` and `vpn` are where it is; for a bridge they are its local end, which
 attracts, and the peer is the remote end, where messages come from. `topic` is a filter for kinds about

@@ -46,8 +46,18 @@ class Summary:
     page: str
 
 
-def summary_of(inventory: Inventory, analysis: Analysis, output: Path, seconds: float) -> Summary:
-    """The figures of an analysis of an inventory that took `seconds`; the report goes to `output`."""
+def summary_of(
+    inventory: Inventory,
+    analysis: Analysis,
+    output: Path,
+    seconds: float,
+    *,
+    paged: bool = True,
+) -> Summary:
+    """The figures of an analysis of an inventory that took `seconds`; the report goes to `output`.
+
+    `paged`: a page is among its files.
+    """
     nodes = analysis.tables["nodes"]
     edges = analysis.tables["edges"]
     traced = [node for node in nodes if node["traced"]]
@@ -79,7 +89,7 @@ def summary_of(inventory: Inventory, analysis: Analysis, output: Path, seconds: 
         last_ns=last_ns,
         seconds=round(seconds, 1),
         notes=analysis.notes,
-        page=str(output / PAGE),
+        page=str(output / PAGE) if paged else "",
     )
 
 

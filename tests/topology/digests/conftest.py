@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from vpnrouter.topology.digests.digest import Digests, digested
 from vpnrouter.topology.engine.progress import Quiet
@@ -85,15 +85,20 @@ def _rows() -> Rows:
 
 
 @pytest.fixture(scope="session")
-def small_mesh(spark: SparkSession) -> Iterator[Digests]:
-    """The mesh, digested."""
+def small_mesh_traces(spark: SparkSession) -> DataFrame:
+    """The trace rows of the mesh."""
     rows = [
         tuple({"weight": 2.0, **row, "router": router}.get(name) for name in TRACES.names)
         for router, listed in _rows().items()
         for row in listed
     ]
-    traces = spark.createDataFrame(rows, TRACES)
-    with digested(traces, traces, SECOND, 2, Quiet()) as made:
+    return spark.createDataFrame(rows, TRACES)
+
+
+@pytest.fixture(scope="session")
+def small_mesh(small_mesh_traces: DataFrame) -> Iterator[Digests]:
+    """The mesh, digested."""
+    with digested(small_mesh_traces, small_mesh_traces, None, SECOND, 2, Quiet()) as made:
         yield made
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.digests.delays import delays
 from vpnrouter.topology.digests.endpoints import endpoints
 from vpnrouter.topology.digests.journeys import (
-    corrections,
+    corrected,
     doubles,
     edge_places,
     hops,
@@ -22,11 +23,11 @@ from vpnrouter.topology.digests.losses import losses
 from vpnrouter.topology.digests.paths import paths
 from vpnrouter.topology.digests.places import places
 from vpnrouter.topology.digests.schema import DIGESTS
-from vpnrouter.topology.digests.states import states
+from vpnrouter.topology.digests.states import standing_at, states
 from vpnrouter.topology.digests.two_ways import candidates, two_ways
 from vpnrouter.topology.digests.uses import uses
 from vpnrouter.topology.engine.progress import Progress
-from vpnrouter.topology.flows.clocks import clock_offsets, least_ages, offset_of
+from vpnrouter.topology.flows.clocks import clock_offsets, least_ages
 
 Rows = list[dict[str, Any]]
 
@@ -41,18 +42,27 @@ class Digests:
 
 @contextmanager
 def digested(
-    traces: DataFrame, earlier: DataFrame, width_ns: int, partitions: int, progress: Progress
+    traces: DataFrame,
+    earlier: DataFrame,
+    since_ns: int | None,
+    width_ns: int,
+    partitions: int,
+    progress: Progress,
+    *,
+    small: bool = False,
 ) -> Iterator[Digests]:
     """Digest the rows of TRACES; what is kept for it is given back when the block ends.
 
-    `earlier` are rows of the same shape that end where `traces` end and may begin before: what links and
-    subscriptions were up already is known from them. `partitions` for the one grouping of all rows.
+    `earlier` are rows of the same shape that end where `traces` end and may begin before `since_ns`, where
+    those begin: what links were up already, and what subscriptions, is known from them. `partitions` for
+    the one grouping of all rows. `small`: the digests will be, and what is derived from one partition needs no
+    shuffle.
     """
     kept: list[DataFrame] = []
 
     def keep(stage: str, name: str, frame: DataFrame) -> DataFrame:
         progress.stage(stage)
-        frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        frame = (frame.coalesce(1) if small else frame).persist(StorageLevel.MEMORY_AND_DISK)
         kept.append(frame)
         frame.count()
         frames[name] = frame
@@ -60,18 +70,18 @@ def digested(
 
     frames: dict[str, DataFrame] = {}
     try:
-        states_ = keep("links and subscriptions", "states", states(earlier))
+        states_ = keep("links and subscriptions", "states", standing_at(states(earlier), since_ns))
         places_ = keep("message VPNs and bridges", "places", places(traces, states_, width_ns))
         paths_ = keep("ways", "paths", paths(traces))
         clocks = clock_offsets(least_ages(paths_).toArrow().to_pylist())
-        offsets = offset_of(clocks)
+        corrections = Corrections(clocks)
         uses_ = keep("topics", "uses", uses(traces))
         keep("losses", "losses", losses(traces, width_ns))
         keep("queues", "endpoints", endpoints(traces))
-        keep("delays", "delays", delays(traces, offsets))
+        keep("delays", "delays", delays(traces, corrections))
         progress.stage("messages followed")
         edges = edge_places(places_).persist()
-        sums = summed(meetings(traces, partitions), corrections(edges, offsets)).persist(
+        sums = summed(meetings(traces, partitions), corrected(edges, corrections)).persist(
             StorageLevel.MEMORY_AND_DISK
         )
         kept += [edges, sums]

@@ -9,14 +9,13 @@ The last two bits of the hash say what happened there, so that a sending and a r
 differ in the last bit only.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.topology.digests.buckets import bucket
-from vpnrouter.topology.digests.delays import ahead
+from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.digests.edge_ends import EDGE, ends
 from vpnrouter.topology.digests.schema import DOUBLES, HOPS
 from vpnrouter.topology.schema import conform
@@ -80,17 +79,17 @@ def meetings(traces: DataFrame, partitions: int) -> DataFrame:
     )
 
 
-def summed(met: DataFrame, corrections: DataFrame) -> DataFrame:
+def summed(met: DataFrame, corrected: DataFrame) -> DataFrame:
     """What `meetings` gave, summed up by place and bucket of the time taken.
 
-    `corrections` has `place` and `ahead_ns`, how far the clock of the receiving router is ahead of the sending
+    `corrected` has `place` and `ahead_ns`, how far the clock of the receiving router is ahead of the sending
     one's. Columns: `place`, `bucket` (null for what is no bridge, or has one end only), `count`,
     `messages` and `copies` of those that came more than once, `first_ns` and `last_ns` of these.
     """
     took = F.col("came_ns") - F.col("sent_ns") - F.coalesce(F.col("ahead_ns"), F.lit(0))
     again = F.col("copies") > 1
     return (
-        met.join(F.broadcast(corrections), "place", "left")
+        met.join(F.broadcast(corrected), "place", "left")
         .groupBy("place", bucket(took).alias("bucket"))
         .agg(
             F.count(F.lit(1)).alias("count"),
@@ -111,9 +110,9 @@ def edge_places(places: DataFrame) -> DataFrame:
     return edges.distinct().withColumn("place", _marked(F.xxhash64(*EDGE), _RECEIVE))
 
 
-def corrections(edges: DataFrame, offsets_ns: Mapping[str, int]) -> DataFrame:
+def corrected(edges: DataFrame, corrections: Corrections) -> DataFrame:
     """Edges with their `place` in; `place` and `ahead_ns` of those that need a correction."""
-    difference = ahead(F.col("to_router"), offsets_ns) - ahead(F.col("from_router"), offsets_ns)
+    difference = corrections.between(F.col("from_router"), F.col("to_router"))
     return edges.select("place", difference.alias("ahead_ns")).where(F.col("ahead_ns") != 0)
 
 

@@ -6,6 +6,7 @@ and never to the user's terminal, and so that it can be ended together with the 
 
 import contextlib
 import importlib
+import ipaddress
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from py4j.java_gateway import JavaGateway, JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -26,13 +27,22 @@ from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
 from vpnrouter.topology.engine.java import Java, find_java, home_of
-from vpnrouter.topology.limits import REPORT_DRIVER_MEMORY, REPORT_SHUFFLE_PARTITIONS
+from vpnrouter.topology.limits import (
+    REPORT_DRIVER_MEMORY,
+    REPORT_EXECUTOR_MEMORY,
+    REPORT_SHUFFLE_PARTITIONS,
+)
 
 _EXIT_SECONDS: Final = 20
 _SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LOOPBACK: Final = "127.0.0.1"
+_EXECUTOR_MEMORY: Final = "spark.executor.memory"
 _MESSAGE_CHARACTERS: Final = 300
 _BROKEN_FILE: Final = re.compile(r"while reading file (?:file:)?(?://)?(/\S+?)\.?(?=\s|$)")
 """How Spark names a file that it cannot read: by its URI, so that spaces are encoded."""
+
+_WRAPPING: Final = "Exception thrown in awaitResult"
+"""What Spark says where a cause of its own says more."""
 
 _LOGGED_CAUSE: Final = re.compile(
     r"^(?:Error: |Exception in thread \"main\" (?:[\w.$]+: )?|\S+ \S+ ERROR \w+: )(.+)$",
@@ -97,6 +107,7 @@ def spark_session(
         cleanup.callback(_end_java, gateway)
         try:
             with spark_errors():
+                _bound_executors(conf, gateway)
                 session = SparkSession(SparkContext(conf=conf, gateway=gateway))
         except OperationError as error:
             # What comes through the gateway is often only that the context has gone already.
@@ -147,11 +158,31 @@ def _settings(master: str, scratch: Path, shuffle_partitions: int) -> dict[str, 
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     }
-    if master.startswith("local"):
+    if _is_here(master):
         # A report on this machine listens on no address that another machine can reach.
-        settings["spark.driver.host"] = "127.0.0.1"
-        settings["spark.driver.bindAddress"] = "127.0.0.1"
+        settings["spark.driver.host"] = _LOOPBACK
+        settings["spark.driver.bindAddress"] = _LOOPBACK
     return settings
+
+
+def _is_here(master: str) -> bool:
+    """Whether a master is this process, or stands on this machine's loopback address."""
+    if master.startswith("local"):
+        return True
+    try:
+        host = urlsplit(master).hostname or ""
+    except ValueError:
+        return False
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _bound_executors(conf: SparkConf, gateway: JavaGateway) -> None:
+    """Bound the memory of a cluster's executors where neither the environment nor spark-defaults.conf does."""
+    environment = "SPARK_EXECUTOR_MEMORY" in os.environ
+    if not environment and gateway.jvm.java.lang.System.getProperty(_EXECUTOR_MEMORY) is None:
+        conf.set(_EXECUTOR_MEMORY, REPORT_EXECUTOR_MEMORY)
 
 
 @contextlib.contextmanager
@@ -235,7 +266,8 @@ def _chain(throwable: JavaObject | None) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    line = next((line for line in lines if not line.startswith(_WRAPPING)), lines[0])
     return line if len(line) <= _MESSAGE_CHARACTERS else line[:_MESSAGE_CHARACTERS] + " …"
 
 

@@ -9,19 +9,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from vpnrouter.topology.digests.combine import combined
+from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.digests.delays import delays
 from vpnrouter.topology.digests.endpoints import endpoints
 from vpnrouter.topology.digests.losses import losses
 from vpnrouter.topology.digests.paths import paths
 from vpnrouter.topology.digests.places import places
 from vpnrouter.topology.digests.schema import DIGESTS
-from vpnrouter.topology.digests.states import states
+from vpnrouter.topology.digests.states import standing_at, states
 from vpnrouter.topology.digests.uses import uses
-from vpnrouter.topology.flows.clocks import clock_offsets, least_ages, offset_of
+from vpnrouter.topology.engine.session import DamagedTraceFile, spark_errors
+from vpnrouter.topology.flows.clocks import clock_offsets, least_ages
 from vpnrouter.topology.follow.meetings import doubles, hops
 from vpnrouter.topology.follow.store import DigestStore
 from vpnrouter.topology.input.inventory import Inventory, look_at_all
-from vpnrouter.topology.input.read import read_traces
+from vpnrouter.topology.input.read import read_traces, read_until
 from vpnrouter.topology.input.span import Span
 from vpnrouter.topology.tables import Rows
 
@@ -57,21 +59,31 @@ class Digesting:
             return
         inventory = look_at_all(sorted(_path(row["path"]) for row in batch.collect()))
         tables: dict[str, pa.Table] = {}
-        if inventory.files:
-            traces = read_traces(self._spark, inventory, self._span)
-            states_ = states(traces)
-            frames = {
-                "states": states_,
-                "places": places(traces, states_, self._width_ns),
-                "paths": paths(traces),
-                "uses": uses(traces),
-                "losses": losses(traces, self._width_ns),
-                "endpoints": endpoints(traces),
-                "delays": delays(traces, offset_of(self.clocks())),
-            }
-            tables = {name: frame.toArrow() for name, frame in frames.items()}
+        while inventory.files:
+            try:
+                with spark_errors():
+                    tables = self._digests(inventory)
+                break
+            except DamagedTraceFile as damaged:
+                if all(file.path != damaged.path for file in inventory.files):
+                    raise
+                inventory = inventory.without(damaged.path, "damaged: its contents cannot be read")
         self._store.add(ROWS, number, tables)
         self._heard(inventory)
+
+    def _digests(self, inventory: Inventory) -> dict[str, pa.Table]:
+        traces = read_traces(self._spark, inventory, self._span)
+        frames = {
+            # Those of before as well: what they say counts when the report begins with it.
+            "states": states(read_until(self._spark, inventory, self._span)),
+            "places": places(traces, states(traces), self._width_ns),
+            "paths": paths(traces),
+            "uses": uses(traces),
+            "losses": losses(traces, self._width_ns),
+            "endpoints": endpoints(traces),
+            "delays": delays(traces, Corrections(self.clocks())),
+        }
+        return {name: frame.toArrow() for name, frame in frames.items()}
 
     def messages(self, batch: DataFrame, number: int) -> None:
         """A batch of the second stream: messages that are complete.
@@ -84,7 +96,7 @@ class Digesting:
         batch.persist()
         try:
             tables = {
-                "hops": hops(batch, offset_of(self.clocks())).toArrow(),
+                "hops": hops(batch, Corrections(self.clocks())).toArrow(),
                 "doubles": doubles(batch).toArrow(),
             }
         finally:
@@ -100,10 +112,11 @@ class Digesting:
     def frame(self, name: str) -> DataFrame:
         """A digest up to now."""
         files = self._store.files(name)
-        reader = self._spark.read.schema(DIGESTS[name])
         if not files:
             return self._spark.createDataFrame([], DIGESTS[name])
-        return combined(name, reader.parquet(*map(str, files)))
+        parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+        whole = combined(name, parts)
+        return standing_at(whole, self._span.since_ns) if name == "states" else whole
 
     def compact(self, most: int) -> None:
         """Put one file in the place of many, for each digest that has more than `most`."""

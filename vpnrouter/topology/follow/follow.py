@@ -12,21 +12,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from vpnrouter.errors import OperationError
 from vpnrouter.topology.analysis import Analysis, analyse
+from vpnrouter.topology.digests.combine import combined
 from vpnrouter.topology.digests.digest import Digests
 from vpnrouter.topology.digests.schema import DIGESTS
+from vpnrouter.topology.digests.sums import stretch_of
 from vpnrouter.topology.engine.progress import Progress
+from vpnrouter.topology.flows.stretches import width_for
 from vpnrouter.topology.follow.digesting import MESSAGES, ROWS, Digesting
 from vpnrouter.topology.follow.meetings import met
 from vpnrouter.topology.follow.source import files_of, stream_of
-from vpnrouter.topology.follow.store import DigestStore
+from vpnrouter.topology.follow.store import FOLDER, DigestStore
 from vpnrouter.topology.input.inventory import Inventory, take_inventory
 from vpnrouter.topology.limits import REPORT_DIGEST_FILES
-from vpnrouter.topology.output import write_report
+from vpnrouter.topology.output import HTML, write_report
 from vpnrouter.topology.report import Asked, spark_for
 from vpnrouter.topology.summary import Summary, summary_of
 
@@ -39,10 +43,12 @@ _POLL_S: Final = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """`every_s` seconds lie between two looks for files; `late_s` is how late a message's rows may come."""
+    """`every_s` seconds lie between two looks for files; `late_s` is how much later than others the rows of a
+    message may come: a router keeps a file open for a minute, by default, before anybody sees it.
+    """
 
     every_s: float = 5.0
-    late_s: int = 10
+    late_s: int = 90
 
 
 class Follower:
@@ -74,6 +80,7 @@ class Follower:
         known = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
         with spark_for(asked, known, self._progress) as spark:
             store = DigestStore(asked.output)
+            self._require_both(store)
             if store.taken(ROWS) >= 0:
                 self._inventory = known
             digesting = Digesting(spark, store, asked.span, WIDTH_NS, self._heard)
@@ -83,6 +90,17 @@ class Follower:
             finally:
                 for query in queries:
                     query.stop()
+
+    def _require_both(self, store: DigestStore) -> None:
+        """A stream's checkpoint and its digests say together what has been read: one alone would skip files."""
+        folder = self._asked.output / CHECKPOINTS
+        for name in (ROWS, MESSAGES):
+            begun = (folder / name / "commits" / "0").exists()
+            if begun != (store.taken(name) >= 0) and (begun or store.taken(name) >= 0):
+                raise OperationError(
+                    f"{folder / name} and {self._asked.output / FOLDER} do not belong together: "
+                    "remove both, or use another --output"
+                )
 
     def _start(self, spark: SparkSession, digesting: Digesting) -> list[StreamingQuery]:
         asked = self._asked
@@ -130,10 +148,13 @@ class Follower:
         begun = time.monotonic()
         with self._lock:
             inventory = self._inventory
-        frames = {name: digesting.frame(name).persist() for name in DIGESTS}
+        frames = {name: digesting.frame(name).coalesce(1).persist() for name in DIGESTS}
         try:
+            width_ns = _width_for(frames["places"])
+            for name in ("places", "losses"):
+                frames[name] = combined(name, _wider(frames[name], width_ns)).persist()
             digests = Digests(frames=frames, clocks=digesting.clocks())
-            analysis = analyse(spark, digests, WIDTH_NS, self._progress.stage, self._asked.mesh)
+            analysis = analyse(spark, digests, width_ns, self._progress.stage, self._asked.mesh)
         finally:
             for frame in frames.values():
                 frame.unpersist()
@@ -141,7 +162,8 @@ class Follower:
 
     def _write(self, inventory: Inventory, analysis: Analysis, seconds: float) -> None:
         output: Path = self._asked.output
-        summary = summary_of(inventory, analysis, output, seconds)
+        paged = HTML in self._asked.formats
+        summary = summary_of(inventory, analysis, output, seconds, paged=paged)
         write_report(output, summary, analysis, self._asked.formats)
         self._published(summary)
 
@@ -155,3 +177,16 @@ class Follower:
                 set_aside=(*mine.set_aside, *came.set_aside),
             )
         self._fresh.set()
+
+
+def _width_for(places: DataFrame) -> int:
+    """The length of the stretches of a report that is as long as this by now: whole stretches of the digests."""
+    ends = places.agg(F.min("first_ns"), F.max("last_ns")).first()
+    if ends is None or ends[0] is None:
+        return WIDTH_NS
+    wanted = width_for(ends[1] - ends[0])
+    return WIDTH_NS * max(1, -(-wanted // WIDTH_NS))
+
+
+def _wider(digest: DataFrame, width_ns: int) -> DataFrame:
+    return digest.withColumn("start_ns", stretch_of(F.col("start_ns"), width_ns))

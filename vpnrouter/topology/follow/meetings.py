@@ -5,14 +5,13 @@ message fall into one window, and a window is done with when the watermark has p
 later than that is dropped, and counted by Spark. Each window's messages come out once.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.topology.digests.buckets import bucket
-from vpnrouter.topology.digests.delays import ahead
+from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.digests.edge_ends import EDGE, ends
 from vpnrouter.topology.digests.journeys import message
 from vpnrouter.topology.digests.schema import DOUBLES, HOPS
@@ -65,12 +64,12 @@ def met(traces: DataFrame, late_s: int) -> DataFrame:
     )
 
 
-def hops(met: DataFrame, offsets_ns: Mapping[str, int]) -> DataFrame:
-    """What `met` gave in, HOPS out; `offsets_ns` is how far each router's clock is ahead."""
+def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
+    """What `met` gave in, HOPS out."""
     crossed = met.where(
         (F.col("kind") == "bridge") & F.col("sent_ns").isNotNull() & F.col("came_ns").isNotNull()
     )
-    correction = ahead(F.col("router"), offsets_ns) - ahead(F.col("peer_router"), offsets_ns)
+    correction = corrections.between(F.col("peer_router"), F.col("router"))
     took = F.col("came_ns") - F.col("sent_ns") - correction
     named: dict[str, Column] = {
         "from_router": F.col("peer_router"),

@@ -99,8 +99,19 @@ class Inventory:
             set_aside=(*self.set_aside, SetAside(path=path, reason=reason)),
         )
 
+    def without_any(self, aside: Iterable[SetAside]) -> "Inventory":
+        """The same inventory with other files moved to those set aside, as far as they are not there yet."""
+        known = {one.path for one in self.set_aside}
+        found = self
+        for one in aside:
+            if one.path not in known:
+                found = found.without(one.path, one.reason)
+        return found
+
     def always(self) -> frozenset[str]:
         """The events that every router recorded of every message, by what all files say."""
+        if not self.files:
+            return frozenset()
         return frozenset.intersection(*(file.always for file in self.files))
 
     def sampling(self) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
@@ -103,7 +104,9 @@ def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> Dat
     if len(set(rates.values())) == 1 and known:
         rate = next(iter(rates.values()))
         return rows.withColumn("weight", _itself(inventory, F.lit(1.0 / rate), whole=rate == 1.0))
-    table = spark.createDataFrame(list(rates.items()), _RATES)
+    # As an Arrow table, Spark takes it without a Python process of its own.
+    listed = pa.table([list(rates), list(rates.values())], names=_RATES.names)
+    table = spark.createDataFrame(listed, _RATES)
     ingress = F.col("event") == "ingress"
     entered = F.when(ingress, F.col("router")).otherwise(F.col("origin_router"))
     return rows.join(F.broadcast(table), entered == F.col("origin"), "left").withColumn(

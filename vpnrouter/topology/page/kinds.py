@@ -17,7 +17,8 @@ _AREA_OF: Final = {
         TROUBLE,
     ),
     **dict.fromkeys(
-        ("never_matched", "covered", "overlapping", "over_broad", "wasted_crossing"), SUBSCRIPTIONS
+        ("never_matched", "covered", "overlapping", "over_broad", "wasted_crossing", "not_examined"),
+        SUBSCRIPTIONS,
     ),
     **dict.fromkeys(("articulation", "cut_bridge"), STRUCTURE),
     **dict.fromkeys(
@@ -27,8 +28,8 @@ _AREA_OF: Final = {
     ),
 }  # fmt: skip
 
-_SECONDS: Final = {"stalled_bridge", "head_of_line", "clock_skew"}
-_SHARES: Final = {"hot_bridge", "over_broad"}
+_SECONDS: Final = {"stalled_bridge", "head_of_line", "clock_skew", "never_matched"}
+_SHARES: Final = {"hot_bridge", "over_broad", "wasted_crossing"}
 
 
 def area_of(kind: str) -> str:
