@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from vpnrouter.cli import report
 from vpnrouter.cli.app import run
 from vpnrouter.topology.report import Summary
-from vpnrouter.trace.schema import FILE_COLUMNS, VERSION, VERSION_KEY
+from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, VERSION, VERSION_KEY
 
 SUMMARY = Summary(
     files=3,
@@ -32,37 +33,62 @@ SUMMARY = Summary(
     delivered_estimated=700,
     discarded=3,
     rejected=0,
+    findings={"black_hole": 2, "loop": 1},
+    errors=1,
+    warnings=2,
+    advice=4,
     first_ns=1_371_000_000_000_000_000,
     last_ns=1_371_000_600_000_000_000,
     seconds=12.5,
+    notes=[],
     page="out/report.html",
 )
 
 
-def write(path: Path, messages: int, version: int = VERSION) -> None:
-    """A trace file with as many published messages."""
+def write(path: Path, messages: int, version: int = VERSION) -> Path:
+    """A trace file of router "edge" with as many published messages, from 2001-09-09T01:46:40 on; its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [
-        {"ts_ns": 10**18 + at, "vpn": "blue", "event": "ingress", "topic": "a", "size_bytes": 5}
+        {"ts_ns": 10**18 + 40 * at, "vpn": "blue", "event": "ingress", "topic": "a", "size_bytes": 5}
         for at in range(messages)
     ]
     schema = pa.schema([(column.name, getattr(pa, column.type)()) for column in FILE_COLUMNS])
-    table = pa.Table.from_pylist(rows, schema.with_metadata({VERSION_KEY: str(version)}))
-    pq.write_table(table, path)
+    metadata = {VERSION_KEY: str(version), ROUTER_KEY: "edge"}
+    pq.write_table(pa.Table.from_pylist(rows, schema.with_metadata(metadata)), path)
+    return path
+
+
+def one_line(text: str) -> str:
+    """The last line, which is all but what a wrong use is preceded by, and progress."""
+    assert "Traceback" not in text
+    assert "org.apache" not in text
+    assert "\tat " not in text
+    *before, line = text.splitlines()
+    known = ("Usage: ", "Try ", "report: ", "set aside: ")
+    assert all(not one or one.startswith(known) for one in before), text
+    return line
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_report_is_made(tmp_path: Path) -> None:
-    """One run: JSON alone on stdout, stages and what was set aside on stderr, the files written."""
+    """One run: JSON alone on stdout, stages and what was set aside on stderr, the files written.
+
+    Of two damaged files only Spark finds out the second one; the rows are those of the time asked for.
+    """
     write(tmp_path / "traces/date=2001-09-09/router=edge/part-1.parquet", 50)
     (tmp_path / "traces/part-2.parquet").write_bytes(b"")
+    bad = write(tmp_path / "traces/part-3.parquet", 9_000)
+    contents = bytearray(bad.read_bytes())
+    contents[8 : len(contents) // 2] = bytes(len(contents) // 2 - 8)
+    bad.write_bytes(contents)
     done = subprocess.run(
         [
             sys.executable,
             "-c",
             "from vpnrouter.cli.app import main; main()",
             *("report", str(tmp_path / "traces"), "--output", str(tmp_path / "out"), "--json"),
+            *("--since", "2001-09-09", "--until", "2001-09-09T01:46:40.000001"),
         ],
         capture_output=True,
         text=True,
@@ -71,13 +97,17 @@ def test_a_report_is_made(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert (summary["rows"], summary["ingress"], summary["vpns"]) == (50, 50, 1)
+    assert (summary["rows"], summary["ingress"], summary["vpns"]) == (50, 25, 1)
     assert Path(summary["page"]).read_text().startswith("<!doctype html>")
     assert json.loads((tmp_path / "out/summary.json").read_text()) == summary
     lines = done.stderr.splitlines()
     assert lines[0] == "report: trace files"
-    assert lines[-2] == "report: page"
-    assert lines[-1] == f"set aside: {tmp_path}/traces/part-2.parquet: empty: no bytes"
+    assert lines[-3:] == [
+        "report: page",
+        f"set aside: {tmp_path}/traces/part-2.parquet: empty: no bytes",
+        f"set aside: {bad}: damaged: its contents cannot be read",
+    ]
+    assert all(line.startswith("report: ") for line in lines[:-2])
     assert {path.name for path in tmp_path.iterdir()} == {"traces", "out"}
     assert not (tmp_path / "out/spark.log").exists()
 
@@ -90,7 +120,10 @@ def test_the_summary_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "published 1,000 traced, about 100,000 in all" in out
     assert "bridge crossings 500 delivered 700 discarded 3" in out
     assert "files set aside 1" in out
+    assert "findings 1 errors, 2 warnings advice 4" in out
     assert "page out/report.html" in out
+    report.print_summary(replace(SUMMARY, page=""))
+    assert "page" not in capsys.readouterr().out
 
 
 def test_nothing_to_report_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -108,6 +141,41 @@ def test_a_newer_format_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert "part-1.parquet (format 2)" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("contents", [b"", b"PAR1", bytes(range(256))])
+def test_damaged_traces_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], contents: bytes
+) -> None:
+    """Exit code 1, the file named with its reason, and nothing of Java or Python."""
+    bad = tmp_path / "part-1.parquet"
+    bad.write_bytes(contents)
+    assert run(["report", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    *_, line, named = err.splitlines()
+    assert line == "vpnrouter: nothing to report on: no readable trace file"
+    assert named.strip().startswith(f"{bad}: {'damaged' if contents else 'empty'}: ")
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--since", "2001-09-10"], "1 files lie before the time asked for"),
+        (["--until", "2001-09-09"], "no readable trace file"),
+        (["--against", "..2001-09-09"], "nothing to compare with"),
+    ],
+)
+def test_a_time_without_traces(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], options: list[str], told: str
+) -> None:
+    """Exit code 1 before any Java starts, and what there is instead."""
+    write(tmp_path / "part-1.parquet", 5)
+    assert run(["report", str(tmp_path), "--output", str(tmp_path / "out"), *options]) == 1
+    assert told in capfd.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
 def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """No traces, traces that do not exist, no output, an output that is a file: exit code 2."""
     (tmp_path / "file").write_text("")
@@ -119,7 +187,62 @@ def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         [str(tmp_path), "--output", str(tmp_path / "file")],
     ):
         assert run(["report", *arguments]) == 2
-    assert capfd.readouterr().out == ""
+        captured = capfd.readouterr()
+        assert captured.out == ""
+        assert one_line(captured.err)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--since", "yesterday"], "not a time: 'yesterday'"),
+        (["--until", "12"], "not a time: '12'"),
+        (["--since", "1h", "--until", "2h"], "nothing lies between 1h and 2h"),
+        (["--against", "2001-09-09"], "not a range of time: '2001-09-09'; write SINCE..UNTIL"),
+        (["--against", ".."], "not a range of time: '..'"),
+        (["--against", "1h..2h"], "nothing lies between 1h and 2h"),
+        (["--format", "html,pdf,csv"], "--format knows html, json, parquet, not csv, pdf"),
+        (["--format", " , "], "--format knows html, json, parquet, not nothing"),
+        (["--follow", "--until", "1h"], "leave out --until and --against"),
+        (["--follow", "--against", "2h..1h"], "leave out --until and --against"),
+        (["--follow", "--every", "0.1"], "--every"),
+        (["--follow", "--late", "0"], "--late"),
+        (["--config", "gone.yaml"], "gone.yaml"),
+        (["--config", "empty"], "no .yaml file in this directory"),
+        (["--master"], "--master"),
+    ],
+)
+def test_wrong_options(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    told: str,
+) -> None:
+    """Exit code 2 and one line that says what is wrong, before anything is read or written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    write(tmp_path / "traces/part-1.parquet", 5)
+    assert run(["report", "traces", "--output", "out", *options]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert told in one_line(err)
+    assert not (tmp_path / "out").exists()
+
+
+def test_refused_configurations(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 and a line a problem, with file, line and column; files of a directory as well."""
+    write(tmp_path / "traces/part-1.parquet", 5)
+    (tmp_path / "mesh").mkdir()
+    (tmp_path / "mesh/a.yaml").write_text("router: {name: edge, data_dir: ./d}\nmsg_vpns: 7\n")
+    (tmp_path / "b.yaml").write_text("router: [\n")
+    files = [f"--config={tmp_path / 'mesh'}", f"--config={tmp_path / 'b.yaml'}"]
+    out = str(tmp_path / "out")
+    assert run(["report", str(tmp_path / "traces"), "--output", out, *files]) == 2
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0].startswith(f"{tmp_path}/mesh/a.yaml:2:")
+    assert lines[-1].startswith(f"{tmp_path}/b.yaml:")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_the_extra_the_error_says_what_to_install(

@@ -8,14 +8,34 @@ import pyarrow.parquet as pq
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.input.inventory import take_inventory
-from vpnrouter.trace.schema import VERSION
+from vpnrouter.topology.input.inventory import (
+    Inventory,
+    SetAside,
+    look_at_all,
+    take_inventory,
+)
+from vpnrouter.topology.input.span import Span
+from vpnrouter.trace.schema import ALWAYS_KEY, VERSION
 
 
 def one(files: ModuleType, root: Path, router: str = "edge", **more: object) -> Path:
     """A trace file with one row."""
     path: Path = files.write(root, router, [files.row("ingress", 0, "blue")], **more)
     return path
+
+
+def between(files: ModuleType, root: Path, part: int, first: int, last: int) -> Path:
+    """A trace file whose rows lie from START + `first` to START + `last` nanoseconds."""
+    rows = [files.row("ingress", at, "blue") for at in (last, first)]
+    path: Path = files.write(root, "edge", rows, part=part)
+    return path
+
+
+def rewritten(path: Path, *, statistics: bool = True, **metadata: str) -> None:
+    """Write a file again, with more metadata or without statistics in its footer."""
+    table = pq.ParquetFile(path).read()
+    known = table.schema.metadata | {key.encode(): text.encode() for key, text in metadata.items()}
+    pq.write_table(table.replace_schema_metadata(known), path, write_statistics=statistics)
 
 
 def test_whole_files_are_counted(tracefiles: ModuleType, tmp_path: Path) -> None:
@@ -140,3 +160,66 @@ def test_a_file_can_be_set_aside_later(tracefiles: ModuleType, tmp_path: Path) -
     less = take_inventory([tmp_path]).without(path, "damaged")
     assert [file.router for file in less.files] == ["core"]
     assert [aside.path for aside in less.set_aside] == [path]
+    more = less.without_any([SetAside(path=path, reason="again"), *less.set_aside])
+    assert more == less
+    none = less.without_any([SetAside(path=less.files[0].path, reason="too")])
+    assert (none.files, [aside.reason for aside in none.set_aside]) == ((), ["damaged", "too"])
+
+
+def test_files_outside_the_time_are_not_read(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """By their footers: what ends before is earlier, what begins after is nothing, what touches is read."""
+    before, into, inside, out_of, after = (
+        between(tracefiles, tmp_path, part, first, last)
+        for part, (first, last) in enumerate([(0, 9), (5, 10), (12, 15), (19, 30), (20, 40)])
+    )
+    start = tracefiles.START
+    found = take_inventory([tmp_path], span=Span(since_ns=start + 10, until_ns=start + 20))
+    assert [file.path for file in found.files] == [into, inside, out_of]
+    assert [file.path for file in found.earlier] == [before]
+    assert (found.rows, found.times()) == (6, (start + 5, start + 30))
+    later = take_inventory([tmp_path], span=Span(since_ns=start + 41))
+    assert (later.files, len(later.earlier)) == ((), 5)
+    less = later.without(before, "damaged")
+    assert [file.path for file in less.earlier] == [into, inside, out_of, after]
+
+
+def test_a_file_that_does_not_tell_its_times_is_read(
+    tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """Without statistics it may hold rows of any time, and the times of all are not known."""
+    between(tracefiles, tmp_path, 1, 0, 9)
+    silent = between(tracefiles, tmp_path, 2, 0, 9)
+    rewritten(silent, statistics=False)
+    start = tracefiles.START
+    for span in (Span(since_ns=start + 100), Span(until_ns=start - 100)):
+        assert [file.path for file in take_inventory([tmp_path], span=span).files] == [silent]
+    assert take_inventory([tmp_path]).times() == (None, None)
+
+
+def test_times_of_nothing() -> None:
+    """An inventory without files has no times and no events that are always recorded."""
+    nothing = Inventory(files=(), set_aside=())
+    assert nothing.times() == (None, None)
+    assert nothing.always() == frozenset()
+
+
+def test_always_is_what_all_files_say(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """An event that one writer records of picked messages only is not always recorded."""
+    for part, events in ((1, "discard,reject"), (2, "discard,expire")):
+        rewritten(one(tracefiles, tmp_path, part=part), **{ALWAYS_KEY: events})
+    assert take_inventory([tmp_path]).always() == {"discard"}
+    one(tracefiles, tmp_path, part=3)
+    assert take_inventory([tmp_path]).always() == frozenset()
+
+
+def test_files_can_be_named_one_by_one(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """Sound ones, those that are not, and one that has gone again."""
+    path = one(tracefiles, tmp_path)
+    bad = tmp_path / "part-1.parquet"
+    bad.write_bytes(b"")
+    found = look_at_all([path, bad, tmp_path / "part-2.parquet"])
+    assert [file.path for file in found.files] == [path]
+    assert [aside.reason for aside in found.set_aside] == [
+        "empty: no bytes",
+        "cannot be read: No such file or directory",
+    ]

@@ -13,6 +13,7 @@ would give a
 - A file reached by two of the given paths is read once.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -262,8 +263,9 @@ def _hidden(path: Path, root: Path) -> bool:
 
 
 def _damage(path: Path, error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read: {error.strerror}"
+    if isinstance(error, OSError) and error.errno:
+        # Arrow's own text names the path once more.
+        return f"cannot be read: {os.strerror(error.errno)}"
     if path.stat().st_size == 0:
         return "empty: no bytes"
     return f"damaged: {str(error).splitlines()[0]}"
