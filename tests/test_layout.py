@@ -19,6 +19,7 @@ VAGUE_NAMES: Final = {"utils", "util", "helpers", "helper", "common", "misc", "m
 
 NO_TEST_OF_ITS_OWN: Final[dict[str, str]] = {
     "vpnrouter/limits.py": "tests/test_limits_page.py, and a test beside each user of a bound",
+    "vpnrouter/topology/limits.py": "tests/test_limits_page.py, and a test beside each user of a bound",
     "vpnrouter/build_info.py": "tests/test_build.py",
     "vpnrouter/core/guaranteed/bodies.py": "tests/core/guaranteed, by way of the others",
     "vpnrouter/core/guaranteed/counters.py": "tests/core/guaranteed, by way of the others",

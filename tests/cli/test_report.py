@@ -12,7 +12,7 @@ import pytest
 
 from vpnrouter.cli import report
 from vpnrouter.cli.app import run
-from vpnrouter.topology.report import Summary
+from vpnrouter.topology.summary import Summary
 from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, VERSION, VERSION_KEY
 
 SUMMARY = Summary(
@@ -49,7 +49,14 @@ def write(path: Path, messages: int, version: int = VERSION) -> Path:
     """A trace file of router "edge" with as many published messages, from 2001-09-09T01:46:40 on; its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [
-        {"ts_ns": 10**18 + 40 * at, "vpn": "blue", "event": "ingress", "topic": "a", "size_bytes": 5}
+        {
+            "ts_ns": 10**18 + 40 * at,
+            "vpn": "blue",
+            "event": "ingress",
+            "topic": "a",
+            "size_bytes": 5,
+        }
+        | {"mode": "direct"}
         for at in range(messages)
     ]
     schema = pa.schema([(column.name, getattr(pa, column.type)()) for column in FILE_COLUMNS])

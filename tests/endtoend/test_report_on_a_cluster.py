@@ -153,8 +153,10 @@ def report(command: list[str], folder: Path, master: str, **more: str) -> dict[s
     """Report on the traces under `folder` into its directory named after the master; the summary."""
     output = folder / master.partition(":")[0]
     done = subprocess.run(
-        [*command, "report", str(folder / "traces"), "--output", str(output)]
-        + ["--master", master, "--json"],
+        [
+            *(*command, "report", str(folder / "traces"), "--output", str(output)),
+            *("--master", master, "--json"),
+        ],
         env={**os.environ, "PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]), **more},
         capture_output=True,
         text=True,

@@ -96,9 +96,7 @@ def test_every_table_has_its_columns(
     assert {name for name, rows in compared[0].tables.items() if not rows} == set()
 
 
-def test_what_the_traces_say(
-    plain: tuple[Analysis, list[str]], tracefiles: ModuleType
-) -> None:
+def test_what_the_traces_say(plain: tuple[Analysis, list[str]], tracefiles: ModuleType) -> None:
     """Figures, the time looked at, findings worst first and the same in the table; no comparison."""
     analysis, stages = plain
     (edge,) = analysis.tables["edges"]

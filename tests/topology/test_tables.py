@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +14,10 @@ from vpnrouter.topology import tables
 from vpnrouter.topology.schema import struct
 
 SHAPE = struct(topic=StringType(), count=LongType())
-ROWS = [{"topic": "a/é</script>", "count": 2**62}, {"topic": None, "count": None}]
+ROWS: list[dict[str, Any]] = [
+    {"topic": "a/é</script>", "count": 2**62},
+    {"topic": None, "count": None},
+]
 
 
 def test_both_files_say_the_same(tmp_path: Path) -> None:

@@ -166,3 +166,7 @@ REPORT_DIGEST_FILES: Final = 32
 REPORT_EXECUTOR_MEMORY: Final = "1g"
 """Heap of each executor on a cluster, where neither SPARK_EXECUTOR_MEMORY nor the cluster's spark-defaults.conf says
 otherwise. Beyond: the executor spills to disk."""
+
+REPORT_WAYS_ON: Final = 200_000
+"""Topics that cross on from message VPNs where nobody receives them, of which the driver finds out by itself whether
+somebody farther on does. Beyond: Spark finds out, in some fifty jobs instead of one."""

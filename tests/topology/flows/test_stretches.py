@@ -12,15 +12,15 @@ DAY = 86_400 * SECOND
     ("span_ns", "width_ns"),
     [
         (0, SECOND // 1_000),
-        (120 * SECOND, SECOND),
-        (120 * SECOND + 1, 2 * SECOND),
-        (DAY, 15 * 60 * SECOND),
+        (60 * SECOND, SECOND),
+        (60 * SECOND + 1, 2 * SECOND),
+        (DAY, 30 * 60 * SECOND),
         (365 * DAY, 7 * DAY),
         (100_000 * DAY, 30 * DAY),
     ],
 )
 def test_the_width_is_usual_and_fits(span_ns: int, width_ns: int) -> None:
-    """The shortest usual stretch of which at most 120 cover the span, 30 days at the most."""
+    """The shortest usual stretch of which at most 60 cover the span, 30 days at the most."""
     assert width_for(span_ns) == width_ns
 
 

@@ -35,6 +35,12 @@ from vpnrouter.topology.limits import (
 
 _EXIT_SECONDS: Final = 20
 _SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LONG_RUN: Final = "-XX:+UseParallelGC"
+_TASK_BYTES: Final = "16m"
+"""Of trace files, for one task: about a million rows. Spark's 128 MB would give the files of a small mesh to three
+tasks, and two cores would wait for one.
+"""
+
 _LOOPBACK: Final = "127.0.0.1"
 _EXECUTOR_MEMORY: Final = "spark.executor.memory"
 _MESSAGE_CHARACTERS: Final = 300
@@ -93,8 +99,7 @@ def spark_session(
         _load_without_advice()
         conf = SparkConf(loadDefaults=False)
         conf.setAll(list(_settings(master, scratch, shuffle_partitions).items()))
-        if short:
-            conf.set("spark.driver.extraJavaOptions", _SHORT_RUN)
+        conf.set("spark.driver.extraJavaOptions", _SHORT_RUN if short else _LONG_RUN)
         with _surroundings(home):
             try:
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
@@ -156,6 +161,8 @@ def _settings(master: str, scratch: Path, shuffle_partitions: int) -> dict[str, 
         # Nobody opens a notebook on this session; finding the calling line for every column costs
         # time.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.files.maxPartitionBytes": _TASK_BYTES,
+        "spark.sql.files.openCostInBytes": "1m",
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     }
     if _is_here(master):

@@ -13,7 +13,7 @@ _WIDTHS: Final = tuple(
 """Stretches that people count time in."""
 
 
-def width_for(span_ns: int, most: int = 120) -> int:
+def width_for(span_ns: int, most: int = 60) -> int:
     """The shortest usual stretch, in nanoseconds, that cuts `span_ns` into at most `most`.
 
     The longest one, 30 days, where none does.

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from vpnrouter.topology.digests.combine import combined
 from vpnrouter.topology.digests.corrections import Corrections
@@ -113,7 +114,9 @@ class Digesting:
         """A digest up to now."""
         files = self._store.files(name)
         if not files:
-            return self._spark.createDataFrame([], DIGESTS[name])
+            # As an Arrow table, Spark takes it without a Python process of its own.
+            empty = to_arrow_schema(DIGESTS[name]).empty_table()
+            return self._spark.createDataFrame(empty, DIGESTS[name])
         parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
         whole = combined(name, parts)
         return standing_at(whole, self._span.since_ns) if name == "states" else whole

@@ -7,9 +7,11 @@ router that does not trace, or a topic that the next bridge renames. What is lef
 
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.topology.limits import REPORT_WAYS_ON
 from vpnrouter.topology.subscriptions.bridges import EDGE
 
 HOPS: Final = 8
@@ -144,6 +146,8 @@ def _of_no_use(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
         .select("node", "target", (F.col("lost") | F.col("known").isNull()).alias("good"))
         .localCheckpoint()
     )
+    if onward.count() <= REPORT_WAYS_ON:
+        return _apart_from(nodes, _of_use(onward))
     front = onward.where("good").select("node").distinct().localCheckpoint()
     of_use = front
     for _ in range(HOPS):
@@ -157,6 +161,31 @@ def _of_no_use(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
     else:
         if not front.isEmpty():
             of_use = onward.select("node").distinct()
+    return _apart_from(nodes, of_use)
+
+
+def _of_use(onward: DataFrame) -> DataFrame:
+    """The column `node` of those that lead to where the topic is received, found on the driver."""
+    table = onward.toArrow()
+    node_type = table.schema.field("node").type
+    before: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    front: list[tuple[str, ...]] = []
+    for row in table.to_pylist():
+        node = tuple(row["node"].values())
+        before.setdefault(tuple(row["target"].values()), []).append(node)
+        if row["good"]:
+            front.append(node)
+    of_use = set(front)
+    while front:
+        nearer = {node for target in front for node in before.get(target, ())}
+        front = list(nearer - of_use)
+        of_use |= nearer
+    found = [dict(zip(_NODE, node, strict=True)) for node in sorted(of_use)]
+    column = pa.array(found, node_type)
+    return onward.sparkSession.createDataFrame(pa.table({"node": column}))
+
+
+def _apart_from(nodes: DataFrame, of_use: DataFrame) -> DataFrame:
     return (
         nodes.withColumn("node", F.struct(*_NODE))
         .join(of_use, "node", "left_anti")
