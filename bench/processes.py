@@ -103,3 +103,17 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], 
 def tail(log: Path) -> str:
     """The last of a log file, for error messages."""
     return log.read_text(encoding="utf-8", errors="replace")[-1500:].strip() if log.exists() else ""
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started, and these in turn."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [pid]
+    for one in found:
+        found.extend(parents.get(one, []))
+    return found
