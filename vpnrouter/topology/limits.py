@@ -170,7 +170,3 @@ otherwise. Beyond: the executor spills to disk."""
 REPORT_WAYS_ON: Final = 200_000
 """Topics that cross on from message VPNs where nobody receives them, of which the driver finds out by itself whether
 somebody farther on does. Beyond: Spark finds out, in some fifty jobs instead of one."""
-
-REPORT_SUSPECTS: Final = 200_000
-"""Receivers and topics whose messages are followed one by one because they got more or fewer than entered. Beyond:
-every delivery is followed, which takes longer."""

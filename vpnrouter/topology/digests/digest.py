@@ -12,14 +12,11 @@ from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.digests.delays import delays
 from vpnrouter.topology.digests.endpoints import endpoints
 from vpnrouter.topology.digests.journeys import (
-    bridged,
     corrected,
     doubles,
     edge_places,
-    entered_twice,
     hops,
     meetings,
-    received,
     summed,
 )
 from vpnrouter.topology.digests.losses import losses
@@ -27,12 +24,10 @@ from vpnrouter.topology.digests.paths import paths
 from vpnrouter.topology.digests.places import places
 from vpnrouter.topology.digests.schema import DIGESTS
 from vpnrouter.topology.digests.states import standing_at, states
-from vpnrouter.topology.digests.suspects import suspects
 from vpnrouter.topology.digests.two_ways import candidates, two_ways
 from vpnrouter.topology.digests.uses import uses
 from vpnrouter.topology.engine.progress import Progress
 from vpnrouter.topology.flows.clocks import clock_offsets, least_ages
-from vpnrouter.topology.limits import REPORT_SUSPECTS
 
 Rows = list[dict[str, Any]]
 
@@ -86,22 +81,15 @@ def digested(
         keep("delays", "delays", delays(traces, corrections))
         progress.stage("messages followed")
         edges = edge_places(places_).persist()
-        crossed = summed(
-            meetings(bridged(traces), partitions), corrected(edges, corrections)
-        ).persist(StorageLevel.MEMORY_AND_DISK)
-        doubtful = candidates(paths_).persist()
-        kept += [edges, crossed, doubtful]
-        doubted = entered_twice(crossed, edges).unionByName(doubtful.select("router", "vpn"))
-        suspected = _few(suspects(uses_, doubted))
-        sums = crossed
-        if suspected is None or not suspected.isEmpty():
-            got = summed(
-                meetings(received(traces, suspected), partitions), corrected(edges, corrections)
-            ).persist(StorageLevel.MEMORY_AND_DISK)
-            kept.append(got)
-            sums = crossed.unionByName(got)
+        sums = summed(meetings(traces, partitions), corrected(edges, corrections)).persist(
+            StorageLevel.MEMORY_AND_DISK
+        )
+        kept += [edges, sums]
+        sums.count()
         keep("latencies", "hops", hops(sums, edges))
         twice = doubles(sums, edges, uses_)
+        doubtful = candidates(paths_).persist()
+        kept.append(doubtful)
         if not doubtful.isEmpty():
             twice = twice.unionByName(two_ways(traces, doubtful))
         keep("duplicates", "doubles", twice)
@@ -110,11 +98,3 @@ def digested(
     finally:
         for frame in kept:
             frame.unpersist()
-
-
-def _few(suspects: DataFrame) -> DataFrame | None:
-    """The suspects as a table of their own; None when there are too many to hand them round."""
-    found = suspects.limit(REPORT_SUSPECTS + 1).toArrow()
-    if found.num_rows > REPORT_SUSPECTS:
-        return None
-    return suspects.sparkSession.createDataFrame(found, suspects.schema)

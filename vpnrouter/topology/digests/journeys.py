@@ -1,7 +1,6 @@
 """Digests HOPS and DOUBLES: each message followed over its bridges and to its receivers.
 
-The one place where the rows of a message have to meet, so the one job that moves rows: all that tell of
-bridges, and of deliveries those that may have been made twice. A message is what
+The one place where the rows of a message have to meet, so the one job that moves every row once. A message is what
 trace id, message id and time of first ingress name together: with a `traceparent` from outside many
 messages share a trace id. What moves is as small as it can be: 24 bytes of numbers a row. Where it happened
 is a hash, and what it stands for is looked up in the small digests at the end.
@@ -19,15 +18,18 @@ from vpnrouter.topology.digests.buckets import bucket
 from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.digests.edge_ends import EDGE, ends
 from vpnrouter.topology.digests.schema import DOUBLES, HOPS
-from vpnrouter.topology.digests.suspects import SUSPECT
 from vpnrouter.topology.schema import conform
 
 _SEND: Final = 0
 _RECEIVE: Final = 1
 _DELIVER: Final = 2
 _ENQUEUE: Final = 3
-_BRIDGED: Final = ("bridge_send", "bridge_receive")
-_RECEIVED: Final = ("deliver", "enqueue")
+_CODES: Final = {
+    "bridge_send": _SEND,
+    "bridge_receive": _RECEIVE,
+    "deliver": _DELIVER,
+    "enqueue": _ENQUEUE,
+}
 _KINDS: Final = {_RECEIVE: "bridge", _DELIVER: "deliver", _ENQUEUE: "enqueue"}
 
 
@@ -41,37 +43,23 @@ def _marked(hashed: Column, code: Column | int) -> Column:
     return hashed.bitwiseAND(F.lit(-4)).bitwiseOR(F.lit(code) if isinstance(code, int) else code)
 
 
-def bridged(traces: DataFrame) -> DataFrame:
-    """TRACES in; the rows of messages that crossed bridges."""
-    return traces.where(F.col("event").isin(*_BRIDGED) & F.col("trace_id").isNotNull())
-
-
-def received(traces: DataFrame, suspects: DataFrame | None) -> DataFrame:
-    """TRACES in; the rows of messages that were delivered to `suspects`, or to anybody (None)."""
-    rows = traces.where(F.col("event").isin(*_RECEIVED) & F.col("trace_id").isNotNull())
-    if suspects is None:
-        return rows
-    who = F.when(F.col("event") == "deliver", F.col("client")).otherwise(F.col("endpoint"))
-    known = rows.withColumn("who", who).join(F.broadcast(suspects), SUSPECT, "left_semi")
-    return known.drop("who")
-
-
-def meetings(rows: DataFrame, partitions: int) -> DataFrame:
-    """Rows of TRACES in; one row a message and place: `place`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
+def meetings(traces: DataFrame, partitions: int) -> DataFrame:
+    """TRACES in; one row a message and place: `place`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
 
     `place` is the marked hash: of a bridge with the code of receiving. `copies` counts arrivals.
     """
     event = F.col("event")
     remote = event == "bridge_send"
     of = ends(remote)
-    crossing = event.isin(*_BRIDGED)
-    code = F.when(remote, _SEND).when(crossing, _RECEIVE).when(event == "deliver", _DELIVER)
+    bridged = event.isin("bridge_send", "bridge_receive")
+    code = F.when(remote, _SEND).when(bridged, _RECEIVE).when(event == "deliver", _DELIVER)
     receiver = F.when(event == "deliver", F.col("client")).otherwise(F.col("endpoint"))
-    hashed = F.when(crossing, F.xxhash64(*(of[name] for name in EDGE))).otherwise(
+    hashed = F.when(bridged, F.xxhash64(*(of[name] for name in EDGE))).otherwise(
         F.xxhash64("router", "vpn", receiver)
     )
-    moved = (
-        rows.select(
+    rows = (
+        traces.where(event.isin(*_CODES) & F.col("trace_id").isNotNull())
+        .select(
             message().alias("message"),
             _marked(hashed, code.otherwise(_ENQUEUE).cast("long")).alias("place"),
             "ts_ns",
@@ -81,7 +69,7 @@ def meetings(rows: DataFrame, partitions: int) -> DataFrame:
     )
     sending = F.col("place").bitwiseAND(F.lit(3)) == _SEND
     came = F.when(~sending, F.col("ts_ns"))
-    return moved.groupBy(
+    return rows.groupBy(
         "message", F.when(sending, F.col("place") + 1).otherwise(F.col("place")).alias("place")
     ).agg(
         F.min(F.when(sending, F.col("ts_ns"))).alias("sent_ns"),
@@ -132,14 +120,6 @@ def hops(sums: DataFrame, edges: DataFrame) -> DataFrame:
     """What `summed` gave and the edges with their `place` in, HOPS out."""
     crossed = sums.where(F.col("bucket").isNotNull())
     return conform(crossed.join(F.broadcast(edges), "place"), HOPS)
-
-
-def entered_twice(sums: DataFrame, edges: DataFrame) -> DataFrame:
-    """What `summed` gave and the edges with their `place` in; `router` and `vpn` where a bridge brought a message
-    more than once.
-    """
-    again = sums.where(F.col("messages") > 0).join(F.broadcast(edges), "place")
-    return again.select(F.col("to_router").alias("router"), F.col("to_vpn").alias("vpn"))
 
 
 def doubles(sums: DataFrame, edges: DataFrame, uses: DataFrame) -> DataFrame:
