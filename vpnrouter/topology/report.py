@@ -103,7 +103,7 @@ def spark_for(asked: Asked, inventory: Inventory, progress: Progress) -> Iterato
         with spark_session(
             asked.master,
             log=log,
-            shuffle_partitions=partitions_for(inventory),
+            shuffle_partitions=REPORT_SHUFFLE_PARTITIONS,
             short=inventory.rows < _SHORT_ROWS,
         ) as spark:
             yield spark
@@ -195,6 +195,6 @@ def require_rows(inventory: Inventory) -> None:
 
 
 def partitions_for(inventory: Inventory) -> int:
-    """Partitions for Spark's groupings: one per million rows, within bounds."""
+    """Partitions of the one grouping that moves rows: one per million, within bounds. Digests are small."""
     wanted = inventory.rows // _ROWS_PER_PARTITION
     return max(REPORT_SHUFFLE_PARTITIONS, min(wanted, REPORT_SHUFFLE_PARTITIONS_MOST))

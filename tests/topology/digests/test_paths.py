@@ -2,6 +2,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
+
+from vpnrouter.topology.digests.paths import paths
 
 pytestmark = pytest.mark.spark
 
@@ -18,3 +21,19 @@ def test_paths(rows_of: Callable[[str], Rows]) -> None:
     ]
     assert {row["least_age_ns"] for row in ways if row["bridge"] == "fares"} == {43_000_000}
     assert {row["least_age_ns"] for row in ways if row["bridge"] == "back"} == {-37_000_000}
+
+
+def test_ends_are_read_off_the_path(frame_of: Callable[..., DataFrame]) -> None:
+    """A slash in the name of a message VPN does not matter; a path with more steps than hops names no ends."""
+    came = {"event": "bridge_receive", "vpn": "v", "bridge": "b", "ts_ns": 5, "origin_ts_ns": 1}
+    rows = [
+        {**came, "path": "a/x/1>b/y", "hops": 2},
+        {**came, "path": "a/x>1", "hops": 1},
+        {**came, "path": None, "hops": 1, "peer_router": "p", "peer_vpn": "q"},
+    ]
+    found = {row["path"]: row for row in paths(frame_of({"r": rows})).collect()}
+    told = found["a/x/1>b/y"]
+    assert (told["origin_router"], told["origin_vpn"]) == ("a", "x/1")
+    assert (told["peer_router"], told["peer_vpn"], told["hops"]) == ("b", "y", 2)
+    assert (found["a/x>1"]["origin_router"], found["a/x>1"]["peer_vpn"]) == (None, None)
+    assert (found[None]["peer_router"], found[None]["peer_vpn"]) == ("p", "q")
