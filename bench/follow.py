@@ -23,14 +23,15 @@ from paho.mqtt.enums import CallbackAPIVersion
 GOAL_S: Final = 30.0
 _PATIENCE_S: Final = 300.0
 _ROUTER: Final = """
-router: {{name: edge}}
-listeners: [{{protocol: mqtt, address: "127.0.0.1:0", msg_vpn: blue}}]
+router: {{name: edge, data_dir: "{folder}/data"}}
+listeners: [{{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}]
 trace:
   directory: {folder}/traces
   sample: 1.0
   rotation: {{max_seconds: {seconds}}}
-message_vpns:
-  blue: {{authentication_basic_type: none}}
+msg_vpns:
+  blue:
+    authentication: {{basic: {{enabled: false}}}}
 """
 
 

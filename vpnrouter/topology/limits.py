@@ -170,3 +170,7 @@ otherwise. Beyond: the executor spills to disk."""
 REPORT_WAYS_ON: Final = 200_000
 """Topics that cross on from message VPNs where nobody receives them, of which the driver finds out by itself whether
 somebody farther on does. Beyond: Spark finds out, in some fifty jobs instead of one."""
+
+REPORT_FOLLOW_PARTITIONS: Final = 2
+"""Partitions of what a followed report keeps of messages under way. Each costs a file or two with every batch, however
+little there is; a checkpoint keeps the number it began with."""

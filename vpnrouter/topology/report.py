@@ -22,6 +22,7 @@ from vpnrouter.topology.input.read import read_traces, read_until
 from vpnrouter.topology.input.span import Span
 from vpnrouter.topology.limits import (
     REPORT_DAMAGED_FILES,
+    REPORT_FOLLOW_PARTITIONS,
     REPORT_SHUFFLE_PARTITIONS,
     REPORT_SHUFFLE_PARTITIONS_MOST,
 )
@@ -85,8 +86,11 @@ def build_report(asked: Asked, progress: Progress | None = None) -> Summary:
 
 
 @contextmanager
-def spark_for(asked: Asked, inventory: Inventory, progress: Progress) -> Iterator[SparkSession]:
-    """A session for an inventory; the log of Java stays in the output where it failed.
+def spark_for(
+    asked: Asked, inventory: Inventory, progress: Progress, *, lasting: bool = False
+) -> Iterator[SparkSession]:
+    """A session for an inventory; the log of Java stays in the output where it failed. One that is `lasting` gets
+    fast rather than starts fast.
 
     Raises:
         OperationError: the output cannot be written, or Spark failed.
@@ -103,8 +107,8 @@ def spark_for(asked: Asked, inventory: Inventory, progress: Progress) -> Iterato
         with spark_session(
             asked.master,
             log=log,
-            shuffle_partitions=REPORT_SHUFFLE_PARTITIONS,
-            short=inventory.rows < _SHORT_ROWS,
+            shuffle_partitions=REPORT_FOLLOW_PARTITIONS if lasting else REPORT_SHUFFLE_PARTITIONS,
+            short=inventory.rows < _SHORT_ROWS and not lasting,
         ) as spark:
             yield spark
     except OperationError as error:

@@ -78,7 +78,7 @@ class Follower:
         """
         asked = self._asked
         known = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
-        with spark_for(asked, known, self._progress) as spark:
+        with spark_for(asked, known, self._progress, lasting=True) as spark:
             store = DigestStore(asked.output)
             self._require_both(store)
             if store.taken(ROWS) >= 0:
