@@ -1,7 +1,7 @@
 """Topic filters as regular expressions, built by Spark itself from columns of filters.
 
 The grammar is that of `vpnrouter.topics.grammar` (docs/topics.md, TOPIC-7 to TOPIC-28); tests hold the
-expressions against its oracle. A filter that the router would have refused gives some pattern too.
+expressions against the definition. A filter that the router would have refused gives some pattern too.
 """
 
 from typing import Final
