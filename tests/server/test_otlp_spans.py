@@ -1,9 +1,6 @@
 from typing import Any
 
 import pytest
-
-pytest.importorskip("opentelemetry.sdk")
-
 from opentelemetry.trace import SpanKind, StatusCode
 
 from vpnrouter.server.otlp_spans import SpanFactory
