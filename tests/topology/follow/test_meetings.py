@@ -5,11 +5,16 @@ import pytest
 from pyspark.sql import DataFrame
 
 from vpnrouter.topology.digests.buckets import middle_ns
+from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.follow.meetings import doubles, hops, met
 
 pytestmark = pytest.mark.spark
 
 MS = 1_000_000
+CLOCKS = [
+    {"router": "edge", "reference": "edge", "offset_ns": 0, "error_ns": 0, "pairs": 1},
+    {"router": "core", "reference": "edge", "offset_ns": 2 * MS, "error_ns": 1, "pairs": 1},
+]
 
 
 def _crossing(number: int, bridge: str = "b", copies: int = 1) -> dict[str, list[dict[str, Any]]]:
@@ -41,7 +46,7 @@ def test_messages_met(frame_of: Callable[..., DataFrame]) -> None:
     together = met(frame_of(rows), 10).persist()
     took = {
         row["bridge"]: (middle_ns(row["bucket"]), row["count"])
-        for row in hops(together, {"core": 2 * MS}).collect()
+        for row in hops(together, Corrections(CLOCKS)).collect()
     }
     assert took == {
         "b": (pytest.approx(5 * MS, rel=0.02), 3),
