@@ -95,8 +95,11 @@ class Follower:
         """A stream's checkpoint and its digests say together what has been read: one alone would skip files."""
         folder = self._asked.output / CHECKPOINTS
         for name in (ROWS, MESSAGES):
-            begun = (folder / name / "commits" / "0").exists()
-            if begun != (store.taken(name) >= 0) and (begun or store.taken(name) >= 0):
+            taken = store.taken(name) >= 0
+            begun = (folder / name / "offsets" / "0").exists()
+            done = (folder / name / "commits" / "0").exists()
+            # A batch is noted when it begins, taken into the store, and noted as done: a crash may lie between.
+            if (taken and not begun) or (done and not taken):
                 raise OperationError(
                     f"{folder / name} and {self._asked.output / FOLDER} do not belong together: "
                     "remove both, or use another --output"
