@@ -2,15 +2,18 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
+from vpnrouter.topology import report
 from vpnrouter.topology.engine.progress import Quiet
 from vpnrouter.topology.follow.follow import Follower, Pace
 from vpnrouter.topology.report import Asked
@@ -19,6 +22,17 @@ from vpnrouter.topology.summary import Summary
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PATIENCE_S = 120.0
+
+
+@pytest.fixture(autouse=True)
+def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process has one Spark session: that of the tests."""
+
+    @contextmanager
+    def shared(*_: Any, **__: Any) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr(report, "spark_session", shared)
 
 
 class Running:
