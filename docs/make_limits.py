@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCES: Final = (_ROOT / "vpnrouter" / "limits.py", _ROOT / "vpnrouter" / "topology" / "limits.py")
+SOURCES: Final = tuple(
+    sorted((_ROOT / "vpnrouter").rglob("limits.py"), key=lambda path: (len(path.parts), path))
+)
 PAGE: Final = _ROOT / "docs" / "limits.md"
 
 _HEAD: Final = """\
 # Limits
 
 Every bound of the router: what it is, why it has this value, and what happens beyond it. This page
-is made from `vpnrouter/limits.py` and `vpnrouter/topology/limits.py` by `python docs/make_limits.py`.
+is made from every `limits.py` below `vpnrouter/` by `python docs/make_limits.py`.
 
 | name | value | why, and what happens beyond |
 |---|---|---|

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import vpnrouter
 from vpnrouter.cli import report
 from vpnrouter.cli.app import run
 from vpnrouter.topology.summary import Summary
@@ -256,6 +257,8 @@ def test_without_the_extra_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Where pyspark is not installed, one line names the extra."""
+    # What is loaded anew becomes an attribute of its package, which outlives the test unless it is put back.
+    monkeypatch.setattr(vpnrouter, "topology", vpnrouter.topology)
     for name in list(sys.modules):
         if name.startswith("vpnrouter.topology"):
             monkeypatch.delitem(sys.modules, name)

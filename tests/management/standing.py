@@ -17,6 +17,7 @@ from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
 from vpnrouter.management.monitor import MsgVpnStatus
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
+from vpnrouter.management.sources import Sources
 from vpnrouter.server.management import serve_management
 
 SECOND = 1_000_000_000
@@ -213,7 +214,8 @@ def three_bridges() -> Still:
 def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of `monitor`."""
     access = Access.of(Management.model_validate({"users": users or {}}))
-    return build_app(monitor, access, monitor.queues, monitor.keeper)
+    sources = Sources(monitor=monitor, queues=monitor.queues, spool=monitor.keeper)
+    return build_app(sources, access)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.management.sources import Sources
 from vpnrouter.server import management
 from vpnrouter.server.management import (
     RouterMonitor,
@@ -348,7 +349,7 @@ async def test_only_listeners_of_management_are_answered(
         other.setblocking(False)
         async with trio.open_nursery() as nursery:
             bound = [bound_as("mqtt", other), bound_as("http", listening)]
-            answer_management(bound, users, monitor, nursery)
+            answer_management(bound, users, Sources(monitor=monitor), nursery)
             async with httpx.AsyncClient(trust_env=False) as client:
                 url = f"http://127.0.0.1:{port}/SEMP/v2/monitor/msgVpns"
                 assert (await client.get(url)).status_code == 401
@@ -362,7 +363,7 @@ def test_nothing_is_loaded_without_a_listener() -> None:
     """Who has no http listener pays nothing for it when starting."""
     program = (
         "import sys; from vpnrouter.server.management import answer_management;"
-        "answer_management([], None, None, None);"
+        "answer_management([], None, None, None); import vpnrouter.server.run;"
         "print({'fastapi', 'starlette', 'hypercorn', 'httpx'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -15,9 +15,7 @@ from vpnrouter.management.access import Access
 from vpnrouter.management.envelope import error_reply
 from vpnrouter.management.faults import failed, invalid, no_path, not_supported
 from vpnrouter.management.gate import Gate
-from vpnrouter.management.monitor import Monitor
-from vpnrouter.management.queue_source import NoQueues, QueueSource
-from vpnrouter.management.spool import SpoolKeeper
+from vpnrouter.management.sources import Sources
 
 OPENAPI: Final = "/SEMP/v2/openapi.json"
 """Where the description of the API is. Its pages for people would load scripts of others: left out."""
@@ -35,16 +33,12 @@ ROUTERS: Final = (
 )
 """Everything that has a path."""
 
-NO_QUEUES: Final = NoQueues()
-
 
 def build_app(
-    monitor: Monitor,
+    sources: Sources,
     access: Access,
-    queue_source: QueueSource = NO_QUEUES,
-    spool_keeper: SpoolKeeper | None = None,
 ) -> FastAPI:
-    """The ASGI application that tells of one router; the last two are those of its spool, if it has one."""
+    """The ASGI application that tells of one router."""
     app = FastAPI(
         title="vpnrouter management",
         version=__version__,
@@ -53,9 +47,7 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.monitor = monitor
-    app.state.queues = queue_source
-    app.state.spool = spool_keeper
+    app.state.sources = sources
     app.add_middleware(Gate, access=access)
     app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)

@@ -10,6 +10,7 @@ from vpnrouter.management.attributes import schema_of
 from vpnrouter.management.faults import not_found
 from vpnrouter.management.gate import caller_of
 from vpnrouter.management.monitor import Monitor
+from vpnrouter.management.sources import Sources
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -21,8 +22,13 @@ ERRORS = {
 }
 
 
+def sources_of(request: Request) -> Sources:
+    """The parts of the router that the application tells of."""
+    return cast(Sources, request.app.state.sources)
+
+
 async def _monitor(request: Request) -> Monitor:
-    return cast(Monitor, request.app.state.monitor)
+    return sources_of(request).monitor
 
 
 async def _caller(request: Request) -> Caller:

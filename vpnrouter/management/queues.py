@@ -1,7 +1,7 @@
 """Queues: `/SEMP/v2/monitor/msgVpns/{…}/queues`, their consumers and messages, and all queues at once."""
 
 from functools import partial
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.management.asked import AskedMany, AskedOne
 from vpnrouter.management.attributes import Row, row_of
-from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
+from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers, sources_of
 from vpnrouter.management.envelope import Links, list_reply, root_of, segment
 from vpnrouter.management.faults import invalid, not_found
 from vpnrouter.management.msg_vpns import MONITOR
@@ -24,7 +24,7 @@ ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 
 
 async def _source(request: Request) -> QueueSource:
-    return cast(QueueSource, request.app.state.queues)
+    return sources_of(request).queues
 
 
 QueuesHere = Annotated[QueueSource, Depends(_source)]

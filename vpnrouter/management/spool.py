@@ -1,7 +1,7 @@
 """The spool as a whole: a backup of it while the router runs."""
 
 import posixpath
-from typing import Final, Protocol, cast
+from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -9,21 +9,12 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.body import body_of
+from vpnrouter.management.context import sources_of
 from vpnrouter.management.envelope import object_reply
 from vpnrouter.management.faults import forbidden, invalid, no_path, not_allowed
 from vpnrouter.management.queue_actions import OperatorHere
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1/spool", tags=["vpnrouter"])
-
-
-class SpoolKeeper(Protocol):
-    """The spool of a running router, as the API sees it."""
-
-    async def backup(self, directory: str) -> None:
-        """Write a consistent copy into `directory`, which is not there yet, while messages go on.
-
-        Raises SpoolError when that cannot be done; it says why.
-        """
 
 
 @ours.put("/backup", summary="Back up the spool", response_model=None)
@@ -32,7 +23,7 @@ async def backup(request: Request, caller: OperatorHere) -> Response:
     # The copy holds the messages of all message VPNs.
     if caller.msg_vpns is not None:
         raise forbidden(f"User {caller.name} does not see all message VPNs")
-    keeper = cast(SpoolKeeper | None, request.app.state.spool)
+    keeper = sources_of(request).spool
     if keeper is None:
         raise no_path(f"{request.url.path}: this router has no spool (guaranteed_msging)")
     body = await body_of(request, {"directory": str})

@@ -8,7 +8,6 @@ import trio
 
 from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.config.change import Item
-from vpnrouter.server.keep_spool import StoreKeeper
 from vpnrouter.server.listeners import (
     SERVED,
     STREAMED,
@@ -17,7 +16,6 @@ from vpnrouter.server.listeners import (
     serve_streams,
 )
 from vpnrouter.server.management import PROTOCOLS, answer_management, load
-from vpnrouter.server.queues import RouterQueues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,10 +23,9 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.management import Management
-    from vpnrouter.management.monitor import Monitor
+    from vpnrouter.management.sources import Sources
     from vpnrouter.server.listeners import BoundListener
     from vpnrouter.server.reactor import Reactor
-    from vpnrouter.server.spooling import Spooling
 
 
 def keyed(listeners: Iterable[Listener]) -> dict[Item, Listener]:
@@ -71,7 +68,7 @@ class Answering:
     """All listeners that answer, by what identifies them; accepting runs in `nursery`.
 
     TLS and WebSocket connections run in `streams`; `reactor` is None where the system has no epoll, and
-    plain ones run there as well. `management`, `monitor` and `spooling` are for listeners of the management API.
+    plain ones run there as well. `management` and `sources` are for listeners of the management API.
     """
 
     def __init__(
@@ -81,8 +78,7 @@ class Answering:
         nursery: trio.Nursery,
         streams: trio.Nursery,
         management: Management,
-        monitor: Monitor,
-        spooling: Spooling | None = None,
+        sources: Sources,
     ) -> None:
         self.open: dict[Item, Answer] = {}
         self._book = book
@@ -90,9 +86,7 @@ class Answering:
         self._nursery = nursery
         self._streams = streams
         self._management = management
-        self._monitor = monitor
-        self._queues = None if spooling is None else RouterQueues(book.router, spooling.spool)
-        self._keeper = None if spooling is None else StoreKeeper(spooling.store)
+        self._sources = sources
 
     def begin(self, key: Item, bound: BoundListener) -> None:
         """Answer on a listener from now on."""
@@ -174,8 +168,6 @@ class Answering:
                 answer_management(
                     [answer.bound],
                     self._management,
-                    self._monitor,
+                    self._sources,
                     serving,
-                    self._queues,
-                    self._keeper,
                 )

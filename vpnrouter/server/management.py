@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.status import BridgeStatus
     from vpnrouter.config.management import Management
     from vpnrouter.core.router import Router
-    from vpnrouter.management.monitor import Monitor
-    from vpnrouter.management.queue_source import QueueSource
-    from vpnrouter.management.spool import SpoolKeeper
+    from vpnrouter.management.sources import Sources
     from vpnrouter.server.listeners import BoundListener
 
 PROTOCOLS: Final = frozenset({"http", "https"})
@@ -215,23 +213,17 @@ def load() -> None:
 def answer_management(
     listeners: Iterable[BoundListener],
     written: Management,
-    monitor: Monitor,
+    sources: Sources,
     nursery: trio.Nursery,
-    queues: QueueSource | None = None,
-    keeper: SpoolKeeper | None = None,
 ) -> None:
-    """Begin to answer on those listeners that are for management, if there are any.
-
-    `queues` and `keeper` are those of the router's spool, if it has one.
-    """
+    """Begin to answer on those listeners that are for management, if there are any."""
     mine = [bound for bound in listeners if bound.written.protocol in PROTOCOLS]
     if not mine:
         return
     from vpnrouter.management.access import Access
-    from vpnrouter.management.application import NO_QUEUES, build_app
+    from vpnrouter.management.application import build_app
 
-    shown = NO_QUEUES if queues is None else queues
-    app = cast("ASGIFramework", build_app(monitor, Access.of(written), shown, keeper))
+    app = cast("ASGIFramework", build_app(sources, Access.of(written)))
     for bound in mine:
         most = bound.written.max_connection_count
         nursery.start_soon(serve_management, bound.sock, bound.context, most, app)

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from vpnrouter.bridges.book import LinkBook
+from vpnrouter.management.sources import Sources
 from vpnrouter.server.answer import Answering, served
 from vpnrouter.server.assemble import build_router
 from vpnrouter.server.bridge_sources import BridgeSources
 from vpnrouter.server.connect import Connector
 from vpnrouter.server.host import Host
+from vpnrouter.server.keep_spool import StoreKeeper
 from vpnrouter.server.listeners import bind_all
 from vpnrouter.server.loop import drive, keep_time
 from vpnrouter.server.management import RouterMonitor, keep_rates
 from vpnrouter.server.narrate import PeerLog
+from vpnrouter.server.queues import RouterQueues
 from vpnrouter.server.reload import Reload
 from vpnrouter.server.settle import settle
 from vpnrouter.server.signals import Hangups, watch_signals
@@ -153,11 +156,13 @@ async def _serve(
             if spooling is not None:
                 spooling.serve_with(reactor)
             runners: list[BridgeRunner] = []
-            sources = BridgeSources(book, runners)
-            monitor = RouterMonitor(router, sources)
-            answering = Answering(
-                book, reactor, nursery, streams, config.management, monitor, spooling
-            )
+            bridges = BridgeSources(book, runners)
+            monitor = RouterMonitor(router, bridges)
+            sources = Sources(monitor=monitor)
+            if spooling is not None:
+                sources.queues = RouterQueues(router, spooling.spool)
+                sources.spool = StoreKeeper(spooling.store)
+            answering = Answering(book, reactor, nursery, streams, config.management, sources)
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
             nursery.start_soon(keep_time, host, verifier)
@@ -165,7 +170,7 @@ async def _serve(
             reload = Reload(config, secret, book, connector, answering, runners, nursery, spooling)
             reload.tell_ports()
             reload.begin_all()
-            nursery.start_soon(keep_rates, sources.values)
+            nursery.start_soon(keep_rates, bridges.values)
             stopping = trio.Event()
             hangups = Hangups(path, reload)
             nursery.start_soon(hangups.answer)
