@@ -1,81 +1,86 @@
-"""A report that is followed, from files that come in while it runs."""
+"""A report that is followed, from files that come in while it runs: the command, with a Spark of its own."""
 
+import json
+import signal
+import subprocess
+import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from vpnrouter.errors import OperationError
-from vpnrouter.topology import report
-from vpnrouter.topology.engine.progress import Quiet
-from vpnrouter.topology.follow.follow import Follower, Pace
-from vpnrouter.topology.report import Asked
-from vpnrouter.topology.summary import Summary
+pytestmark = pytest.mark.spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
+_PROGRAM = "from vpnrouter.cli.app import main; main()"
+_OPTIONS = ("--follow", "--every=0.5", "--late=1", "--json", "--output")
 
 
-@pytest.fixture(autouse=True)
-def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process has one Spark session: that of the tests."""
+class Following:
+    """`vpnrouter report --follow` of `traces`, and the summaries that it prints."""
 
-    @contextmanager
-    def shared(*_: Any, **__: Any) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr(report, "spark_session", shared)
-
-
-class Running:
-    """A follower in a thread."""
-
-    def __init__(self, asked: Asked) -> None:
-        self.summaries: list[Summary] = []
-        self.failure: OperationError | None = None
+    def __init__(self, traces: Path, output: Path) -> None:
+        self.summaries: list[dict[str, Any]] = []
         self._changed = threading.Condition()
-        self._stop = threading.Event()
-        self._follower = Follower(asked, Pace(every_s=0.5, late_s=1), Quiet(), self._heard)
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        self._errors = output.with_suffix(".err")
+        with self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, "report", str(traces), *_OPTIONS, str(output)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
 
-    def _heard(self, summary: Summary) -> None:
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._changed:
+                self.summaries.append(json.loads(line))
+                self._changed.notify_all()
         with self._changed:
-            self.summaries.append(summary)
             self._changed.notify_all()
 
-    def _run(self) -> None:
+    @property
+    def last(self) -> dict[str, Any]:
+        """The newest summary."""
+        return self.summaries[-1]
+
+    def wait_for(self, bridged: int, least: int, output: Path) -> None:
+        """Until the report tells of so many crossings, and of the delays of at least so many."""
+
+        def told() -> bool:
+            return bool(self.summaries) and (
+                self.last["bridged"] == bridged and _samples(output) >= least
+            )
+
+        with self._changed:
+            while not told():
+                assert self._reader.is_alive(), self.errors()
+                assert self._changed.wait(PATIENCE_S), (self.summaries[-1:], self.errors())
+
+    def stop(self) -> int:
+        """Ask it to stop; its exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait for its end; its exit code."""
         try:
-            self._follower.run(self._stop.is_set)
-        except OperationError as error:
-            self.failure = error
-        with self._changed:
-            self._changed.notify_all()
+            return self._process.wait(PATIENCE_S)
+        finally:
+            self._process.kill()
+            self._reader.join()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
 
-    def wait_for(self, what: Callable[[], Any]) -> Any:
-        """What `what` gives as soon as it is true; looks after each report."""
-        deadline = time.monotonic() + PATIENCE_S
-        with self._changed:
-            while not (found := what()):
-                left = deadline - time.monotonic()
-                assert left > 0, self.summaries[-1:]
-                assert self.failure is None
-                self._changed.wait(left)
-        return found
-
-    def stop(self) -> None:
-        """Stop it and wait."""
-        self._stop.set()
-        self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive()
+    def errors(self) -> str:
+        """What it said on stderr."""
+        return self._errors.read_text(encoding="utf-8")
 
 
 def _write(tracefiles: ModuleType, root: Path, numbers: range, part: int) -> None:
@@ -89,56 +94,40 @@ def _write(tracefiles: ModuleType, root: Path, numbers: range, part: int) -> Non
     tracefiles.write(root, "core", core, part=part, sample=1.0)
 
 
-def _counts(output: Path) -> tuple[int, int]:
+def _samples(output: Path) -> int:
     edges = pq.read_table(output / "tables" / "edges.parquet").to_pylist()
-    return sum(row["messages"] for row in edges), sum(row["latency_samples"] for row in edges)
+    return sum(row["latency_samples"] for row in edges)
 
 
 def test_a_followed_report(tracefiles: ModuleType, tmp_path: Path) -> None:
-    """Files that come in are in the report, each once, over a restart as well; a damaged one is named."""
+    """Files that come in are in the report, each once, over a restart as well. A damaged one is named, and
+    one of a newer format ends it in one line.
+    """
     traces, output = tmp_path / "traces", tmp_path / "out"
     _write(tracefiles, traces, range(1, 21), 0)
-    asked = Asked(traces=[traces], output=output)
-    running = Running(asked)
+    following = Following(traces, output)
     try:
-        running.wait_for(lambda: running.summaries and running.summaries[-1].bridged == 20)
+        following.wait_for(20, 0, output)
         _write(tracefiles, traces, range(101, 111), 1)
         bad = traces / "date=2013-06-12" / "router=edge" / "part-9.parquet"
         bad.write_bytes(b"PAR1 this is none PAR1")
         # What entered first is done with when later messages have moved the watermark past it.
-        running.wait_for(lambda: _counts(output) >= (30, 20))
-        running.wait_for(lambda: running.summaries[-1].set_aside)
-        assert running.summaries[-1].set_aside[0]["path"].endswith("part-9.parquet")
+        following.wait_for(30, 20, output)
+        assert following.last["set_aside"][0]["path"].endswith("part-9.parquet")
         assert (output / "report.html").exists()
     finally:
-        running.stop()
-    again = Running(asked)
+        code = following.stop()
+    assert code == 0, following.errors()
+    again = Following(traces, output)
     try:
         _write(tracefiles, traces, range(201, 206), 2)
-        again.wait_for(
-            lambda: (
-                again.summaries
-                and again.summaries[-1].bridged == 35
-                and _counts(output) == (35, 30)
-            )
-        )
-    finally:
-        again.stop()
-
-
-def test_a_newer_format_ends_it(tracefiles: ModuleType, tmp_path: Path) -> None:
-    """A file of a newer format that comes in is refused as in any report, in one line."""
-    traces = tmp_path / "traces"
-    _write(tracefiles, traces, range(1, 3), 0)
-    running = Running(Asked(traces=[traces], output=tmp_path / "out"))
-    try:
-        running.wait_for(lambda: running.summaries)
+        again.wait_for(35, 30, output)
+        assert _samples(output) <= 35, "each is counted once"
         row = tracefiles.row("ingress", 0, "blue", client="c")
         tracefiles.write(traces, "edge", [row], part=7, version=99)
-        with pytest.raises(AssertionError):
-            running.wait_for(lambda: False)
     finally:
-        running.stop()
-    assert running.failure is not None
-    assert "newer" in str(running.failure)
-    assert "\n" not in str(running.failure)
+        code = again.ended()
+    assert code == 1
+    told = [line for line in again.errors().splitlines() if line.startswith("vpnrouter:")]
+    assert len(told) == 1
+    assert "newer" in told[0]

@@ -1,6 +1,7 @@
 """What each batch of a stream does: digests into the store, once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlparse
@@ -9,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from vpnrouter.errors import OperationError
 from vpnrouter.topology.digests.combine import combined
 from vpnrouter.topology.digests.corrections import Corrections
 from vpnrouter.topology.digests.delays import delays
@@ -34,7 +36,10 @@ MESSAGES: Final = "messages"
 
 
 class Digesting:
-    """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought."""
+    """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought.
+
+    `failure` is why a batch was not taken: Java hands on an exception of Python as a text that says nothing.
+    """
 
     def __init__(
         self,
@@ -49,6 +54,15 @@ class Digesting:
         self._span = span
         self._width_ns = width_ns
         self._heard = heard
+        self.failure: OperationError | None = None
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OperationError as error:
+            self.failure = error
+            raise
 
     def rows(self, batch: DataFrame, number: int) -> None:
         """A batch of the first stream, which says what files there are. They are read as a report reads them.
@@ -56,6 +70,10 @@ class Digesting:
         Raises:
             OperationError: a file is of a newer format, or the store cannot be written.
         """
+        with self._noted():
+            self._rows(batch, number)
+
+    def _rows(self, batch: DataFrame, number: int) -> None:
         if number <= self._store.taken(ROWS):
             return
         inventory = look_at_all(sorted(_path(row["path"]) for row in batch.collect()))
@@ -92,6 +110,10 @@ class Digesting:
         Raises:
             OperationError: the store cannot be written.
         """
+        with self._noted():
+            self._messages(batch, number)
+
+    def _messages(self, batch: DataFrame, number: int) -> None:
         if number <= self._store.taken(MESSAGES):
             return
         batch.persist()

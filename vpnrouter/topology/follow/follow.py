@@ -136,7 +136,7 @@ class Follower:
             for query in queries:
                 failed = query.exception()
                 if failed is not None:
-                    raise failed
+                    raise digesting.failure or failed
                 if not query.isActive and not stopping:
                     raise OperationError(f"the stream of {query.name} has ended")
             if self._fresh.is_set():
