@@ -57,8 +57,9 @@ class Route:
     `plain_receivers` the same subscribers, for traces. `links` are bridges that attract the topic,
     `special` those who need a frame of their own, `groups` the shared subscriptions.
     `excluded` are subscribers with an exception for the topic: no target, and no member of a group here.
-    `many_links`: a message may leave the VPN over two links or more and needs an id. `one_link` takes
-    batches, where it is the only way out and has no selector; else None. `turn`, `link_turn` are deliver_to_one.py's.
+    `many_links`: a message may leave the VPN by two ways or more, a queue being one of them, and needs an id.
+    `one_link` takes batches, where it is the only way out and has no selector; else None. `turn` and
+    `link_turn` are deliver_to_one.py's.
     `endpoints` are queues and topic endpoints, which keep Direct messages too, `sessions` subscribers whose
     endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
@@ -183,7 +184,8 @@ def build(
         route.demoted = route.receivers4 + route.receivers5
         route.demoted_special = route.special
     route.plain = not (route.links or route.special or route.groups or route.endpoints)
-    ways = len(route.links)
+    # A bridge may take the message from a queue as well.
+    ways = len(route.links) + len(route.endpoints)
     for group in route.groups:
         if group.has_link:
             ways += 1

@@ -66,13 +66,14 @@ class Told(Receipt):
 
 
 class Sink(Flow):
-    """A consumer; `sent` are (id, payload, count) since the last look."""
+    """A consumer; `sent` are (id, payload, count) since the last look, `known_as` the ids in the mesh."""
 
     def __init__(
         self, endpoint: Endpoint, name: str = "c", window: int = 1_000, selector: str = ""
     ) -> None:
         super().__init__(endpoint, name, window, parse_selector(selector) if selector else None)
         self.sent: list[tuple[int, bytes, int]] = []
+        self.known_as: list[int] = []
         self.by_payload: dict[bytes, int] = {}
         self.ended: list[str] = []
         self.turns: list[bool] = []
@@ -85,6 +86,7 @@ class Sink(Flow):
         """See Flow.send."""
         assert self.unacked[message_id] is message
         self.sent.append((message_id, message.payload, count))
+        self.known_as.append(message.message_id)
         self.by_payload[message.payload] = message_id
 
     def activated(self, active: bool) -> None:

@@ -72,3 +72,15 @@ def test_nothing_matches(world: SpoolWorld) -> None:
     world.commit()
     assert world.told.outcomes() == [UNMATCHED]
     assert world.vpn.discards.counts == {"no-subscription-match": 1}
+
+
+def test_what_two_queues_keep_is_known_as_one_message(world: SpoolWorld) -> None:
+    """Bridges may take it from both, and where their ways meet its copies must be known by their id."""
+    flows = [world.bind(world.endpoint(name, "a/#")) for name in ("q", "r")]
+    world.publish("a/b", b"one")
+    world.direct("a/b", b"two")
+    world.commit()
+    first, second = (flow.known_as for flow in flows)
+    assert first == second
+    assert len(set(first)) == 2
+    assert 0 not in first

@@ -121,6 +121,8 @@ class Spool:
         if self.replay_logs:
             takers = self._logged(vpn, message, size, takers)
         if takers:
+            if route.many_links and message.message_id == 0:
+                message.message_id = vpn.number()
             self._add(message, size, takers)
         if message.deliver_to_one:
             demoted = demote_to_one(vpn, route, message)
