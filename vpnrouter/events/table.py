@@ -1,0 +1,391 @@
+"""The names of all events: level, area, what they tell and what they clear. docs/events.md is held to it.
+
+Names are those of the field where it has one. Each constant is what `EventLog.raise_event` takes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vpnrouter.events.kind import (
+    BRIDGE,
+    CLIENT,
+    CONFIG,
+    MANAGEMENT,
+    QUEUE,
+    SYSTEM,
+    TRACE,
+    VPN,
+    Kind,
+)
+from vpnrouter.events.levels import ERROR, INFO, NOTICE, WARNING
+
+# -- the router itself -------------------------------------------------------------------------------
+
+STARTUP: Final = Kind(
+    "SYSTEM_SYSTEM_STARTUP_COMPLETE", NOTICE, SYSTEM, "The router is up and serves", label=""
+)
+SHUTDOWN: Final = Kind(
+    "SYSTEM_SYSTEM_SHUTDOWN", NOTICE, SYSTEM, "The router was told to stop", label=""
+)
+NOTE: Final = Kind("SYSTEM_SYSTEM_NOTE", NOTICE, SYSTEM, "What has no name of its own", label="")
+SUPPRESSED: Final = Kind(
+    "SYSTEM_LOGGING_SUPPRESSED",
+    WARNING,
+    SYSTEM,
+    "Events that `logging.rate_limit` kept out of the log, or that nobody read",
+    label="",
+)
+LISTEN_PORT: Final = Kind(
+    "SYSTEM_SERVICE_LISTEN_PORT_STATE_CHANGE",
+    INFO,
+    SYSTEM,
+    "A listener answers, or does no more",
+)
+TLS_FAILED: Final = Kind(
+    "SYSTEM_SSL_HANDSHAKE_FAILED", WARNING, SYSTEM, "A TLS handshake came to nothing", label=""
+)
+SPOOL_DOWN: Final = Kind(
+    "SYSTEM_AD_MSG_SPOOL_DOWN",
+    ERROR,
+    SYSTEM,
+    "The message spool cannot be written; guaranteed messages are refused",
+    label="",
+)
+SPOOL_UP: Final = Kind(
+    "SYSTEM_AD_MSG_SPOOL_UP",
+    NOTICE,
+    SYSTEM,
+    "The message spool can be written again",
+    clears="SYSTEM_AD_MSG_SPOOL_DOWN",
+    label="",
+)
+SPOOL_TROUBLE: Final = Kind(
+    "SYSTEM_AD_MSG_SPOOL_TROUBLE", ERROR, QUEUE, "A message of the spool cannot be read", label=""
+)
+SPOOL_RECOVERED: Final = Kind(
+    "SYSTEM_AD_MSG_SPOOL_RECOVERED",
+    NOTICE,
+    QUEUE,
+    "How many messages waited in the spool at the start",
+    label="",
+)
+SYSTEM_SPOOL_HIGH: Final = Kind(
+    "SYSTEM_AD_MSG_SPOOL_HIGH", WARNING, SYSTEM, "The spool of the router fills up"
+)
+SYSTEM_SPOOL_HIGH_CLEAR: Final = Kind(
+    "SYSTEM_AD_MSG_SPOOL_HIGH_CLEAR",
+    NOTICE,
+    SYSTEM,
+    "It has room again",
+    clears="SYSTEM_AD_MSG_SPOOL_HIGH",
+)
+SYSTEM_SPOOL_QUOTA: Final = Kind(
+    "SYSTEM_AD_MSG_SPOOL_QUOTA_EXCEED",
+    WARNING,
+    SYSTEM,
+    "The spool of the router is full",
+    one_shot=True,
+)
+
+# -- configuration and management --------------------------------------------------------------------
+
+RELOAD: Final = Kind(
+    "SYSTEM_CONFIG_RELOAD", NOTICE, CONFIG, "The configuration file was read again", label="SIGHUP"
+)
+CONFIG_CHANGE: Final = Kind(
+    "SYSTEM_CONFIG_CHANGE",
+    NOTICE,
+    CONFIG,
+    "Who changed what through the management API",
+    label="CONFIG",
+)
+CONFIG_REFUSED: Final = Kind(
+    "SYSTEM_CONFIG_CHANGE_REFUSED", WARNING, CONFIG, "A change that was asked for and not made"
+)
+ACTION: Final = Kind(
+    "SYSTEM_MANAGEMENT_ACTION",
+    NOTICE,
+    MANAGEMENT,
+    "Who did what to clients, queues or bridges through the management API",
+)
+LOGIN_DENIED: Final = Kind(
+    "SYSTEM_AUTHENTICATION_SESSION_DENIED",
+    WARNING,
+    MANAGEMENT,
+    "A login to the management API failed",
+)
+MANAGEMENT_FAULT: Final = Kind(
+    "SYSTEM_MANAGEMENT_FAULT",
+    ERROR,
+    MANAGEMENT,
+    "A request to the management API found a fault of the router",
+    label="management",
+)
+TRACE_TROUBLE: Final = Kind(
+    "SYSTEM_TRACE_TROUBLE", WARNING, TRACE, "Traces or spans are lost, or go on again", label=""
+)
+
+# -- message VPNs ------------------------------------------------------------------------------------
+
+VPN_STATE: Final = Kind(
+    "VPN_VPN_STATE_CHANGE", NOTICE, VPN, "A message VPN was enabled, disabled, added or removed"
+)
+CONNECTIONS_HIGH: Final = Kind(
+    "VPN_VPN_CONNECTIONS_HIGH", WARNING, VPN, "Clients come close to `max_connection_count`"
+)
+CONNECTIONS_HIGH_CLEAR: Final = Kind(
+    "VPN_VPN_CONNECTIONS_HIGH_CLEAR",
+    NOTICE,
+    VPN,
+    "No longer",
+    clears="VPN_VPN_CONNECTIONS_HIGH",
+)
+CONNECTIONS_EXCEEDED: Final = Kind(
+    "VPN_VPN_MAX_CONNECTIONS_EXCEEDED",
+    WARNING,
+    VPN,
+    "A login was refused at `max_connection_count`",
+    one_shot=True,
+)
+SUBSCRIPTIONS_HIGH: Final = Kind(
+    "VPN_VPN_SUBSCRIPTIONS_HIGH",
+    WARNING,
+    VPN,
+    "Subscriptions come close to `max_subscription_count`",
+)
+SUBSCRIPTIONS_HIGH_CLEAR: Final = Kind(
+    "VPN_VPN_SUBSCRIPTIONS_HIGH_CLEAR",
+    NOTICE,
+    VPN,
+    "No longer",
+    clears="VPN_VPN_SUBSCRIPTIONS_HIGH",
+)
+SUBSCRIPTIONS_EXCEEDED: Final = Kind(
+    "VPN_VPN_MAX_SUBSCRIPTIONS_EXCEEDED",
+    WARNING,
+    VPN,
+    "A subscription was refused at `max_subscription_count`",
+    one_shot=True,
+)
+INGRESS_RATE_HIGH: Final = Kind(
+    "VPN_VPN_ING_MSG_RATE_HIGH", WARNING, VPN, "More messages a second come in than wanted"
+)
+INGRESS_RATE_HIGH_CLEAR: Final = Kind(
+    "VPN_VPN_ING_MSG_RATE_HIGH_CLEAR",
+    NOTICE,
+    VPN,
+    "No longer",
+    clears="VPN_VPN_ING_MSG_RATE_HIGH",
+)
+EGRESS_RATE_HIGH: Final = Kind(
+    "VPN_VPN_EG_MSG_RATE_HIGH", WARNING, VPN, "More messages a second go out than wanted"
+)
+EGRESS_RATE_HIGH_CLEAR: Final = Kind(
+    "VPN_VPN_EG_MSG_RATE_HIGH_CLEAR",
+    NOTICE,
+    VPN,
+    "No longer",
+    clears="VPN_VPN_EG_MSG_RATE_HIGH",
+)
+SPOOL_HIGH: Final = Kind(
+    "VPN_AD_MSG_SPOOL_HIGH",
+    WARNING,
+    QUEUE,
+    "The guaranteed messages of a message VPN, a queue or a topic endpoint come close to their bound",
+)
+SPOOL_HIGH_CLEAR: Final = Kind(
+    "VPN_AD_MSG_SPOOL_HIGH_CLEAR", NOTICE, QUEUE, "No longer", clears="VPN_AD_MSG_SPOOL_HIGH"
+)
+SPOOL_QUOTA: Final = Kind(
+    "VPN_AD_MSG_SPOOL_QUOTA_EXCEED",
+    WARNING,
+    QUEUE,
+    "A guaranteed message was refused for want of room",
+    one_shot=True,
+)
+BINDS_HIGH: Final = Kind(
+    "VPN_AD_BIND_COUNT_HIGH", WARNING, QUEUE, "Consumers come close to `max_bind_count`"
+)
+BINDS_HIGH_CLEAR: Final = Kind(
+    "VPN_AD_BIND_COUNT_HIGH_CLEAR", NOTICE, QUEUE, "No longer", clears="VPN_AD_BIND_COUNT_HIGH"
+)
+LOW_PRIORITY_HIGH: Final = Kind(
+    "VPN_AD_MSG_SPOOL_REJECT_LOW_PRIORITY_MSG_LIMIT_HIGH",
+    WARNING,
+    QUEUE,
+    "A queue comes close to where it refuses messages of low priority",
+)
+LOW_PRIORITY_HIGH_CLEAR: Final = Kind(
+    "VPN_AD_MSG_SPOOL_REJECT_LOW_PRIORITY_MSG_LIMIT_HIGH_CLEAR",
+    NOTICE,
+    QUEUE,
+    "No longer",
+    clears="VPN_AD_MSG_SPOOL_REJECT_LOW_PRIORITY_MSG_LIMIT_HIGH",
+)
+ENDPOINTS_HIGH: Final = Kind(
+    "VPN_AD_ENDPOINTS_HIGH", WARNING, QUEUE, "Endpoints come close to `max_endpoint_count`"
+)
+ENDPOINTS_HIGH_CLEAR: Final = Kind(
+    "VPN_AD_ENDPOINTS_HIGH_CLEAR", NOTICE, QUEUE, "No longer", clears="VPN_AD_ENDPOINTS_HIGH"
+)
+INGRESS_FLOWS_HIGH: Final = Kind(
+    "VPN_AD_INGRESS_FLOWS_HIGH", WARNING, QUEUE, "Flows come close to `max_ingress_flow_count`"
+)
+INGRESS_FLOWS_HIGH_CLEAR: Final = Kind(
+    "VPN_AD_INGRESS_FLOWS_HIGH_CLEAR",
+    NOTICE,
+    QUEUE,
+    "No longer",
+    clears="VPN_AD_INGRESS_FLOWS_HIGH",
+)
+EGRESS_FLOWS_HIGH: Final = Kind(
+    "VPN_AD_EGRESS_FLOWS_HIGH", WARNING, QUEUE, "Flows come close to `max_egress_flow_count`"
+)
+EGRESS_FLOWS_HIGH_CLEAR: Final = Kind(
+    "VPN_AD_EGRESS_FLOWS_HIGH_CLEAR",
+    NOTICE,
+    QUEUE,
+    "No longer",
+    clears="VPN_AD_EGRESS_FLOWS_HIGH",
+)
+ORPHAN: Final = Kind(
+    "VPN_AD_ENDPOINT_NOT_CONFIGURED",
+    WARNING,
+    QUEUE,
+    "An endpoint that is not configured any more keeps its messages",
+    label="",
+)
+
+# -- bridges -----------------------------------------------------------------------------------------
+
+LINK_UP: Final = Kind("VPN_BRIDGING_LINK_UP", NOTICE, BRIDGE, "A bridge is up")
+LINK_DOWN: Final = Kind("VPN_BRIDGING_LINK_DOWN", WARNING, BRIDGE, "A bridge is down")
+LINK_REJECTED: Final = Kind(
+    "VPN_BRIDGING_LINK_REJECTED", WARNING, BRIDGE, "The remote router did not let a bridge in"
+)
+NOT_CONNECTED: Final = Kind(
+    "VPN_BRIDGING_CONNECT_FAILED", WARNING, BRIDGE, "A bridge reaches no remote router", label=""
+)
+NO_REMOTE: Final = Kind(
+    "VPN_BRIDGING_NO_REMOTE", WARNING, BRIDGE, "A bridge has nothing to connect to", label=""
+)
+SUBSCRIPTION_REFUSED: Final = Kind(
+    "VPN_BRIDGING_SUBSCRIPTION_REFUSED",
+    WARNING,
+    BRIDGE,
+    "A remote subscription was not granted",
+    label="",
+)
+NOT_BOUND: Final = Kind(
+    "VPN_BRIDGING_QUEUE_NOT_BOUND",
+    WARNING,
+    BRIDGE,
+    "The remote queue lets a bridge not consume",
+    label="",
+)
+STALLED: Final = Kind(
+    "VPN_BRIDGING_STALLED",
+    WARNING,
+    BRIDGE,
+    "Guaranteed messages of a bridge do not get on",
+    label="",
+)
+STALLED_CLEAR: Final = Kind(
+    "VPN_BRIDGING_STALLED_CLEAR",
+    NOTICE,
+    BRIDGE,
+    "They do again",
+    clears="VPN_BRIDGING_STALLED",
+    label="",
+)
+BRIDGE_TTL: Final = Kind(
+    "VPN_BRIDGING_TTL_EXCEEDED",
+    WARNING,
+    BRIDGE,
+    "A bridge discarded messages that had crossed as many bridges as `max_ttl` allows",
+    one_shot=True,
+)
+
+# -- clients -----------------------------------------------------------------------------------------
+
+CONNECT: Final = Kind("CLIENT_CLIENT_CONNECT", INFO, CLIENT, "A client logged in")
+DISCONNECT: Final = Kind(
+    "CLIENT_CLIENT_DISCONNECT",
+    INFO,
+    CLIENT,
+    "Its connection ended, and why",
+    clears="CLIENT_CLIENT_CONNECT",
+)
+CONNECT_FAIL: Final = Kind(
+    "SYSTEM_CLIENT_CONNECT_FAIL", NOTICE, CLIENT, "A login was refused, and why"
+)
+OPEN_FLOW: Final = Kind(
+    "CLIENT_CLIENT_OPEN_FLOW", INFO, CLIENT, "A client published its first guaranteed message"
+)
+CLOSE_FLOW: Final = Kind(
+    "CLIENT_CLIENT_CLOSE_FLOW",
+    INFO,
+    CLIENT,
+    "It publishes no more",
+    clears="CLIENT_CLIENT_OPEN_FLOW",
+)
+BIND: Final = Kind("CLIENT_CLIENT_BIND_SUCCESS", INFO, CLIENT, "A client consumes from an endpoint")
+UNBIND: Final = Kind(
+    "CLIENT_CLIENT_UNBIND",
+    INFO,
+    CLIENT,
+    "It does no more",
+    clears="CLIENT_CLIENT_BIND_SUCCESS",
+)
+LARGE_MESSAGE: Final = Kind(
+    "CLIENT_CLIENT_LARGE_MESSAGE",
+    INFO,
+    CLIENT,
+    "A client published a message above `event.large_msg_threshold`",
+    one_shot=True,
+)
+TOO_BIG: Final = Kind(
+    "CLIENT_CLIENT_MESSAGE_TOO_BIG",
+    NOTICE,
+    CLIENT,
+    "A client published a message above `max_msg_size`, which was refused",
+    one_shot=True,
+)
+PARSE_ERROR: Final = Kind(
+    "CLIENT_CLIENT_PARSE_ERROR",
+    NOTICE,
+    CLIENT,
+    "A client broke its protocol and was disconnected",
+    one_shot=True,
+)
+PUBLISH_DENIED: Final = Kind(
+    "SYSTEM_CLIENT_ACL_PUBLISH_DENIAL",
+    NOTICE,
+    CLIENT,
+    "An ACL profile kept a client from publishing",
+    one_shot=True,
+)
+SUBSCRIBE_DENIED: Final = Kind(
+    "SYSTEM_CLIENT_ACL_SUBSCRIBE_DENIAL",
+    NOTICE,
+    CLIENT,
+    "An ACL profile kept a client from subscribing",
+    one_shot=True,
+)
+
+TABLE: Final[dict[str, Kind]] = {
+    each.name: each for each in list(globals().values()) if isinstance(each, Kind)
+}
+"""All of the above by name."""
+
+LABELLED: Final[dict[str, Kind]] = {each.label: each for each in TABLE.values() if each.label}
+"""Those whose readable lines begin with something else than the name, by that."""
+
+
+def named(name: str) -> Kind:
+    """The kind of this name or label; NOTE, under that label, for what is none."""
+    known = TABLE.get(name) or LABELLED.get(name)
+    if known is not None:
+        return known
+    return NOTE if not name else Kind(NOTE.name, NOTE.level, NOTE.area, NOTE.tells, label=name)
