@@ -90,3 +90,41 @@ def test_client_username_of_the_remote_is_enough(warnings_of: Warnings) -> None:
         "msg_vpns: {blue: {bridges: {b: {remote_subscriptions: [a],"
         " remote_msg_vpns: [{name: red, location: h, client_username: u}]}}}}"
     )
+
+
+@pytest.mark.parametrize(
+    ("bridge", "told"),
+    [
+        ("enabled: false", []),
+        ("enabled: false, remote_msg_vpns: []", []),
+        ("{}", ["No remote message-vpns configured (remote_msg_vpns), so the bridge stays down"]),
+        (
+            "remote_msg_vpns: []",
+            ["No remote message-vpns configured (remote_msg_vpns), so the bridge stays down"],
+        ),
+    ],
+)
+def test_a_bridge_is_made_before_its_remotes(
+    warnings_of: Warnings, bridge: str, told: list[str]
+) -> None:
+    """Without a remote message VPN it is accepted, and where it is enabled that is told."""
+    written = bridge if bridge == "{}" else f"{{{bridge}}}"
+    found = warnings_of(f"msg_vpns: {{blue: {{bridges: {{b: {written}}}}}}}\n")
+    assert [line for line in found if "No remote" in line] == [
+        f"2:29 msg_vpns.blue.bridges.b: {line}" for line in told
+    ]
+
+
+@pytest.mark.parametrize(
+    "bridge",
+    [
+        "enabled: false, remote_msg_vpns: [{name: red, location: h}]",
+        "remote_msg_vpns: [{name: red, location: h, enabled: false}]",
+    ],
+)
+def test_a_client_username_is_needed_where_the_bridge_would_log_in(
+    warnings_of: Warnings, bridge: str
+) -> None:
+    """A bridge or remote message VPN that is not enabled may be without one yet."""
+    found = warnings_of(f"msg_vpns: {{blue: {{bridges: {{b: {{{bridge}}}}}}}}}\n")
+    assert not [line for line in found if "Client Username" in line]

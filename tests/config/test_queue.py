@@ -2,6 +2,11 @@ from vpnrouter.config.endpoint import Endpoint
 from vpnrouter.config.queue import Queue
 
 FIELD = {
+    "event": {
+        "bind_count_threshold": {"set_percent": 80, "clear_percent": 60},
+        "reject_low_priority_msg_limit_threshold": {"set_percent": 80, "clear_percent": 60},
+        "msg_spool_usage_threshold": {"set_percent": 25, "clear_percent": 18},
+    },
     "max_bind_count": 1000,
     "max_msg_spool_usage": 5000,
     "partition": {"count": 0, "rebalance_delay": 5, "rebalance_max_handoff_time": 3},

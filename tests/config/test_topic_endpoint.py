@@ -2,6 +2,11 @@ from vpnrouter.config.endpoint import Endpoint
 from vpnrouter.config.topic_endpoint import TopicEndpoint
 
 FIELD = {
+    "event": {
+        "bind_count_threshold": {"set_percent": 80, "clear_percent": 60},
+        "reject_low_priority_msg_limit_threshold": {"set_percent": 80, "clear_percent": 60},
+        "spool_usage_threshold": {"set_percent": 25, "clear_percent": 18},
+    },
     "max_bind_count": 1,
     "max_spool_usage": 5000,
     "reject_msg_to_sender_on_discard_behavior": "never",

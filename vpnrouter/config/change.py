@@ -101,7 +101,8 @@ def _shown(value: object) -> str:
         return SECRET
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, Model):
+    if isinstance(value, (Model, dict)):
+        # Values by name may be secrets.
         return "{…}"
     if isinstance(value, tuple) and not isinstance(value, Item):
         text = _one_line(f"[{', '.join(_shown(item) for item in value)}]")

@@ -47,7 +47,7 @@ def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
     place = (*path, "remote_msg_vpns")
     if not bridge.remote_msg_vpns:
         if found.is_whole(path) and (not found.document.has(place) or found.is_whole(place)):
-            found.key_error(path, "needs at least one remote message VPN (remote_msg_vpns)")
+            _tell_no_remotes(found, path, bridge)
         return
     seen: dict[tuple[str, str], Path] = {}
     for index, remote in enumerate(bridge.remote_msg_vpns):
@@ -60,6 +60,16 @@ def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
             found.error((*place, index, "password"), "needs client_username beside it")
     if bridge.enabled and not any(remote.enabled for remote in bridge.remote_msg_vpns):
         found.warning(place, "none is enabled, so the bridge stays down")
+
+
+def _tell_no_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
+    """A bridge is made before its remote message VPNs where both are made one by one, as the field's
+    scripts do: it stays down, and says why in the field's words.
+    """
+    if bridge.enabled:
+        found.key_warning(
+            path, "No remote message-vpns configured (remote_msg_vpns), so the bridge stays down"
+        )
 
 
 def _check_parking(found: Findings, path: Path, bridge: Bridge) -> None:
@@ -109,8 +119,9 @@ def _scheme(bridge: Bridge, remote: RemoteMsgVpn) -> str:
 def _check_basic(found: Findings, path: Path, bridge: Bridge) -> None:
     place = (*path, "remote_authentication")
     basic = bridge.remote_authentication.basic
-    nameless = any(
-        remote.client_username is None and _scheme(bridge, remote) == _BASIC
+    # Only where it would be dialled: until then the name may be on its way.
+    nameless = bridge.enabled and any(
+        remote.enabled and remote.client_username is None and _scheme(bridge, remote) == _BASIC
         for remote in bridge.remote_msg_vpns
     )
     parts = [path, place, (*place, "basic")]

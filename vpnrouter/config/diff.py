@@ -47,7 +47,7 @@ def _of_models(place: _Place, before: Model, after: Model) -> Iterator[Change]:
 def _of_values(place: _Place, old: object, new: object) -> Iterator[Change]:
     if isinstance(old, Model) and isinstance(new, Model):
         yield from _of_models(place, old, new)
-    elif isinstance(old, dict) and isinstance(new, dict):
+    elif isinstance(old, dict) and isinstance(new, dict) and place.pattern not in TABLE:
         yield from _of_members(place, old, new)
     elif isinstance(old, tuple) and isinstance(new, tuple) and place.pattern in IDENTITIES:
         yield from _of_items(place, old, new)
@@ -76,7 +76,8 @@ def _of_members(
             member = place.member(step)
             yield Change(member.path, model, None, _kind(member, Effect.REMOVED))
     for step, model in old.items():
-        if step in new and model != new[step]:
+        # One object in both (reuse.py) is asked for nothing.
+        if step in new and model is not new[step] and model != new[step]:
             yield from _of_models(place.member(step), model, new[step])
     for step, model in new.items():
         if step not in old:

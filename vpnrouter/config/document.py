@@ -1,7 +1,8 @@
 """A parsed document: plain data, and where each part of it stands."""
 
-from collections.abc import Iterable
-from typing import Any, final
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, final
 
 from vpnrouter.config.problem import Path, Position, show_path
 
@@ -16,9 +17,10 @@ class Node:
     written out.
     """
 
-    __slots__ = ("children", "column", "depth", "index", "line", "lost", "size", "value")
+    __slots__ = ("children", "column", "depth", "file", "index", "line", "lost", "size", "value")
 
-    def __init__(self, line: int, column: int, value: Plain) -> None:
+    def __init__(self, file: str, line: int, column: int, value: Plain) -> None:
+        self.file = file
         self.line = line
         self.column = column
         self.value = value
@@ -27,14 +29,21 @@ class Node:
         self.lost = False
         self.index = -1
         """Of a list item: where it stood in the list as written, once another item was dropped."""
-        self.children: dict[str | int, tuple[Node, Node]] = {}
+        # Most values are no mapping and no list, and a router keeps all nodes of its file.
+        self.children: dict[str | int, tuple[Node, Node]] = (
+            {} if isinstance(value, (dict, list)) else _NONE
+        )
         """By key or index: the node of the key (in a list the item again) and the node of the
         value."""
 
 
+_NONE: Final[dict[str | int, tuple[Node, Node]]] = {}
+"""The children of every value that can have none; nothing is ever put in."""
+
+
 @final
 class Document:
-    """One parsed file: `data` and where each part of it stands."""
+    """One parsed file, or one with another over it: `data` and where each part of it stands."""
 
     __slots__ = ("data", "file", "root")
 
@@ -48,7 +57,7 @@ class Document:
         exists.
         """
         node, _ = self._walk(path)
-        return Position(self.file, node.line, node.column)
+        return Position(node.file, node.line, node.column)
 
     def key_at(self, path: Path) -> Position:
         """Where the last key of `path` stands; of a path that leads nowhere, its deepest part that
@@ -56,7 +65,17 @@ class Document:
         """
         node, key = self._walk(path)
         place = key if key is not None else node
-        return Position(self.file, place.line, place.column)
+        return Position(place.file, place.line, place.column)
+
+    def places(self) -> Iterator[tuple[Path, Position]]:
+        """Every key and item with its path, and where it is written; what is nested deeper comes later."""
+        waiting: deque[tuple[Path, Node]] = deque([((), self.root)])
+        while waiting:
+            path, node = waiting.popleft()
+            for step, (key, child) in node.children.items():
+                yield (*path, step), Position(key.file, key.line, key.column)
+                if child.children:
+                    waiting.append(((*path, step), child))
 
     def has(self, path: Path) -> bool:
         """Whether something is written at `path`."""
@@ -111,7 +130,7 @@ def _copy(node: Node, dropped: frozenset[Path], at: Path) -> Node:
     """A copy of a tree without the parts at `dropped`; lists close their gaps. As deep as
     CONFIG_DEPTH.
     """
-    copied = Node(node.line, node.column, node.value)
+    copied = Node(node.file, node.line, node.column, node.value)
     copied.lost = node.lost
     if not isinstance(node.value, (dict, list)):
         return copied

@@ -54,6 +54,9 @@ _ENDPOINT_KEYS: Final = (
     " reject_low_priority_msg.enabled reject_low_priority_msg.limit respect_dmq_eligible_enabled"
     " respect_msg_priority_enabled respect_ttl_enabled max_bind_count"
     " reject_msg_to_sender_on_discard_behavior"
+    " event.bind_count_threshold.set_percent event.bind_count_threshold.clear_percent"
+    " event.reject_low_priority_msg_limit_threshold.set_percent"
+    " event.reject_low_priority_msg_limit_threshold.clear_percent"
 )
 
 TABLE: Final[dict[Pattern, Row]] = {
@@ -71,10 +74,14 @@ TABLE: Final[dict[Pattern, Row]] = {
         " trace.otlp.max_queue"
         " trace.retention.max_bytes",
     ),
+    # Asked at each request.
+    **_rows("management.users.*", Effect.IN_PLACE, "password role msg_vpns"),
+    # The next line is written under what holds then.
+    **_rows("logging", Effect.IN_PLACE, "format level rate_limit"),
     **_rows(
-        "management.users",
-        Effect.RESTART,
-        "* *.password *.role *.msg_vpns",
+        "logging.levels",
+        Effect.IN_PLACE,
+        "system vpn client bridge queue management config trace",
     ),
     **_rows(_LISTENER, Effect.NEXT_LOGIN, "msg_vpn"),
     **_rows(_LISTENER, Effect.REBIND, "enabled tls"),
@@ -109,6 +116,23 @@ TABLE: Final[dict[Pattern, Row]] = {
         " max_msg_spool_usage max_retained_msg_count max_subscription_count max_topic_bytes"
         " max_topic_levels",
     ),
+    **_rows(
+        f"{_VPN}.event",
+        Effect.IN_PLACE,
+        "log_tag publish.client_enabled publish.msg_vpn_enabled publish.subscription_mode"
+        " publish.topic_format.mqtt_enabled publish.topic_format.smf_enabled"
+        " ingress_msg_rate_threshold.set_value ingress_msg_rate_threshold.clear_value"
+        " egress_msg_rate_threshold.set_value egress_msg_rate_threshold.clear_value",
+    ),
+    **{
+        _pattern(f"{_VPN}.event.{watched}_threshold.{mark}_percent"): Row(Effect.IN_PLACE)
+        for watched in (
+            *("connection_count", "subscription_count", "endpoint_count", "msg_spool_usage"),
+            *("ingress_flow_count", "egress_flow_count"),
+        )
+        for mark in ("set", "clear")
+    },
+    **_rows(f"{_VPN}.event", Effect.NEXT_LOGIN, "large_msg_threshold"),
     # The session's queue keeps what it was made with until the client logs in again.
     **_rows(
         f"{_VPN}.mqtt.session_queue",
@@ -157,10 +181,16 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_rows(
         _QUEUE,
         Effect.IN_PLACE,
-        "max_msg_spool_usage partition.count partition.rebalance_delay"
+        "event.msg_spool_usage_threshold.set_percent event.msg_spool_usage_threshold.clear_percent"
+        " max_msg_spool_usage partition.count partition.rebalance_delay"
         " partition.rebalance_max_handoff_time subscriptions topic_syntax",
     ),
-    **_rows(_TOPIC_ENDPOINT, Effect.IN_PLACE, f"{_ENDPOINT_KEYS} max_spool_usage"),
+    **_rows(
+        _TOPIC_ENDPOINT,
+        Effect.IN_PLACE,
+        f"{_ENDPOINT_KEYS} max_spool_usage event.spool_usage_threshold.set_percent"
+        " event.spool_usage_threshold.clear_percent",
+    ),
     # `enabled` is in place: the bridge comes up or goes down, nobody else notices.
     **_rows(
         _BRIDGE,

@@ -11,6 +11,8 @@ from vpnrouter import limits
 from vpnrouter.config.checks import check_config
 from vpnrouter.config.document import Document, Plain
 from vpnrouter.config.not_yet import not_yet
+from vpnrouter.config.overlay import merge
+from vpnrouter.config.overlay_file import overlay_of, refusals, way_out
 from vpnrouter.config.parse import parse
 from vpnrouter.config.problem import Path, Position, Problem
 from vpnrouter.config.router import RouterConfig
@@ -25,46 +27,125 @@ _STAND_IN = "-"
 
 
 class Loaded(NamedTuple):
-    """A configuration that is accepted. `positions` tells where each part of it stands."""
+    """A configuration that is accepted. `positions` tells where each part of it stands: in the
+    file, or in the overlay over it.
+
+    `base` is the file by itself, `overlay` what lies over it; None where nothing does.
+    """
 
     config: RouterConfig
     positions: Document
     warnings: tuple[Problem, ...]
+    base: Document | None = None
+    overlay: Document | None = None
 
 
 class Reading(NamedTuple):
-    """What one file holds: `loaded` is None if it is refused. `problems` are in the file's
-    order.
+    """What one file holds, with the overlay over it: `loaded` is None if it is refused. `problems`
+    are in the files' order. `overlay_file` is None where no overlay was read.
     """
 
     file: str
     loaded: Loaded | None
     problems: tuple[Problem, ...]
+    overlay_file: str | None = None
 
 
-def load(path: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> Loaded:
+def load(
+    path: str | os.PathLike[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    overlay: bool | str = True,
+) -> Loaded:
     """Read one router's configuration. `environment` is where `{env: NAME}` looks, else the
-    process's own.
+    process's own. `overlay` is as for `read`.
 
     Raises:
         ConfigError: the file is refused; the error lists every problem, warnings left out.
     """
-    reading = read(path, environment)
+    reading = read(path, environment, overlay=overlay)
     if reading.loaded is None:
         raise ConfigError([str(found) for found in reading.problems if found.severity == "error"])
     return reading.loaded
 
 
-def read(path: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> Reading:
+def read(
+    path: str | os.PathLike[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    overlay: bool | str = True,
+) -> Reading:
     """The same without raising: the configuration if there is one, and errors and warnings either
     way.
+
+    `overlay` True lays `overlay.yaml` of the file's own `router.data_dir` over it where there is
+    one, a path lays that file over it where there is one, False leaves the file alone.
     """
     file = os.fspath(path)
     problems: list[Problem] = []
     text = _text(file, problems)
-    document = parse(text, file, problems) if text is not None else None
-    loaded = _validated(document, environment, problems) if document is not None else None
-    return Reading(file, loaded, _ordered(problems))
+    base = parse(text, file, problems) if text is not None else None
+    if base is None:
+        return Reading(file, None, _ordered(problems))
+    over, over_file = None, None
+    if overlay is not False and _is_mapping(base):
+        over_file = overlay_of(base) if overlay is True else str(overlay)
+        over = None if over_file is None else _overlay(over_file, problems)
+        if over is None and not problems:
+            over_file = None
+    loaded = combine(base, over, environment, problems) if not problems else None
+    if over_file is not None and loaded is None and _blames(over_file, base, environment, problems):
+        problems.append(way_out(over_file))
+    return Reading(file, loaded, _ordered(problems), over_file)
+
+
+def combine(
+    base: Document,
+    overlay: Document | None,
+    environment: Mapping[str, str] | None,
+    problems: list[Problem],
+) -> Loaded | None:
+    """Validate and check a file with an overlay over it; None if it is refused.
+
+    What is found is appended to `problems`, which has no error before.
+    """
+    if overlay is not None:
+        problems.extend(refusals(overlay))
+        if problems:
+            return None
+    document = base if overlay is None else merge(base, overlay)
+    if document.root.size > limits.CONFIG_VALUES:
+        said = f"more than {limits.CONFIG_VALUES} values together with {base.file}"
+        problems.append(Problem(Position((overlay or base).file, 1, 1), "error", said))
+        return None
+    config = _validated(document, environment, problems)
+    if config is None:
+        return None
+    return Loaded(config, document, _ordered(problems), base, overlay)
+
+
+def _blames(
+    overlay: str,
+    base: Document,
+    environment: Mapping[str, str] | None,
+    problems: Iterable[Problem],
+) -> bool:
+    """Whether the overlay is why all is refused: it is wrong itself, or the file alone is right."""
+    if any(found.position.file == overlay for found in problems):
+        return True
+    return combine(base, None, environment, []) is not None
+
+
+def _is_mapping(document: Document) -> bool:
+    return document.root.value is None or isinstance(document.root.value, dict)
+
+
+def _overlay(file: str, problems: list[Problem]) -> Document | None:
+    """The overlay, None where there is none or a problem with it."""
+    if not os.path.lexists(file):
+        return None
+    text = _text(file, problems)
+    return parse(text, file, problems) if text is not None else None
 
 
 def _text(file: str, problems: list[Problem]) -> bytes | None:
@@ -79,7 +160,7 @@ def _text(file: str, problems: list[Problem]) -> bytes | None:
 
 def _validated(
     document: Document, environment: Mapping[str, str] | None, problems: list[Problem]
-) -> Loaded | None:
+) -> RouterConfig | None:
     """Validate and check. What is unsound by itself is dropped for the checks, so that they still
     speak.
     """
@@ -107,7 +188,7 @@ def _validated(
     problems.extend(not_yet(sound))
     if any(found.severity == "error" for found in problems):
         return None
-    return Loaded(config, document, _ordered(problems))
+    return config
 
 
 def _named(data: Plain) -> Plain:

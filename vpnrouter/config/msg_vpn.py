@@ -9,6 +9,7 @@ from vpnrouter.config.acl_profile import AclProfile, allow_by_default
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.client_profile import ClientProfile
 from vpnrouter.config.client_username import ClientUsername
+from vpnrouter.config.event import VpnEvent
 from vpnrouter.config.model import Many, Model, Named
 from vpnrouter.config.mqtt import Mqtt
 from vpnrouter.config.names import (
@@ -124,6 +125,9 @@ class MsgVpn(Model):
 
     bridging: Bridging = Field(default_factory=Bridging)
     """What holds for all its bridges."""
+
+    event: VpnEvent = Field(default_factory=VpnEvent)
+    """Its events: when they are raised, whether they are published in it."""
 
     max_connection_count: Annotated[int, Field(ge=1, le=limits.VPN_CONNECTIONS)] = (
         limits.VPN_CONNECTIONS

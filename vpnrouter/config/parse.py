@@ -120,7 +120,7 @@ class _Builder:
             _refuse(self._file, 0, 0, "not YAML")
         finally:
             loader.dispose()
-        return Document(self._file, self._root or Node(1, 1, {}))
+        return Document(self._file, self._root or Node(self._file, 1, 1, {}))
 
     def _take(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -146,9 +146,8 @@ class _Builder:
         elif isinstance(event, yaml.AliasEvent):
             self._add(self._aliased(event), "")
 
-    @staticmethod
-    def _node(event: Plain, value: Plain) -> Node:
-        return Node(event.start_mark.line + 1, event.start_mark.column + 1, value)
+    def _node(self, event: Plain, value: Plain) -> Node:
+        return Node(self._file, event.start_mark.line + 1, event.start_mark.column + 1, value)
 
     def _refuse_tag(self, event: Plain) -> None:
         if event.tag is not None and event.tag != "!":
@@ -215,7 +214,7 @@ class _Builder:
                 owner.value[key.value] = node.value
 
     def _checked_key(self, node: Node, tag: str) -> Node:
-        key = Node(node.line, node.column, node.value)
+        key = Node(self._file, node.line, node.column, node.value)
         if tag == _MERGE:
             key.size = 0
         elif not isinstance(node.value, str):

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from vpnrouter.config.acl_profile import TopicSyntax
 from vpnrouter.config.endpoint import Endpoint, Seconds
+from vpnrouter.config.event import QueueEvent
 from vpnrouter.config.model import Many, Model
 
 
@@ -24,6 +25,9 @@ class Partition(Model):
 
 class Queue(Endpoint):
     """A durable queue."""
+
+    event: QueueEvent = Field(default_factory=QueueEvent)
+    """When events are raised."""
 
     max_bind_count: Annotated[int, Field(ge=0, le=10_000)] = 1000
     """Consumers bound at a time. Beyond: refused."""

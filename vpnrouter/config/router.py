@@ -6,6 +6,7 @@ from pydantic import Field
 
 from vpnrouter.config.guaranteed_msging import GuaranteedMsging
 from vpnrouter.config.listeners import Listener
+from vpnrouter.config.logging import Logging
 from vpnrouter.config.management import Management
 from vpnrouter.config.model import Many, Model, Named
 from vpnrouter.config.msg_vpn import MsgVpn
@@ -37,6 +38,9 @@ class RouterConfig(Model):
 
     trace: Annotated[Trace | None, Field(examples=[{}])] = None
     """Routing traces; without this block nothing is traced."""
+
+    logging: Logging = Field(default_factory=Logging)
+    """The log on stderr."""
 
     management: Management = Field(default_factory=Management)
     """Who may use the management API."""

@@ -4,6 +4,7 @@ Read from the models themselves, so that messages and the reference file cannot 
 """
 
 import types
+from functools import cache
 from typing import Annotated, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
@@ -65,6 +66,12 @@ def keys_of(model: type[Model]) -> dict[str, FieldInfo]:
     another name.
     """
     return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+@cache
+def kinds_of(model: type[Model]) -> dict[str, Kind]:
+    """What each key of a model takes; for walks over large documents."""
+    return {key: kind_of(field.annotation) for key, field in keys_of(model).items()}
 
 
 def model_at(root: type[Model], path: Path) -> type[Model] | None:

@@ -5,10 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vpnrouter.config.endpoint import Endpoint
+from vpnrouter.config.event import TopicEndpointEvent
 
 
 class TopicEndpoint(Endpoint):
     """A durable topic endpoint."""
+
+    event: TopicEndpointEvent = Field(default_factory=TopicEndpointEvent)
+    """When events are raised."""
 
     max_bind_count: Annotated[int, Field(ge=0, le=10_000)] = 1
     """Consumers bound at a time. Beyond: refused."""

@@ -1,0 +1,159 @@
+"""What lies over a configuration file: a merge patch (RFC 7396), merged and made.
+
+A merge patch is a mapping. A value of it takes the place of the one below, null removes, a mapping is
+merged; lists are replaced as a whole. Two things are settled here that the RFC leaves to its users:
+
+- Null cannot be written into a mapping. Where the file below has one (`green:`) it stays as long as the
+  patch says nothing; `fill_nulls` turns those of a new document into what the models take them for.
+- A part of a patch that only removes does nothing where nothing is left to be removed from. By the letter
+  of the RFC `{blue: {queues: {q: null}}}` would make a `blue` with no queue out of nothing.
+"""
+
+from typing import Final
+
+from vpnrouter.config.document import Document, Node, Plain
+from vpnrouter.config.model import Model
+from vpnrouter.config.plain import same
+from vpnrouter.config.problem import Path
+from vpnrouter.config.shape import kinds_of
+
+_EMPTY: Final = ("model", "named", "list")
+"""Kinds of values that a key without a value makes an empty one of."""
+
+
+def merge(base: Document, overlay: Document) -> Document:
+    """`base` with `overlay` over it; each part knows the file, line and column where it is written.
+
+    Both roots are mappings, or empty. Nothing of either is changed, and parts that only one has are shared.
+    """
+    if not overlay.root.children:
+        return base
+    made = _merged(base.root, overlay.root)
+    return base if made is None else Document(base.file, made)
+
+
+def _merged(base: Node | None, patch: Node) -> Node | None:
+    """As deep as CONFIG_DEPTH. None where there was nothing and nothing comes."""
+    if not isinstance(patch.value, dict):
+        return patch
+    if base is None or not isinstance(base.value, dict):
+        made = _without_removals(patch)
+        return base if made is None else made
+    children = dict(base.children)
+    for name, (key, value) in patch.children.items():
+        below = children.get(name)
+        if value.value is None:
+            children.pop(name, None)
+            continue
+        made = _merged(None if below is None else below[1], value)
+        if made is not None:
+            kept = below is not None and made.file == below[1].file
+            children[name] = (below[0] if below is not None and kept else key, made)
+    return _mapping(base, children)
+
+
+def _without_removals(patch: Node) -> Node | None:
+    """What a mapping of a patch makes by itself; None if all that it does is to remove."""
+    if not patch.children:
+        return patch
+    children: dict[str | int, tuple[Node, Node]] = {}
+    for name, (key, value) in patch.children.items():
+        made = _without_removals(value) if isinstance(value.value, dict) else value
+        if made is not None and made.value is not None:
+            children[name] = (key, made)
+    return _mapping(patch, children) if children else None
+
+
+def _mapping(at: Node, children: dict[str | int, tuple[Node, Node]]) -> Node:
+    """A mapping at the place of another one."""
+    value = {name: child.value for name, (_, child) in children.items()}
+    made = Node(at.file, at.line, at.column, value)
+    made.children = children
+    for _, child in children.values():
+        made.size += 1 + child.size
+        made.depth = max(made.depth, child.depth + 1)
+    return made
+
+
+def difference(base: Plain, wanted: Plain) -> dict[str, Plain]:
+    """The merge patch that makes `wanted` of `base`, {} where they are the same.
+
+    `merge` of the two is `wanted`, type for type, keys in another order at most. Parts of `wanted` stand in
+    the patch, not copied. Raises ValueError where `wanted` has a null in a mapping that `base` does not have
+    there: no patch can write it; and where either is no mapping.
+    """
+    if not isinstance(base, dict) or not isinstance(wanted, dict):
+        raise ValueError("a configuration is a mapping")  # noqa: TRY004
+    patch: dict[str, Plain] = {name: None for name in base if name not in wanted}
+    for name, value in wanted.items():
+        if name not in base:
+            patch[name] = _writable(value)
+            continue
+        below = base[name]
+        if isinstance(below, dict) and isinstance(value, dict):
+            inner = difference(below, value)
+            if inner:
+                patch[name] = inner
+        elif not same(below, value):
+            patch[name] = _writable(value)
+    return patch
+
+
+def _writable(value: Plain) -> Plain:
+    """A new part of a patch, looked through for nulls. In a list they are values like others."""
+    if value is None:
+        raise ValueError("a merge patch cannot write null")
+    if isinstance(value, dict):
+        for inner in value.values():
+            _writable(inner)
+    return value
+
+
+def fill_nulls(wanted: Plain, base: Plain, model: type[Model] | None) -> list[Path]:
+    """Turn nulls of `wanted` that `base` does not have there into what `model` takes them for.
+
+    An object or a mapping of objects becomes {}, a list [], a key that may be left out goes. Returns the
+    paths of the others: a null stands there that cannot be meant. Lists are left as they are, since a patch
+    replaces them as a whole. `model` None is a place that no model knows.
+    """
+    left: list[Path] = []
+    if isinstance(wanted, dict):
+        _fill_model(wanted, base, model, (), left)
+    return left
+
+
+def _fill_model(
+    wanted: dict[str, Plain], base: Plain, model: type[Model] | None, path: Path, left: list[Path]
+) -> None:
+    kinds = {} if model is None else kinds_of(model)
+    below = base if isinstance(base, dict) else {}
+    for key, value in list(wanted.items()):
+        kind = kinds.get(key)
+        if isinstance(value, dict):
+            inner = None if kind is None else kind.model
+            if kind is not None and kind.form == "named":
+                _fill_named(value, below.get(key), inner, (*path, key), left)
+            else:
+                _fill_model(value, below.get(key), inner, (*path, key), left)
+        elif value is None and not (key in below and below[key] is None):
+            if kind is not None and kind.optional:
+                del wanted[key]
+            elif kind is not None and kind.form in _EMPTY:
+                wanted[key] = [] if kind.form == "list" else {}
+            else:
+                left.append((*path, key))
+
+
+def _fill_named(
+    wanted: dict[str, Plain], base: Plain, model: type[Model] | None, path: Path, left: list[Path]
+) -> None:
+    """The same for objects by name, or for values by name where `model` is None."""
+    below = base if isinstance(base, dict) else {}
+    for name, value in wanted.items():
+        if isinstance(value, dict):
+            _fill_model(value, below.get(name), model, (*path, name), left)
+        elif value is None and not (name in below and below[name] is None):
+            if model is None:
+                left.append((*path, name))
+            else:
+                wanted[name] = {}
