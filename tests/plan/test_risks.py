@@ -1,0 +1,97 @@
+"""What a change would cost."""
+
+import pytest
+
+from vpnrouter.config.change import Effect
+from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
+
+STANDING = Standing(
+    msg_vpns=[{"msgVpnName": "blue", "msgVpnConnections": 3}],
+    bridges=[
+        {"msgVpnName": "blue", "bridgeName": "up", "health": "up"},
+        {"msgVpnName": "blue", "bridgeName": "down", "health": "down"},
+    ],
+    queues=[
+        {"msgVpnName": "blue", "queueName": "full", "msgCount": 1200},
+        {"msgVpnName": "blue", "queueName": "empty", "msgCount": 0},
+        {"msgVpnName": "green", "queueName": "full", "msgCount": 7},
+    ],
+)
+
+
+def _told(path: list[str], effect: Effect) -> list[Risk]:
+    return risks_of([{"path": path, "text": "", "effect": effect_name(effect)}], STANDING)
+
+
+@pytest.mark.parametrize(
+    ("path", "effect", "expected"),
+    [
+        (["queues", "full"], Effect.REMOVED, [Risk("loses", "1,200 messages in blue/full")]),
+        (["queues", "empty"], Effect.REMOVED, []),
+        (["bridges", "up"], Effect.REMOVED, [Risk("flaps", "bridge blue/up is up and goes")]),
+        (["bridges", "down"], Effect.REMOVED, []),
+        (
+            ["bridges", "up", "remote_connection", "heartbeat_interval"],
+            Effect.RECONNECT,
+            [Risk("flaps", "bridge blue/up reconnects")],
+        ),
+        (
+            ["bridges", "up", "remote_msg_vpns", "[a b]", "tls_enabled"],
+            Effect.RECONNECT_IF_USED,
+            [Risk("flaps", "bridge blue/up reconnects if it uses this remote")],
+        ),
+        (["bridges", "down", "x"], Effect.RECONNECT, []),
+        (
+            ["bridging", "tls_server_cert", "ca"],
+            Effect.RECONNECT,
+            [Risk("flaps", "the TLS bridges of message VPN blue reconnect")],
+        ),
+        (["enabled"], Effect.DISCONNECT, [Risk("disconnects", "3 clients of message VPN blue")]),
+        (
+            ["client_usernames", "ann", "enabled"],
+            Effect.DISCONNECT,
+            [Risk("disconnects", "whoever is logged in to blue as ann")],
+        ),
+        (
+            ["client_usernames", "ann"],
+            Effect.REMOVED,
+            [Risk("disconnects", "whoever is logged in to blue as ann")],
+        ),
+        (["queues", "full"], Effect.IN_PLACE, []),
+        (["queues", "new"], Effect.ADDED, []),
+    ],
+)
+def test_what_a_change_costs(path: list[str], effect: Effect, expected: list[Risk]) -> None:
+    """Only what is there can be lost, and only what is up can flap."""
+    assert _told(["msg_vpns", "blue", *path], effect) == expected
+
+
+def test_a_message_vpn_takes_all_with_it() -> None:
+    """Its clients and what is in its queues."""
+    assert _told(["msg_vpns", "blue"], Effect.REMOVED) == [
+        Risk("disconnects", "3 clients of message VPN blue"),
+        Risk("loses", "1,200 messages in the queues of message VPN blue"),
+    ]
+
+
+def test_listeners() -> None:
+    """Bound anew, or gone."""
+    where = "[mqtt 127.0.0.1:1883]"
+    assert _told(["listeners", where, "enabled"], Effect.REBIND) == [
+        Risk("flaps", f"listener {where} is bound anew")
+    ]
+    assert _told(["listeners", where], Effect.REMOVED) == [
+        Risk("flaps", f"listener {where} takes no more connections")
+    ]
+
+
+def test_each_risk_is_told_once() -> None:
+    """Several changes of a bridge make it reconnect once."""
+    changes = [
+        {
+            "path": ["msg_vpns", "blue", "bridges", "up", key],
+            "effect": effect_name(Effect.RECONNECT),
+        }
+        for key in ("a", "b")
+    ]
+    assert risks_of(changes, STANDING) == [Risk("flaps", "bridge blue/up reconnects")]

@@ -1,0 +1,84 @@
+"""`vpnrouter apply MESH`: make routers what a mesh file says, all of them or none."""
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vpnrouter.cli import _mesh_access
+from vpnrouter.cli._mesh_access import MeshPath, Prune
+
+if TYPE_CHECKING:
+    from vpnrouter.plan.carry_out import Outcome
+
+_FAILED = 1
+
+
+def command(
+    mesh: MeshPath,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    prune: Prune = False,
+    settle: Annotated[
+        float,
+        typer.Option(
+            help="Seconds in which bridges have to be up again; 0 does not look.", min=0, max=3600
+        ),
+    ] = 15.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Change routers that run into what one mesh file says.
+
+    What is new comes first at all routers, then bridges, then goes what is no longer wanted. When a step
+    fails, or a bridge does not come up, every router goes back to what it was. Exit code 0 when all is as
+    the file says, 1 when nothing was changed or everything was taken back, 2 when the file is refused.
+    """
+    from vpnrouter.cli._plan_view import print_plans
+    from vpnrouter.plan.carry_out import CarryOut
+    from vpnrouter.plan.compare import compare_all
+
+    read = _mesh_access.read(mesh)
+    with _mesh_access.reached(read) as clients:
+        plans = compare_all(read.routers, clients, prune=prune)
+        print_plans(plans, sys.stderr, as_json=False)
+        if any(plan.problems for plan in plans):
+            print("vpnrouter: nothing was changed", file=sys.stderr)
+            raise typer.Exit(_FAILED)
+        if not any(plan.steps for plan in plans):
+            if as_json:
+                print(json.dumps({"applied": True, "done": []}))
+            return
+        if not yes and not _agreed():
+            print("vpnrouter: nothing was changed", file=sys.stderr)
+            raise typer.Exit(_FAILED)
+        carry_out = CarryOut(clients, _told, time.monotonic, time.sleep, settle)
+        outcome = carry_out(plans)
+    if as_json:
+        print(json.dumps(outcome.as_dict(), indent=2))
+    _tell(outcome)
+    if outcome.failure:
+        raise typer.Exit(_FAILED)
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("there is nobody to ask", param_hint="--yes")
+    return typer.confirm("Apply this?", err=True)
+
+
+def _told(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _tell(outcome: "Outcome") -> None:
+    if not outcome.failure:
+        print("applied", file=sys.stderr)
+        return
+    print(f"vpnrouter: {outcome.failure}", file=sys.stderr)
+    if outcome.returned:
+        print(f"vpnrouter: back to what it was: {', '.join(outcome.returned)}", file=sys.stderr)
+    for router, why in outcome.stuck.items():
+        print(f"vpnrouter: {router} is NOT back to what it was: {why}", file=sys.stderr)
+    if not outcome.done:
+        print("vpnrouter: nothing was changed", file=sys.stderr)

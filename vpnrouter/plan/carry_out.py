@@ -1,0 +1,136 @@
+"""Make the changes of a plan, router by router and step by step, or none of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from vpnrouter.errors import OperationError
+from vpnrouter.plan.compare import RouterPlan
+from vpnrouter.plan.router_api import RouterApi
+
+ORDER: Final = ("grow", "bridge", "trim")
+"""See documents.py."""
+
+LOOK_S: Final = 0.2
+"""Seconds between looks whether bridges are up."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was done. `failure` is "" where all was; `done` are (router, step) in the order they were made.
+
+    `returned` are the routers that are as they were before, `stuck` those that could not be brought back,
+    with why.
+    """
+
+    done: list[tuple[str, str]] = field(default_factory=list)
+    failure: str = ""
+    returned: list[str] = field(default_factory=list)
+    stuck: dict[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "applied": not self.failure,
+            "done": [{"router": router, "step": step} for router, step in self.done],
+            "failure": self.failure,
+            "returned": self.returned,
+            "stuck": self.stuck,
+        }
+
+
+class CarryOut:
+    """Carries out plans. `told` hears of each step; `clock` and `sleep` are those of a process, in seconds.
+
+    `settle_s` is how long bridges have to come up after their step; 0 asks for nothing.
+    """
+
+    def __init__(
+        self,
+        apis: Mapping[str, RouterApi],
+        told: Callable[[str], None],
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        settle_s: float,
+    ) -> None:
+        self._apis = apis
+        self._told = told
+        self._clock = clock
+        self._sleep = sleep
+        self._settle_s = settle_s
+        self._before: dict[str, str] = {}
+        """By router: the digest to return to."""
+        self._now: dict[str, str] = {}
+
+    def __call__(self, plans: Sequence[RouterPlan]) -> Outcome:
+        """Make every step of every plan; when one fails, bring all routers back to where they were.
+
+        An interrupt (KeyboardInterrupt) is a failure like others.
+        """
+        outcome = Outcome()
+        self._before = {plan.name: plan.digest for plan in plans}
+        self._now = dict(self._before)
+        try:
+            for name in ORDER:
+                for plan in plans:
+                    self._step(plan, name, outcome)
+                if name == "bridge":
+                    self._wait_until_up(plans)
+        except (OperationError, KeyboardInterrupt) as error:
+            outcome.failure = str(error) or "interrupted"
+            self._return(outcome)
+        return outcome
+
+    def _step(self, plan: RouterPlan, name: str, outcome: Outcome) -> None:
+        for step in plan.steps:
+            if step.name == name:
+                self._told(f"{plan.name}: {name}")
+                # Noted first: what is on its way when the answer gets lost may be in force.
+                outcome.done.append((plan.name, name))
+                answer = self._apis[plan.name].replace_config(step.document, self._now[plan.name])
+                self._now[plan.name] = str(answer["digest"])
+
+    def _wait_until_up(self, plans: Sequence[RouterPlan]) -> None:
+        if not self._settle_s:
+            return
+        wanted = {plan.name: set(plan.bridges) for plan in plans if plan.bridges}
+        until = self._clock() + self._settle_s
+        while True:
+            down = {name: self._down(name, wanted[name]) for name in wanted}
+            missing = [
+                f"{name} {vpn}/{bridge}: {why}"
+                for name, found in down.items()
+                for (vpn, bridge), why in found.items()
+            ]
+            if not missing:
+                return
+            if self._clock() >= until:
+                raise OperationError(
+                    f"not up after {self._settle_s:g} s: bridge {'; bridge '.join(missing)}"
+                )
+            self._sleep(LOOK_S)
+
+    def _down(self, router: str, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Those of the bridges that are not up, and why."""
+        found = dict.fromkeys(wanted, "it is not there")
+        for row in self._apis[router].bridges():
+            place = (row["msgVpnName"], row["bridgeName"])
+            if place in wanted:
+                if row["health"] == "up":
+                    del found[place]
+                else:
+                    found[place] = str(row["inboundFailureReason"] or row["inboundState"])
+        return found
+
+    def _return(self, outcome: Outcome) -> None:
+        """Bring back the routers that were touched, the last one first."""
+        for name in dict.fromkeys(router for router, _ in reversed(outcome.done)):
+            self._told(f"{name}: back to what it was")
+            try:
+                api = self._apis[name]
+                # A step that was refused has left the router as it was.
+                if str(api.config()["digest"]) != self._before[name]:
+                    api.return_config(self._before[name])
+                outcome.returned.append(name)
+            except OperationError as error:
+                outcome.stuck[name] = str(error)

@@ -1,0 +1,135 @@
+"""What a mesh file would change at its routers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from vpnrouter.config.change import Effect
+from vpnrouter.config.document import Plain
+from vpnrouter.errors import OperationError
+from vpnrouter.management.attributes import Row
+from vpnrouter.plan.documents import Step, steps, unnamed, wanted
+from vpnrouter.plan.mesh_file import Asked
+from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
+from vpnrouter.plan.router_api import RouterApi
+
+
+@dataclass(frozen=True, slots=True)
+class RouterPlan:
+    """What would change at one router. Rows of `changes` have `path`, `text` and `effect`.
+
+    `steps` lead there from the document with `digest`. `restart` tells of differences that hold only from
+    the router's next start: they are not applied. `unnamed` are message VPNs that stay as they are because
+    the mesh file says nothing of them. `bridges` are those that have to be up afterwards.
+    """
+
+    name: str
+    digest: str
+    changes: tuple[Row, ...]
+    restart: tuple[str, ...]
+    risks: tuple[Risk, ...]
+    problems: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    steps: tuple[Step, ...]
+    bridges: tuple[tuple[str, str], ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the router is what the file says."""
+        return not self.changes and not self.restart
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "router": self.name,
+            "digest": self.digest,
+            "changes": [dict(change) for change in self.changes],
+            "needsRestart": list(self.restart),
+            "risks": [{"kind": risk.kind, "text": risk.text} for risk in self.risks],
+            "problems": list(self.problems),
+            "unnamedMsgVpns": list(self.unnamed),
+            "steps": [step.name for step in self.steps],
+        }
+
+
+_ROUTER: Final = "router"
+
+
+def compare(asked: Asked, api: RouterApi, *, prune: bool) -> RouterPlan:
+    """What `asked` would change at the router that `api` leads to; nothing changes.
+
+    Raises OperationError where it does not answer, refuses, or is another router.
+    """
+    answer = api.config()
+    if answer["routerName"] != asked.name:
+        raise OperationError(
+            f"what answers for router {asked.name} at {asked.entry.url} is router {answer['routerName']}"
+        )
+    current: Plain = answer["document"]
+    full = wanted(current, _with_name(asked.document, current), prune=prune)
+    kept: list[str] = []
+    restart: list[str] = []
+    found = api.examine(full)
+    for change in found["changes"]:
+        if change["effect"] == effect_name(Effect.RESTART):
+            restart.append(str(change["text"]))
+            kept.append(str(change["path"][0]))
+    goal = full
+    if kept:
+        goal = wanted(current, _with_name(asked.document, current), prune=prune, kept=kept)
+        found = api.examine(goal)
+    problems = _errors(found)
+    standing = Standing(api.msg_vpns(), api.bridges(), api.queues())
+    way = [] if problems else steps(current, goal)
+    for step in way[:-1]:
+        problems += [
+            f"on the way there ({step.name}): {text}"
+            for text in _errors(api.examine(step.document))
+        ]
+    return RouterPlan(
+        name=asked.name,
+        digest=str(answer["digest"]),
+        changes=tuple(found["changes"]),
+        restart=tuple(restart),
+        risks=tuple(risks_of(found["changes"], standing)),
+        problems=tuple(problems),
+        unnamed=() if prune else tuple(unnamed(current, asked.document)),
+        steps=tuple(way),
+        bridges=tuple(_to_be_up(asked, standing)),
+    )
+
+
+def _errors(examined: Row) -> list[str]:
+    return [
+        f"{each['file']}:{each['line']}:{each['column']}: {each['message']}"
+        for each in examined["problems"]
+        if each["severity"] == "error"
+    ]
+
+
+def _with_name(asked: Plain, current: Plain) -> Plain:
+    """Without `router` where nothing but the name is said of it."""
+    written = asked.get(_ROUTER)
+    if written is None:
+        return asked
+    return {**asked, _ROUTER: {**(current.get(_ROUTER) or {}), **written}}
+
+
+def _to_be_up(asked: Asked, standing: Standing) -> list[tuple[str, str]]:
+    """Enabled bridges that are up now or do not exist yet: one that is down already proves nothing."""
+    there = {(row["msgVpnName"], row["bridgeName"]) for row in standing.bridges}
+    found = []
+    for vpn_name, vpn in asked.loaded.config.msg_vpns.items():
+        for name, bridge in vpn.bridges.items():
+            if not (vpn.enabled and bridge.enabled and bridge.remote_msg_vpns):
+                continue
+            if (vpn_name, name) not in there or standing.is_up(vpn_name, name):
+                found.append((vpn_name, name))
+    return found
+
+
+def compare_all(
+    routers: Sequence[Asked], apis: Mapping[str, RouterApi], *, prune: bool
+) -> list[RouterPlan]:
+    """The plans of all routers of a mesh file, in its order."""
+    return [compare(asked, apis[asked.name], prune=prune) for asked in routers]

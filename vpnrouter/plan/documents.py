@@ -1,0 +1,132 @@
+"""Documents on the way from what a router is to what it shall be. Pure: plain data in, plain data out.
+
+Bridges have two ends, so a change is made in three steps, each at all routers before the next one begins:
+
+grow    what is new is there before anything asks for it: message VPNs, profiles, client usernames,
+        queues, listeners
+bridge  bridges as they shall be
+trim    what nobody asks for any more goes
+"""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Final, NamedTuple
+
+from vpnrouter.config.document import Plain
+
+MSG_VPNS: Final = "msg_vpns"
+BRIDGES: Final = "bridges"
+LISTENERS: Final = "listeners"
+
+OBJECTS: Final = (
+    "client_profiles",
+    "acl_profiles",
+    "client_usernames",
+    "queues",
+    "topic_endpoints",
+    "replay_logs",
+)
+"""What of a message VPN are objects by name, bridges left out."""
+
+
+class Step(NamedTuple):
+    """One change of one router: its name in the order above, and the document after it."""
+
+    name: str
+    document: Plain
+
+
+def wanted(current: Plain, asked: Plain, *, prune: bool, kept: Iterable[str] = ()) -> Plain:
+    """What a router shall be: `asked` over `current`, whole blocks at the top.
+
+    Blocks that `asked` does not have, and those in `kept`, stay as they are. So do message VPNs that it does
+    not name, unless `prune`.
+    """
+    stay = set(kept)
+    document = deepcopy(current)
+    for key, value in asked.items():
+        if key in stay:
+            continue
+        if key == MSG_VPNS and not prune:
+            document[key] = {**(document.get(key) or {}), **deepcopy(value or {})}
+        else:
+            document[key] = deepcopy(value)
+    return document
+
+
+def unnamed(current: Plain, asked: Plain) -> list[str]:
+    """Message VPNs of a router that a mesh file says nothing of."""
+    named = asked.get(MSG_VPNS) or {}
+    return [name for name in current.get(MSG_VPNS) or {} if name not in named]
+
+
+def steps(current: Plain, goal: Plain) -> list[Step]:
+    """The documents on the way from `current` to `goal`; those that change nothing are left out."""
+    if current == goal:
+        return []
+    grown = _grown(current, goal)
+    found = []
+    before = current
+    for step in (
+        Step("grow", grown),
+        Step("bridge", _bridged(grown, goal)),
+        Step("trim", goal),
+    ):
+        if step.document != before:
+            found.append(step)
+            before = step.document
+    return found
+
+
+def _grown(current: Plain, goal: Plain) -> Plain:
+    document = deepcopy(current)
+    for key, value in goal.items():
+        if key not in {MSG_VPNS, LISTENERS}:
+            document[key] = deepcopy(value)
+    if LISTENERS in current or LISTENERS in goal:
+        document[LISTENERS] = _union(_listed(current), _listed(goal))
+    if MSG_VPNS in current or MSG_VPNS in goal:
+        have, want = current.get(MSG_VPNS) or {}, goal.get(MSG_VPNS) or {}
+        document[MSG_VPNS] = {
+            name: _grown_vpn(have.get(name), want[name]) if name in want else deepcopy(have[name])
+            for name in {**have, **want}
+        }
+    return document
+
+
+def _grown_vpn(have: Plain, want: Plain) -> Plain:
+    """A message VPN with its old bridges and all its other objects, old and new."""
+    have, want = have or {}, want or {}
+    grown = {**deepcopy(have), **deepcopy({k: v for k, v in want.items() if k != BRIDGES})}
+    for key in OBJECTS:
+        if key in have or key in want:
+            grown[key] = deepcopy({**(have.get(key) or {}), **(want.get(key) or {})})
+    return grown
+
+
+def _bridged(grown: Plain, goal: Plain) -> Plain:
+    document = deepcopy(grown)
+    if LISTENERS in document:
+        document[LISTENERS] = _union(_listed(goal), _listed(grown))
+    want = goal.get(MSG_VPNS) or {}
+    for name, vpn in (document.get(MSG_VPNS) or {}).items():
+        shall = want.get(name) or {}
+        if BRIDGES in shall:
+            vpn[BRIDGES] = deepcopy(shall[BRIDGES])
+        elif vpn is not None:
+            vpn.pop(BRIDGES, None)
+    return document
+
+
+def _listed(document: Plain) -> list[Mapping[str, Plain]]:
+    return list(document.get(LISTENERS) or [])
+
+
+def _union(first: list[Mapping[str, Plain]], second: list[Mapping[str, Plain]]) -> Plain:
+    """The listeners of `first`, then those of `second` at other addresses."""
+    taken = {_address(listener) for listener in first}
+    return deepcopy([*first, *(each for each in second if _address(each) not in taken)])
+
+
+def _address(listener: Mapping[str, Plain]) -> tuple[object, object]:
+    return listener.get("protocol"), listener.get("bind")

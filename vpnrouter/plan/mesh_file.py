@@ -1,0 +1,211 @@
+"""The mesh file: which routers there are, how to reach them, and what each shall be.
+
+routers:
+  edge:
+    url: https://edge.example:8443
+    user: operator
+    password: {env: EDGE_PASSWORD}
+    ca_file: ./ca.pem
+    config: edge.yaml        # a router's configuration beside this file, or the same written here
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import Field, ValidationError
+
+from vpnrouter import limits
+from vpnrouter.config.document import Document, Node, Plain
+from vpnrouter.config.load import Loaded, combine
+from vpnrouter.config.mesh import check_mesh
+from vpnrouter.config.mesh_finding import Finding
+from vpnrouter.config.model import Model, Named
+from vpnrouter.config.names import RouterName
+from vpnrouter.config.parse import parse
+from vpnrouter.config.problem import Position, Problem
+from vpnrouter.config.secret import ENVIRONMENT, Secret
+from vpnrouter.config.wording import to_problem
+
+_ROUTER: Final = "router"
+_ROUTERS: Final = "routers"
+_LISTENERS: Final = "listeners"
+_STAND_IN: Final = "-"
+
+
+class RouterEntry(Model):
+    """One router of the mesh."""
+
+    url: Annotated[str, Field(pattern="^https?://[^/]+/?$")]
+    """Its http or https listener."""
+
+    user: str = ""
+    """A user of its management, of role admin and without msg_vpns; none where it has no users."""
+
+    password: Secret | None = None
+    """The user's password."""
+
+    ca_file: str = ""
+    """Authority of an https listener (PEM), beside this file; else the system's authorities."""
+
+    config: str | dict[str, Any]
+    """What the router shall be: a file beside this one, or the configuration itself. Its blocks replace the
+    router's; `router: {name}` may be left out."""
+
+
+class MeshFile(Model):
+    """A mesh file."""
+
+    routers: Named[RouterName, RouterEntry] = Field(min_length=1)
+    """Routers by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One router of a mesh file, read. `document` is what it shall be, `loaded` the same accepted."""
+
+    name: str
+    entry: RouterEntry
+    ca_file: str
+    document: Plain
+    loaded: Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """A mesh file, read: its routers, empty where it is refused, and what is to be said of it."""
+
+    routers: tuple[Asked, ...]
+    problems: tuple[Problem | Finding, ...]
+
+    @property
+    def errors(self) -> list[str]:
+        """A line for each error."""
+        return [str(each) for each in self.problems if each.severity == "error"]
+
+
+class _Elsewhere(Mapping[str, str]):
+    """This process's variables, and a stand-in for any other: the router has its own."""
+
+    def __getitem__(self, name: str) -> str:
+        return os.environ.get(name) or _STAND_IN
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
+
+
+def read_mesh(path: str) -> Mesh:
+    """Read a mesh file and the configurations it names, and check each and all together."""
+    problems: list[Problem | Finding] = []
+    document = _parsed(path, problems)
+    if document is None:
+        return Mesh((), tuple(problems))
+    try:
+        written = MeshFile.model_validate(document.data, context={ENVIRONMENT: os.environ})
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        return Mesh((), tuple(to_problem(each, document, MeshFile) for each in found))
+    folder = Path(path).parent
+    routers = []
+    for name, entry in written.routers.items():
+        asked = _asked(name, entry, folder, document, problems)
+        if asked is not None:
+            routers.append(asked)
+    # Of a router whose listeners are left as they are nobody here knows where it answers.
+    problems += check_mesh([asked.loaded for asked in routers if _LISTENERS in asked.document])
+    problems = [each for each in problems if not _is_elsewhere(each, routers)]
+    refused = any(problem.severity == "error" for problem in problems)
+    return Mesh(() if refused else tuple(routers), tuple(problems))
+
+
+def _asked(
+    name: str,
+    entry: RouterEntry,
+    folder: Path,
+    mesh: Document,
+    problems: list[Problem | Finding],
+) -> Asked | None:
+    if isinstance(entry.config, str):
+        document = _parsed(str(folder / entry.config), problems)
+        if document is None:
+            return None
+    else:
+        document = Document(mesh.file, _node(mesh, _ROUTERS, name, "config"))
+    asked = document.data
+    if not isinstance(asked, dict):
+        problems.append(_error(document, "a router's configuration is a mapping"))
+        return None
+    written = asked.get(_ROUTER)
+    if isinstance(written, dict) and written.get("name", name) != name:
+        problems.append(
+            Problem(
+                document.value_at((_ROUTER, "name")),
+                "error",
+                f"router.name: {written['name']} is called {name} in {mesh.file}",
+            )
+        )
+        return None
+    found: list[Problem] = []
+    loaded = combine(_named(document, name), None, _Elsewhere(), found)
+    problems += found
+    if loaded is None:
+        return None
+    ca_file = str(folder / entry.ca_file) if entry.ca_file else ""
+    return Asked(name, entry, ca_file, asked, loaded)
+
+
+def _is_elsewhere(found: Problem | Finding, routers: list[Asked]) -> bool:
+    """Whether a warning or note is about a block that the file leaves to the router."""
+    block = found.message.partition(":")[0].partition(".")[0]
+    return found.severity != "error" and any(
+        found.position == asked.loaded.positions.value_at(()) and block not in asked.document
+        for asked in routers
+    )
+
+
+def _node(document: Document, *path: str) -> Node:
+    node = document.root
+    for step in path:
+        _, node = node.children[step]
+    return node
+
+
+def _named(document: Document, name: str) -> Document:
+    """With `router: {name}` where it is left out."""
+    written = document.data.get(_ROUTER)
+    if isinstance(written, dict) and "name" in written:
+        return document
+    root = document.root
+    block = {**(written if isinstance(written, dict) else {}), "name": name}
+    named = Node(root.file, root.line, root.column, {**document.data, _ROUTER: block})
+    named.children = dict(root.children)
+    inner = Node(root.file, root.line, root.column, block)
+    if _ROUTER in root.children:
+        inner.children = dict(root.children[_ROUTER][1].children)
+    told = Node(root.file, root.line, root.column, name)
+    inner.children["name"] = (told, told)
+    named.children[_ROUTER] = (inner, inner)
+    return Document(document.file, named)
+
+
+def _parsed(file: str, problems: list[Problem | Finding]) -> Document | None:
+    try:
+        with Path(file).open("rb") as stream:
+            text = stream.read(limits.CONFIG_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        problems.append(Problem(Position(file, 1, 1), "error", f"cannot read: {reason}"))
+        return None
+    found: list[Problem] = []
+    document = parse(text, file, found)
+    problems += found
+    return document
+
+
+def _error(document: Document, message: str) -> Problem:
+    return Problem(document.value_at(()), "error", message)

@@ -1,0 +1,126 @@
+"""What a change would cost: what flaps, who is disconnected, what is lost. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from vpnrouter.config.change import Effect
+from vpnrouter.management.attributes import Row
+
+Kind = Literal["flaps", "disconnects", "loses"]
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One thing that a change costs."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a router stands: rows of the management API."""
+
+    msg_vpns: Sequence[Row] = ()
+    bridges: Sequence[Row] = ()
+    queues: Sequence[Row] = ()
+
+    def connections(self, msg_vpn: str) -> int:
+        """Clients that are connected to a message VPN."""
+        return sum(
+            row["msgVpnConnections"] for row in self.msg_vpns if row["msgVpnName"] == msg_vpn
+        )
+
+    def spooled(self, msg_vpn: str, queue: str | None = None) -> int:
+        """Messages in a queue, or in all of a message VPN."""
+        return sum(
+            row["msgCount"]
+            for row in self.queues
+            if row["msgVpnName"] == msg_vpn and queue in {None, row["queueName"]}
+        )
+
+    def is_up(self, msg_vpn: str, bridge: str) -> bool:
+        """Whether a bridge is up."""
+        return any(
+            row["health"] == "up"
+            for row in self.bridges
+            if row["msgVpnName"] == msg_vpn and row["bridgeName"] == bridge
+        )
+
+
+def effect_name(effect: Effect) -> str:
+    """An effect as rows have it: `next-login`."""
+    return effect.name.lower().replace("_", "-")
+
+
+_VPN: Final = 2
+_MEMBER: Final = 4
+"""Lengths of the paths `msg_vpns.NAME` and `msg_vpns.NAME.queues.NAME`."""
+
+
+def risks_of(changes: Iterable[Row], standing: Standing) -> list[Risk]:
+    """The risks of `changes` (rows `path`, a list, `text` and `effect` of the examine call), each told once."""
+    found = [risk for change in changes for risk in _risks(change, standing)]
+    return list(dict.fromkeys(found))
+
+
+def _risks(change: Row, standing: Standing) -> list[Risk]:
+    path, effect = [str(step) for step in change["path"]], change["effect"]
+    if effect == effect_name(Effect.REMOVED):
+        return _removed(path, standing)
+    if effect == effect_name(Effect.DISCONNECT):
+        return [Risk("disconnects", _shut_out(path, standing))]
+    if effect in {effect_name(Effect.RECONNECT), effect_name(Effect.RECONNECT_IF_USED)}:
+        return _flaps(path, effect, standing)
+    if effect == effect_name(Effect.REBIND):
+        return [Risk("flaps", f"listener {path[1]} is bound anew")]
+    return []
+
+
+def _removed(path: list[str], standing: Standing) -> list[Risk]:
+    found = []
+    if path[0] == "listeners":
+        return [Risk("flaps", f"listener {path[1]} takes no more connections")]
+    if len(path) == _VPN:
+        clients = standing.connections(path[1])
+        if clients:
+            found.append(
+                Risk("disconnects", f"{_many(clients, 'client')} of message VPN {path[1]}")
+            )
+        spooled = standing.spooled(path[1])
+        if spooled:
+            found.append(
+                Risk("loses", f"{_many(spooled, 'message')} in the queues of message VPN {path[1]}")
+            )
+    elif len(path) == _MEMBER:
+        _, vpn, kind, name = path
+        spooled = standing.spooled(vpn, name) if kind in {"queues", "topic_endpoints"} else 0
+        if spooled:
+            found.append(Risk("loses", f"{_many(spooled, 'message')} in {vpn}/{name}"))
+        if kind == "client_usernames":
+            found.append(Risk("disconnects", f"whoever is logged in to {vpn} as {name}"))
+        if kind == "bridges" and standing.is_up(vpn, name):
+            found.append(Risk("flaps", f"bridge {vpn}/{name} is up and goes"))
+    return found
+
+
+def _shut_out(path: list[str], standing: Standing) -> str:
+    vpn = path[1]
+    if len(path) >= _MEMBER:
+        return f"whoever is logged in to {vpn} as {path[3]}"
+    return f"{_many(standing.connections(vpn), 'client')} of message VPN {vpn}"
+
+
+def _flaps(path: list[str], effect: str, standing: Standing) -> list[Risk]:
+    vpn = path[1]
+    if len(path) >= _MEMBER and path[2] == "bridges":
+        if not standing.is_up(vpn, path[3]):
+            return []
+        how = " if it uses this remote" if effect == effect_name(Effect.RECONNECT_IF_USED) else ""
+        return [Risk("flaps", f"bridge {vpn}/{path[3]} reconnects{how}")]
+    return [Risk("flaps", f"the TLS bridges of message VPN {vpn} reconnect")]
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
