@@ -1,0 +1,215 @@
+"""`vpnrouter explain CONFIG… --at ROUTER/VPN --topic T`: where does a message go, and why?"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
+
+if TYPE_CHECKING:
+    from vpnrouter.config.load import Loaded
+    from vpnrouter.explain.explanation import Explanation
+    from vpnrouter.explain.live import Live
+    from vpnrouter.explain.question import Question
+
+_WRONG_USE: Final = 2
+_WIDTH: Final = 10_000
+_YAML: Final = frozenset({".yaml", ".yml"})
+
+
+def command(
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="CONFIG... | TRACES...",
+            help="Routers' YAML files; with --trace, trace files and their directories as well.",
+            show_default=False,
+        ),
+    ] = None,
+    at: Annotated[
+        str, typer.Option(metavar="ROUTER/VPN", help="Where the message is published.")
+    ] = "",
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Its topic.")] = "",
+    mode: Annotated[str, typer.Option(help="direct or persistent.")] = "direct",
+    client_username: Annotated[
+        str, typer.Option(metavar="NAME", help="Who publishes; else one who may.")
+    ] = "",
+    client_address: Annotated[
+        str, typer.Option(metavar="IP", help="From where, for connect rules.")
+    ] = "",
+    size: Annotated[int, typer.Option(metavar="BYTES", help="Bytes of its payload.")] = 0,
+    prop: Annotated[
+        list[str] | None,
+        typer.Option("--property", metavar="NAME=VALUE", help="A user property, for selectors."),
+    ] = None,
+    subscriber: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROUTER/VPN=FILTER[@QOS]", help="A client that subscribes, in MQTT's dialect."
+        ),
+    ] = None,
+    trace: Annotated[
+        str, typer.Option(metavar="ID", help="A message that really went: its trace id.")
+    ] = "",
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Every place where it does not come, however many.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    no_overlay: Annotated[
+        bool,
+        typer.Option(
+            "--no-overlay", help="Leave out what was changed by the management API of the routers."
+        ),
+    ] = False,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(help="A running router's http listener, to ask it; once for each router."),
+    ] = None,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+) -> None:
+    """Tell where a message goes: over which bridges, into which queues, to whom, and which rule decided.
+
+    A copy of the mesh is made in memory from the configurations, and a message is sent through it; nothing is
+    started or changed. With --url running routers tell their configuration, clients and queues. With
+    --trace the way of a message that really went is put together from trace files.
+
+    Exit code 0 when it is told, 1 when there is no such trace or no answer, 2 for a wrong question or a
+    configuration that is refused.
+    """
+    from vpnrouter.explain.question import UsageError
+
+    paths = sources or []
+    configs = [path for path in paths if not trace or path.suffix in _YAML]
+    traces = [path for path in paths if path not in configs]
+    try:
+        mesh = _loaded(configs, overlay=not no_overlay)
+        live = _live(url or [], user, password_file, ca_file)
+        if live is not None:
+            mesh = [*mesh, *live.mesh]
+        if trace:
+            told = _traced(trace, traces, mesh)
+        else:
+            question = _question(
+                at, topic, mode, client_username, client_address, size, prop, subscriber
+            )
+            told = _explained(mesh, question, live, everything=show_all)
+    except UsageError as error:
+        print(f"vpnrouter: {error}", file=sys.stderr)
+        raise typer.Exit(_WRONG_USE) from error
+    _show(told, as_json=as_json)
+
+
+def _loaded(configs: list[Path], *, overlay: bool) -> "list[Loaded]":
+    """The configurations. Raises ConfigError that lists what is wrong in all of them."""
+    from vpnrouter.config.load import read
+    from vpnrouter.errors import ConfigError
+
+    readings = [read(path, overlay=overlay) for path in configs]
+    problems = [
+        str(found)
+        for reading in readings
+        for found in reading.problems
+        if reading.loaded is None and found.severity == "error"
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return [reading.loaded for reading in readings if reading.loaded is not None]
+
+
+def _live(
+    urls: list[str], user: str, password_file: Path | None, ca_file: Path | None
+) -> "Live | None":
+    if not urls:
+        return None
+    from contextlib import ExitStack
+
+    from vpnrouter.explain.live import live_mesh
+
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connect(url, user, password_file, ca_file)) for url in urls]
+        return live_mesh(clients)
+
+
+def _question(
+    at: str,
+    topic: str,
+    mode: str,
+    client_username: str,
+    client_address: str,
+    size: int,
+    prop: list[str] | None,
+    subscriber: list[str] | None,
+) -> "Question":
+    from vpnrouter.explain.question import (
+        Question,
+        UsageError,
+        parse_place,
+        parse_property,
+        parse_subscriber,
+    )
+
+    if not at or not topic:
+        raise UsageError("--at ROUTER/VPN and --topic say what is asked; or --trace which message")
+    router, msg_vpn = parse_place(at)
+    return Question(
+        router,
+        msg_vpn,
+        topic,
+        mode,
+        client_username,
+        client_address,
+        size,
+        tuple(parse_property(text) for text in prop or ()),
+        tuple(parse_subscriber(text) for text in subscriber or ()),
+    )
+
+
+def _explained(
+    mesh: "list[Loaded]", question: "Question", live: "Live | None", *, everything: bool
+) -> "Explanation":
+    from dataclasses import replace
+
+    from vpnrouter.explain.explain import explain
+    from vpnrouter.explain.question import UsageError
+
+    if not mesh:
+        raise UsageError("which routers? give their CONFIG files, or --url of running ones")
+    return explain(mesh, replace(question, all_misses=everything), live)
+
+
+def _traced(trace: str, traces: list[Path], mesh: "list[Loaded]") -> "Explanation":
+    from vpnrouter.errors import OperationError
+    from vpnrouter.explain.explain import explain_trace
+    from vpnrouter.explain.question import UsageError
+    from vpnrouter.explain.trace_files import parse_trace_id, read_trace
+
+    trace_id = parse_trace_id(trace)
+    if not traces:
+        raise UsageError("--trace needs the trace files, or their directory")
+    found = read_trace(traces, trace_id)
+    if not found.events:
+        raise OperationError(
+            f"no row of trace {trace_id} in {found.files:,} trace file{'' if found.files == 1 else 's'};"
+            " only messages that were picked for tracing have rows"
+        )
+    told = explain_trace(trace_id, found.events, mesh)
+    told.notes += found.notes
+    return told
+
+
+def _show(told: "Explanation", *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(told.as_dict(), indent=2))
+        return
+    from rich.console import Console
+
+    from vpnrouter.explain.render import tree
+
+    # What is read by other programs keeps one line for each step.
+    width = None if sys.stdout.isatty() else _WIDTH
+    Console(file=sys.stdout, width=width, highlight=False).print(tree(told))

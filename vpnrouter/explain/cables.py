@@ -1,0 +1,107 @@
+"""How the bridges of the mesh in memory reach each other."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast, final
+
+from vpnrouter.bridges.door import LinkDoor
+from vpnrouter.bridges.link import Link
+from vpnrouter.config.mesh_remotes import is_loopback, link_listeners, listener_at
+from vpnrouter.errors import OperationError
+from vpnrouter.explain.wire import Wire
+from vpnrouter.server.connect import Connector
+from vpnrouter.server.peer_certificate import certificate_of
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from vpnrouter.config.mesh_remotes import Place, Routers
+    from vpnrouter.core.certificate import PeerCertificate
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.explain.node import Node
+    from vpnrouter.server.connect import TlsTerms
+    from vpnrouter.server.handshake import Secured
+
+
+_END: Final = "-----END CERTIFICATE-----"
+
+
+@final
+class Cables(Connector):
+    """The way out of one router: `routers` and `nodes` are the mesh, `wires` takes the connections made.
+
+    Connector's own state is for sockets, and is not made here.
+    """
+
+    def __init__(self, routers: Routers, nodes: dict[str, Node], wires: list[Wire]) -> None:
+        self._routers = routers
+        self._nodes = nodes
+        self._wires = wires
+        self._place: Place | None = None
+
+    def towards(self, place: Place) -> None:
+        """The remote that is dialled next."""
+        self._place = place
+
+    def set_clocks(self) -> None:
+        """See Connector.set_clocks: the mesh turns its clock itself."""
+
+    async def open(
+        self, host: str, port: int, tls: TlsTerms | None, resolved: Callable[[], None]
+    ) -> socket.socket | Secured:
+        """See Connector.open; what it gives is the acceptor's end."""
+        place = self._place
+        if place is None:
+            raise AssertionError((host, port))
+        resolved()
+        peer, unknown = self._routers.meant(place)
+        if peer is None:
+            raise OperationError(unknown)
+        node = self._nodes[peer.config.router.name]
+        listeners = link_listeners(peer.config)
+        if not listeners:
+            raise OperationError(f"router {node.name} has no link listener")
+        listener = listener_at(peer.config, place.remote.address) or next(
+            # Behind a translated address the files do not tell which it is.
+            (one for one in listeners if (one.protocol == "links") == (tls is not None)),
+            listeners[0],
+        )
+        encrypted = listener.protocol == "links"
+        if encrypted != (tls is not None):
+            spoken = "speaks" if encrypted else "does not speak"
+            raise OperationError(f"the listener {listener.bind} of router {node.name} {spoken} TLS")
+        link = LinkDoor(node.book, tls=encrypted).connection(
+            "127.0.0.1" if is_loopback(host) else ""
+        )
+        if tls is not None and tls.client_cert is not None:
+            if listener.tls is None or listener.tls.client_ca is None:
+                raise OperationError(
+                    f"the listener {listener.bind} of router {node.name} asks for no client certificate"
+                )
+            link.certificate = _certificate(tls.client_cert.certificate or "")
+        return cast("Secured", link)
+
+    def serve(self, transport: socket.socket | Secured, connection: Connection) -> None:
+        """See Connector.serve."""
+        self._wires.append(Wire(connection, cast("Link", transport)))
+
+    async def drop(self, transport: socket.socket | Secured) -> None:
+        """See Connector.drop: nobody has heard of the acceptor's end."""
+
+
+def _certificate(file: str) -> PeerCertificate:
+    """What the certificate that a bridge shows says of it; no authority is asked."""
+    try:
+        text = Path(file).read_text(encoding="ascii")
+        begin = text.index("-----BEGIN CERTIFICATE")
+        end = text.index(_END, begin) + len(_END)
+        der = ssl.PEM_cert_to_DER_cert(text[begin:end])
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else "no certificate"
+        raise OperationError(
+            f"cannot read the client certificate {file}: {said}; nobody can tell whom it names"
+        ) from error
+    return certificate_of([der])

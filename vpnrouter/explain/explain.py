@@ -1,0 +1,207 @@
+"""Where a message goes and why: asked of a mesh in memory, or of the trace of one that really went.
+
+The mesh is made of the router's own objects (twin.py), and the message is really sent through it; what its trace
+tells is the answer. Then each step is annotated with what decided, by asking the same objects.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from vpnrouter.errors import OperationError
+from vpnrouter.explain import limits
+from vpnrouter.explain.explanation import (
+    NO,
+    PUBLISH,
+    REMARK,
+    VISIT,
+    YES,
+    BridgeState,
+    Explanation,
+    Loss,
+    Step,
+)
+from vpnrouter.explain.probe import Probe, hypothetical
+from vpnrouter.explain.question import Question, UsageError
+from vpnrouter.explain.scene import Scene
+from vpnrouter.explain.tell import Teller
+from vpnrouter.explain.twin import Twin
+from vpnrouter.explain.untraced import compare
+from vpnrouter.explain.visits import INGRESS, Visit, visits_of
+from vpnrouter.explain.why_bridge import state_rule
+from vpnrouter.topics.grammar import parse_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpnrouter.config.load import Loaded
+    from vpnrouter.explain.event import Event
+    from vpnrouter.explain.live import Live
+
+CLIENTS_UNKNOWN = (
+    "clients that subscribe now are not known here; --subscriber adds some, --url asks the router"
+)
+QUEUES_EMPTY = "queues are taken to be empty; --url asks the router how full they are"
+
+
+def explain(mesh: Sequence[Loaded], question: Question, live: Live | None = None) -> Explanation:
+    """What becomes of the message of `question` in the mesh of these configurations.
+
+    `live` adds what running routers know: clients' subscriptions, and how full queues are.
+
+    Raises TopicError for a topic that is none, UsageError for a question about something that is not in the
+    mesh, OperationError for configurations that make no mesh.
+    """
+    question.check()
+    topic = question.topic.encode("utf-8", "surrogateescape")
+    parse_topic(topic)
+    wall_ns = time.time_ns()
+    twin, notes = _mesh_in_memory(mesh, question, live, wall_ns, traced=True)
+    probe = Probe(twin, question)
+    probe.send(topic)
+    scene = Scene(twin, bytes(question.size), question.properties, all_misses=question.all_misses)
+    answer = Explanation(
+        question.topic,
+        question.mode,
+        question.router,
+        question.msg_vpn,
+        probe.session.client_id,
+        probe.client_username,
+        question.size,
+        answer=probe.session.answer,
+        notes=notes,
+    )
+    _fill(answer, scene, probe)
+    answer.bridges = _states(twin)
+    if twin.restless:
+        answer.notes.append(
+            f"after {limits.EXPLAIN_ROUNDS:,} rounds messages were still under way; the answer is cut"
+        )
+    untraced, _ = _mesh_in_memory(mesh, question, live, wall_ns, traced=False)
+    compare(answer, untraced, Probe(untraced, question), topic)
+    return answer
+
+
+def _mesh_in_memory(
+    mesh: Sequence[Loaded], question: Question, live: Live | None, wall_ns: int, *, traced: bool
+) -> tuple[Twin, list[str]]:
+    """The mesh with all who subscribe, and what is to be said of it."""
+    twin = Twin(mesh, wall_ns, None if live is None else live.down, traced=traced)
+    node = twin.nodes.get(question.router)
+    if node is None:
+        known = ", ".join(sorted(twin.nodes)) or "none"
+        raise UsageError(f"no configuration describes router {question.router}; known: {known}")
+    if question.msg_vpn not in node.router.vpns:
+        known = ", ".join(sorted(node.router.vpns)) or "none"
+        raise UsageError(
+            f"router {question.router} has no message VPN {question.msg_vpn}; it has: {known}"
+        )
+    notes = [CLIENTS_UNKNOWN, QUEUES_EMPTY] if live is None else live.enter(twin)
+    known_clients = () if live is None else live.subscribers
+    notes += hypothetical(twin, (*known_clients, *question.subscribers))
+    return twin, notes
+
+
+def _fill(answer: Explanation, scene: Scene, probe: Probe) -> None:
+    teller = Teller(scene, probe.username)
+    text = f"{_who(answer)} publishes {answer.topic} ({answer.mode})"
+    root = Step(PUBLISH, YES, text, answer.router, answer.msg_vpn, answer.client, mode=answer.mode)
+    root.topic = answer.topic
+    root.rules = probe.rules()
+    visits = visits_of(probe.events)
+    refused = probe.refused
+    if refused:
+        root.verdict = NO
+        root.text = f"{_who(answer)} cannot publish {answer.topic}: {refused}"
+        root.reason = refused
+        answer.losses.append(Loss(answer.router, answer.msg_vpn, "refused", refused, answer.client))
+    for visit in visits:
+        root.steps += teller.inside(visit)
+    answer.steps = [root]
+    answer.arrivals = sorted(teller.arrivals)
+    answer.losses += sorted(teller.losses)
+
+
+def _who(answer: Explanation) -> str:
+    as_whom = f" as {answer.client_username}" if answer.client_username else ""
+    return f"{answer.router}/{answer.msg_vpn}: client {answer.client}{as_whom}"
+
+
+def _states(twin: Twin) -> list[BridgeState]:
+    found = []
+    for bridge in twin.bridges:
+        remote = ""
+        if bridge.half is not None and bridge.remote is not None:
+            remote = f"{bridge.half.link.peer_router}/{bridge.remote.name}"
+        found.append(
+            BridgeState(
+                bridge.node.name,
+                bridge.vpn_name,
+                bridge.name,
+                bridge.up,
+                remote,
+                "" if bridge.up else bridge.why,
+                state_rule(bridge),
+            )
+        )
+    return found
+
+
+def explain_trace(
+    trace_id: str, events: Sequence[Event], mesh: Sequence[Loaded] = ()
+) -> Explanation:
+    """What became of a message that really went, from its trace events (trace_files.py).
+
+    With the configurations of the mesh each step says what decides in it as they are written now.
+
+    Raises OperationError where there is no event.
+    """
+    if not events:
+        raise OperationError(f"no trace of message {trace_id}")
+    twin = Twin(mesh, time.time_ns()) if mesh else None
+    scene = Scene(twin)
+    visits = visits_of(events)
+    begun = next((one for one in visits if one.entered and one.entered.event == INGRESS), visits[0])
+    first = begun.entered
+    answer = Explanation(
+        first.topic if first else scene.topic(begun),
+        first.mode if first else "",
+        begun.router,
+        begun.msg_vpn,
+        first.client if first else "",
+        size=max(0, first.size) if first else 0,
+        trace_id=trace_id,
+    )
+    if first is None or first.event != INGRESS:
+        answer.notes.append(
+            "no row tells where it was published; the files may be gone, or elsewhere"
+        )
+    if twin is None:
+        answer.notes.append("without configurations nobody can say which rules decided")
+    else:
+        answer.notes.append("rules are those of the configurations as they are now")
+    # Who published is in the rows, but not as which client username.
+    teller = Teller(scene)
+    for visit in visits:
+        answer.steps.append(_root(visit, teller))
+    answer.arrivals = sorted(teller.arrivals)
+    answer.losses = sorted(teller.losses)
+    return answer
+
+
+def _root(visit: Visit, teller: Teller) -> Step:
+    entered = visit.entered
+    if entered is None:
+        text = f"{visit.place}: it was here, no row tells how it came"
+        step = Step(REMARK, YES, text, visit.router, visit.msg_vpn)
+    elif entered.event == INGRESS:
+        text = f"{visit.place}: client {entered.client} publishes {entered.topic} ({entered.mode})"
+        step = Step(PUBLISH, YES, text, visit.router, visit.msg_vpn, entered.client)
+    else:
+        text = f"{visit.place}: it came over bridge {entered.bridge} from {entered.peer}"
+        step = Step(VISIT, YES, text, visit.router, visit.msg_vpn, entered.bridge)
+    if entered is not None:
+        step.event, step.mode, step.topic = entered.event, entered.mode, entered.topic
+    step.steps = teller.inside(visit)
+    return step

@@ -1,0 +1,184 @@
+"""What running routers know and no file does: their configuration in force, clients, queues, bridges that are down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pydantic import ValidationError
+
+from vpnrouter.config.document import Document, Node
+from vpnrouter.config.load import Loaded
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.subscriber import Subscription
+from vpnrouter.errors import OperationError, TopicError
+from vpnrouter.explain import limits
+from vpnrouter.explain.question import Subscriber
+from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from vpnrouter.explain.twin import Twin
+    from vpnrouter.management.attributes import Row
+    from vpnrouter.management.client import ManagementClient
+
+MEGABYTE: Final = 1_000_000
+_UP: Final = "ready"
+
+
+@final
+class Live:
+    """The state of some routers. `mesh` are their configurations in force, secrets left out; `subscribers` the
+    clients with subscriptions; `down` says by (router, message VPN, bridge) why a bridge is down now.
+    """
+
+    def __init__(self) -> None:
+        self.mesh: list[Loaded] = []
+        self.subscribers: list[Subscriber] = []
+        self.down: dict[tuple[str, str, str], str] = {}
+        self.notes: list[str] = []
+        self._queues: list[tuple[str, Row]] = []
+        self._topic_endpoints: list[tuple[str, Row]] = []
+
+    def ask(self, client: ManagementClient) -> None:
+        """Take what one router tells. Raises OperationError."""
+        told = client.config()
+        loaded = loaded_of(told)
+        self.mesh.append(loaded)
+        router = loaded.config.router.name
+        # Listed by the router itself: what `explain` is asked about are the others.
+        for row in client.queues():
+            self._queues.append((router, row))
+        for row in client.bridges():
+            state = str(row.get("inboundState", ""))
+            if state and not state.startswith(_UP):
+                why = str(row.get("inboundFailureReason", "")) or state
+                self.down[router, str(row["msgVpnName"]), str(row["bridgeName"])] = why
+        self._clients(router, client)
+
+    def _clients(self, router: str, client: ManagementClient) -> None:
+        room = limits.EXPLAIN_SUBSCRIPTIONS - sum(len(one.filters) for one in self.subscribers)
+        rows = client.subscriptions(wanted=room + 1)
+        held: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        for count, row in enumerate(rows):
+            if count >= room:
+                self.notes.append(
+                    f"router {router} has more than {room:,} subscriptions; the rest is left out"
+                )
+                break
+            place = (str(row["msgVpnName"]), str(row["name"]))
+            if row["holder"] == "topic-endpoint":
+                self._topic_endpoints.append((router, row))
+            elif row["holder"] == "client":
+                held.setdefault(place, []).append(
+                    (str(row["subscriptionTopic"]), int(row.get("qos", 0)))
+                )
+        if not held:
+            return
+        known = {(str(row["msgVpnName"]), str(row["clientName"])): row for row in client.clients()}
+        for (msg_vpn, name), filters in held.items():
+            row = known.get((msg_vpn, name), {})
+            self.subscribers.append(
+                Subscriber(
+                    router,
+                    msg_vpn,
+                    tuple(filters),
+                    name,
+                    str(row.get("clientUsername", "")),
+                    connected=bool(row.get("connected", True)),
+                )
+            )
+
+    def enter(self, twin: Twin) -> list[str]:
+        """Bring the queues and topic endpoints of the mesh in memory to where the real ones are; what is to be
+        said of it.
+        """
+        for router, row in self._queues:
+            self._fill(twin, router, row)
+        for router, row in self._topic_endpoints:
+            self._subscribe(twin, router, row)
+        return list(self.notes)
+
+    @staticmethod
+    def _fill(twin: Twin, router: str, row: Row) -> None:
+        node = twin.nodes.get(router)
+        vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
+        if node is None or vpn is None or node.spool is None:
+            return
+        endpoint = vpn.endpoints.get((QUEUE, str(row["queueName"])))
+        if endpoint is None:
+            return
+        size, count = int(row.get("msgSpoolUsage", 0)), int(row.get("msgCount", 0))
+        endpoint.spooled_bytes += size
+        endpoint.spooled_count += count
+        vpn.spooled_bytes += size
+        node.spool.usage += size
+
+    @staticmethod
+    def _subscribe(twin: Twin, router: str, row: Row) -> None:
+        node = twin.nodes.get(router)
+        vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
+        endpoint = None if vpn is None else vpn.endpoints.get((TOPIC_ENDPOINT, str(row["name"])))
+        if vpn is None or endpoint is None:
+            return
+        dialect = MQTT if row.get("syntax") == "mqtt" else SMF
+        try:
+            filter_ = parse_filter(str(row["subscriptionTopic"]), dialect)
+        except TopicError:
+            return
+        vpn.subscribe(Subscription(filter_, endpoint))
+
+
+def live_mesh(clients: Sequence[ManagementClient]) -> Live:
+    """What these routers tell; `mesh` of it is for `explain`. Raises OperationError."""
+    live = Live()
+    for client in clients:
+        live.ask(client)
+    return live
+
+
+def loaded_of(told: Row) -> Loaded:
+    """The configuration in an answer of `/vpnrouter/v1/config`. Raises OperationError where it is none."""
+    document = told.get("document")
+    file = str(told.get("file") or told.get("routerName") or "router")
+    try:
+        config = RouterConfig.model_validate(document, context={"environment": {}})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise OperationError(
+            f"the configuration of router {told.get('routerName')} cannot be read here: {where}:"
+            f" {first['msg']}; is it of another version?"
+        ) from error
+    return Loaded(config, document_of(document, told.get("positions") or (), file), ())
+
+
+def document_of(data: Any, positions: Iterable[Row], file: str) -> Document:  # noqa: ANN401 - plain data
+    """A document whose parts stand where `positions` says: rows of path, file, line and column."""
+    places = {
+        tuple(row["path"]): (str(row["file"]), int(row["line"]), int(row["column"]))
+        for row in positions
+    }
+    return Document(file, _node(data, (), places, (file, 1, 1)))
+
+
+def _node(
+    value: Any,  # noqa: ANN401 - plain data
+    path: tuple[str | int, ...],
+    places: dict[tuple[str | int, ...], tuple[str, int, int]],
+    above: tuple[str, int, int],
+) -> Node:
+    """What no row tells of stands where the part that it is in does. As deep as a configuration is."""
+    file, line, column = places.get(path, above)
+    node = Node(file, line, column, value)
+    steps: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict):
+        steps = value.items()
+    elif isinstance(value, list):
+        steps = enumerate(value)
+    for step, below in steps:
+        inner = _node(below, (*path, step), places, (file, line, column))
+        node.children[step] = (inner, inner)
+        node.size += inner.size
+    return node

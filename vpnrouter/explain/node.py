@@ -1,0 +1,123 @@
+"""One router in memory, as its configuration describes it: core, spool and doors, without sockets and threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.bridges.book import LinkBook
+from vpnrouter.config.passwords import verify_password
+from vpnrouter.config.trace import Trace
+from vpnrouter.core.guaranteed.recover import read_definitions
+from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.terms import MEGABYTE
+from vpnrouter.core.plane import Committing
+from vpnrouter.explain import limits
+from vpnrouter.server.assemble import build_router
+from vpnrouter.server.bridge_flows import BridgeFlows, have_lots
+from vpnrouter.server.endpoints import Endpoints
+from vpnrouter.spool.ledger import Ledger
+from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import STORE_ID_BYTES
+
+if TYPE_CHECKING:
+    from vpnrouter.config.load import Loaded
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.spool.store import Store
+
+MASKED = frozenset({"***", "********"})
+"""What stands for a secret that was not given away; it is taken to be right."""
+
+
+@final
+class Commits(Committing):
+    """Commits to a store in memory at once."""
+
+    def __init__(self, spool: Spool, store: Store) -> None:
+        super().__init__()
+        self._spool = spool
+        self._store = store
+
+    def step(self) -> None:
+        """See Committing.step."""
+        spool = self._spool
+        for _ in range(limits.EXPLAIN_COMMITS):
+            if not spool.busy:
+                return
+            batch = spool.end_round()
+            if batch is not None:
+                self._store.commit(batch)
+                spool.committed()
+
+
+@final
+class Node:
+    """The router of `loaded`. `number` tells it from the others of the mesh.
+
+    Every message is traced, or none, whatever the configuration says.
+    """
+
+    def __init__(
+        self, loaded: Loaded, number: int, now_ns: int, wall_ns: int, *, traced: bool
+    ) -> None:
+        self.loaded = loaded
+        self.number = number
+        config = loaded.config
+        self.name = config.router.name
+        trace = None
+        if traced:
+            trace = Trace.model_construct(directory="", sample=1.0, traceparent="ignore")
+        self.router = build_router(
+            config.model_copy(update={"trace": trace}), number + 1, bytes(16)
+        )
+        self.router.tick(now_ns, wall_ns)
+        self.book = LinkBook(self.router)
+        self.spool: Spool | None = None
+        self.flows: BridgeFlows | None = None
+        self._verified: dict[tuple[str, bytes], bool] = {}
+        if config.guaranteed_msging.enabled:
+            self._open_spool()
+
+    def _open_spool(self) -> None:
+        config = self.loaded.config
+        plane = self.router.plane
+        store = MemoryStore(self.number.to_bytes(STORE_ID_BYTES, "big"))
+        spool = Spool(plane, Ledger(store), config.guaranteed_msging.max_msg_spool_usage * MEGABYTE)
+        plane.spool = spool
+        definitions, following = read_definitions(store)
+        spool.start_numbers(following)
+        endpoints = Endpoints(spool, definitions)
+        for name, written in config.msg_vpns.items():
+            endpoints.configure(self.router.vpns[name], written)
+            have_lots(endpoints, self.router.vpns[name], written)
+        plane.committing = Commits(spool, store)
+        self.spool = spool
+        self.flows = BridgeFlows(spool, store, endpoints)
+
+    def finish_round(self) -> bool:
+        """End a round as the edge does; whether a login was answered."""
+        waiting = self.router.verifications[:]
+        self.router.verifications.clear()
+        for connection in waiting:
+            connection.password_verified(self._verify(connection))
+        plane = self.router.plane
+        if plane.committing is not None:
+            plane.committing.step()
+        plane.ready.clear()
+        return bool(waiting)
+
+    def _verify(self, connection: Connection) -> bool:
+        stored, given = connection.stored_password, connection.given_password
+        admission = connection.admission
+        if admission is None:
+            return False
+        username = admission.username
+        if admission.vpn.credentials.usernames.get(username.name) is not username:
+            # A stand-in for a name that is not configured.
+            return False
+        if stored in MASKED or given.decode(errors="replace") in MASKED:
+            return True
+        key = (stored, given)
+        if key not in self._verified:
+            # A hash takes tens of milliseconds, and many bridges may use one username.
+            self._verified[key] = verify_password(stored, given)
+        return self._verified[key]

@@ -1,0 +1,280 @@
+"""From the visits of a message to the steps of the answer, each with what decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core import discards
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.traces import CONSUMER
+from vpnrouter.explain.access_rules import publish_rule, username_rule
+from vpnrouter.explain.explanation import (
+    BRIDGE,
+    CLIENT,
+    ENDPOINT,
+    LOSS,
+    NO,
+    NOTE,
+    REMARK,
+    YES,
+    Arrival,
+    Loss,
+    Rule,
+    Step,
+)
+from vpnrouter.explain.misses import LOST, misses
+from vpnrouter.explain.rules import attribute
+from vpnrouter.explain.scene import client_of
+from vpnrouter.explain.visits import DIRECT, KEPT
+from vpnrouter.explain.why_bridge import direct_rules, entry_rules, flow_rules, hop_rule
+from vpnrouter.explain.why_endpoint import (
+    behavior_rule,
+    lost_rules,
+    shown_name,
+    subscriptions_for,
+    taken_rules,
+)
+from vpnrouter.explain.wording import in_words
+
+if TYPE_CHECKING:
+    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.explain.event import Event
+    from vpnrouter.explain.scene import Scene
+    from vpnrouter.explain.visits import Visit
+
+_DENIED: Final = frozenset({discards.PUBLISH_TOPIC_ACL, reasons.ACL_DENIED})
+_SHOWN: Final = {
+    "acknowledge": "acknowledged by {client}",
+    "redeliver": "delivered again to {client}",
+    "dead_letter": "put into the dead message queue",
+}
+
+
+@final
+class Teller:
+    """Makes the steps of one message. `arrivals` and `losses` fill as it goes.
+
+    `username` is who published, None where that is not known.
+    """
+
+    def __init__(self, scene: Scene, username: ClientUsername | None = None) -> None:
+        self.arrivals: list[Arrival] = []
+        self.losses: list[Loss] = []
+        self._scene = scene
+        self._username = username
+
+    def inside(self, visit: Visit) -> list[Step]:
+        """What happens in one message VPN, and beyond the bridges that lead out of it."""
+        steps = self._endpoints(visit)
+        steps += self._clients(visit)
+        steps += [self._bridge(visit, event, came) for event, came in visit.sends]
+        steps += [self._unsent(visit, came) for came in visit.unsent]
+        steps += self._losses(visit)
+        return [*steps, *misses(self._scene, visit)]
+
+    # -- endpoints and clients -------------------------------------------------------------------
+
+    def _endpoints(self, visit: Visit) -> list[Step]:
+        found: dict[str, Step] = {}
+        promoted = {event.endpoint for event in visit.events if event.event == "promote"}
+        reached = {
+            event.client for event in visit.events if event.event in ("deliver", "redeliver")
+        }
+        for event in visit.events:
+            name = event.endpoint
+            if event.event in KEPT and name in found:
+                if event.event == "enqueue":
+                    found[name].event = event.event
+                continue
+            if event.event in KEPT:
+                if client_of(name) in reached:
+                    # That the client gets it is told of the client.
+                    continue
+                found[name] = self._kept(visit, event, name in promoted)
+                self._arrive(visit, ENDPOINT, name, event)
+            elif event.event in _SHOWN and name in found:
+                text = _SHOWN[event.event].format(client=event.client)
+                if client_of(name) or event.client.startswith("#bridge"):
+                    continue
+                found[name].steps.append(self._step(visit, REMARK, NOTE, text, event))
+        return list(found.values())
+
+    def _kept(self, visit: Visit, event: Event, promoted: bool) -> Step:
+        endpoint = self._scene.endpoint(visit, event.endpoint)
+        text = f"{shown_name(endpoint, event.endpoint)} keeps it"
+        if promoted:
+            text += ", as a guaranteed message from here on"
+        step = self._step(visit, ENDPOINT, YES, text, event)
+        step.name = event.endpoint
+        if endpoint is not None:
+            step.rules = taken_rules(self._scene, visit, endpoint)
+        return step
+
+    def _clients(self, visit: Visit) -> list[Step]:
+        found: dict[tuple[str, str], Step] = {}
+        for event in visit.events:
+            if event.event != "deliver":
+                continue
+            key = (event.client, event.endpoint)
+            through = event.endpoint and not client_of(event.endpoint)
+            how = f" from {event.endpoint}" if through else ""
+            if not through:
+                self._arrive(visit, CLIENT, event.client, event)
+            if key in found:
+                found[key].count += 1
+                continue
+            text = f"client {event.client} gets it{how}"
+            step = self._step(visit, CLIENT, YES, text, event)
+            step.name = event.client
+            step.rules = self._client_rules(visit, event.client)
+            found[key] = step
+        return list(found.values())
+
+    def _client_rules(self, visit: Visit, client: str) -> list[Rule]:
+        vpn, route = self._scene.vpn(visit), self._scene.route(visit)
+        subscriber = None if vpn is None else vpn.clients.get(client)
+        if route is None or subscriber is None:
+            return []
+        matched = subscriptions_for(route, subscriber)
+        matched = matched or self._scene.matching(route.topic, subscriber)
+        return [Rule(f"subscription {one.key}, QoS {one.qos}") for one in matched]
+
+    def _arrive(self, visit: Visit, kind: str, name: str, event: Event) -> None:
+        self.arrivals.append(
+            Arrival(visit.router, visit.msg_vpn, kind, name, event.mode, self._scene.topic(visit))
+        )
+
+    # -- bridges ---------------------------------------------------------------------------------
+
+    def _bridge(self, visit: Visit, event: Event, came: Visit | None) -> Step:
+        scene = self._scene
+        bridge = scene.bridge(event.peer_router, event.peer_vpn, event.bridge)
+        step = self._step(
+            visit, BRIDGE, YES, f"bridge {event.bridge} takes it to {event.peer}", event
+        )
+        step.name = event.bridge
+        if bridge is not None:
+            if event.mode == DIRECT:
+                step.rules = direct_rules(scene, visit, bridge)
+            else:
+                step.rules = flow_rules(bridge)
+        if came is None:
+            text = "no row tells of its arrival there"
+            step.steps.append(self._step(visit, REMARK, NOTE, text, event))
+            return step
+        if bridge is not None and came.entered is not None:
+            step.rules += entry_rules(bridge, came.entered.hops, came.entered.topic)
+        if event.ts_ns >= 0 and came.entered is not None and came.entered.ts_ns >= 0:
+            step.link_ns = came.entered.ts_ns - event.ts_ns
+        topic = scene.topic(came)
+        if topic != scene.topic(visit):
+            step.text += f", where it is {topic}"
+        step.steps = self.inside(came)
+        return step
+
+    def _unsent(self, visit: Visit, came: Visit) -> Step:
+        text = f"it came to {came.place}, though no row here tells that it was sent"
+        step = Step(BRIDGE, YES, text, visit.router, visit.msg_vpn)
+        step.steps = self.inside(came)
+        return step
+
+    # -- losses ----------------------------------------------------------------------------------
+
+    def _losses(self, visit: Visit) -> list[Step]:
+        found: dict[tuple[str, str, str, str], Step] = {}
+        for event in visit.events:
+            if event.event not in LOST:
+                continue
+            key = (event.event, event.endpoint, event.bridge, event.reason)
+            if key in found:
+                found[key].count += 1
+                continue
+            found[key] = self._lost(visit, event)
+        return list(found.values())
+
+    def _lost(self, visit: Visit, event: Event) -> Step:
+        verb = {"reject": "refused", "expire": "expired"}.get(event.event, "discarded")
+        where = ""
+        endpoint = self._scene.endpoint(visit, event.endpoint) if event.endpoint else None
+        if event.endpoint:
+            where = f" by {shown_name(endpoint, event.endpoint)}"
+        elif event.bridge and not self._entering(visit, event):
+            where = f" before bridge {event.bridge} to {event.peer}"
+        step = self._step(visit, LOSS, NO, f"{verb}{where}: {in_words(event.reason)}", event)
+        step.name = event.endpoint or event.bridge or event.client
+        step.reason = event.reason
+        step.rules = self._why_lost(visit, event)
+        self.losses.append(
+            Loss(
+                visit.router,
+                visit.msg_vpn,
+                event.event,
+                event.reason,
+                step.name,
+                endpoint=bool(event.endpoint),
+            )
+        )
+        return step
+
+    def _why_lost(self, visit: Visit, event: Event) -> list[Rule]:
+        scene = self._scene
+        loaded = scene.loaded(visit.router)
+        if loaded is None:
+            return []
+        reason = event.reason
+        if event.endpoint:
+            endpoint = scene.endpoint(visit, event.endpoint)
+            if endpoint is None:
+                return []
+            rules = lost_rules(scene, visit, endpoint, reason)
+            if event.event == "reject" and reason != CONSUMER:
+                rules += behavior_rule(loaded, visit.msg_vpn, endpoint)
+                rules += self._on_reject(visit)
+            return rules
+        if reason in _DENIED and self._username is not None:
+            username = self._username
+            topic = scene.topic(visit)
+            return [
+                publish_rule(loaded, visit.msg_vpn, username, event.client, topic),
+                username_rule(loaded, visit.msg_vpn, username),
+            ]
+        if reason == discards.MSG_TOO_BIG and (not event.bridge or self._entering(visit, event)):
+            return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_msg_size"))]
+        if reason == discards.TTL_EXCEEDED:
+            bridge = scene.bridge(visit.router, visit.msg_vpn, event.bridge)
+            if bridge is None and visit.entered is not None:
+                bridge = scene.bridge(visit.router, visit.msg_vpn, visit.entered.bridge)
+            return [] if bridge is None else [hop_rule(bridge, event.hops)]
+        if reason == discards.LOOP_DETECTED:
+            return [Rule(f"visited: {', '.join((*visit.path, visit.place))}")]
+        if reason == reasons.TOO_MANY_INGRESS_FLOWS:
+            return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_ingress_flow_count"))]
+        return []
+
+    @staticmethod
+    def _entering(visit: Visit, event: Event) -> bool:
+        """Whether a loss is about the way in: the row names the own bridge, and where it came from."""
+        entered = visit.entered
+        return entered is not None and (event.bridge, event.peer) == (entered.bridge, entered.peer)
+
+    def _on_reject(self, visit: Visit) -> list[Rule]:
+        """What a bridge does with a message that is refused."""
+        entered = visit.entered
+        name = "" if entered is None else entered.bridge
+        bridge = self._scene.bridge(visit.router, visit.msg_vpn, name)
+        if bridge is None:
+            return []
+        return [attribute(bridge.node.loaded, (*bridge.path, "on_reject"))]
+
+    def _step(self, visit: Visit, kind: str, verdict: str, text: str, event: Event) -> Step:
+        return Step(
+            kind,
+            verdict,
+            text,
+            visit.router,
+            visit.msg_vpn,
+            event=event.event,
+            mode=event.mode,
+            topic=event.topic,
+            since_ns=event.since_ingress_ns if event.ts_ns >= 0 else -1,
+        )

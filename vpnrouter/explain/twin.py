@@ -1,0 +1,159 @@
+"""A mesh of routers in memory, made of their configurations: what it does, the real one would do.
+
+The routers are the real ones without sockets: the same objects as `run` makes of the same configuration,
+their links joined by wires, their stores in memory, under a clock that is turned here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.config.mesh_remotes import Routers
+from vpnrouter.errors import OperationError
+from vpnrouter.explain import limits
+from vpnrouter.explain.cables import Cables
+from vpnrouter.explain.node import Node
+from vpnrouter.explain.recorded import take_events
+from vpnrouter.explain.twin_bridge import TwinBridge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpnrouter.config.load import Loaded
+    from vpnrouter.explain.event import Event
+    from vpnrouter.explain.session import Session
+    from vpnrouter.explain.wire import Wire
+
+SECOND_NS: Final = 1_000_000_000
+START_NS: Final = 1_000 * SECOND_NS
+STEP_NS: Final = 100_000_000
+
+
+@final
+class Twin:
+    """The routers of `mesh`, their bridges connected as far as they can be. `wall_ns` is UTC since 1970.
+
+    `down` says by (router, message VPN, bridge) which bridges are down all the same, and why. Without `traced` there
+    are no events.
+    `nodes` are by router's name; `restless` says that messages were still under way when it was left.
+
+    Raises OperationError for two routers of one name, or for too many.
+    """
+
+    def __init__(
+        self,
+        mesh: Sequence[Loaded],
+        wall_ns: int,
+        down: Mapping[tuple[str, str, str], str] | None = None,
+        *,
+        traced: bool = True,
+    ) -> None:
+        if len(mesh) > limits.EXPLAIN_CONFIGS:
+            raise OperationError(f"more than {limits.EXPLAIN_CONFIGS} configurations")
+        self.now_ns = START_NS
+        self._wall_ns = wall_ns - START_NS
+        self.nodes: dict[str, Node] = {}
+        self.sessions: list[Session] = []
+        self.restless = False
+        self._wires: list[Wire] = []
+        for number, loaded in enumerate(mesh):
+            name = loaded.config.router.name
+            if name in self.nodes:
+                first = self.nodes[name].loaded.positions.file
+                raise OperationError(
+                    f"{loaded.positions.file} and {first} both describe router {name}"
+                )
+            self.nodes[name] = Node(loaded, number, self.now_ns, wall_ns, traced=traced)
+        self._routers = Routers(mesh)
+        self.bridges: list[TwinBridge] = []
+        for node in self.nodes.values():
+            cables = Cables(self._routers, self.nodes, self._wires)
+            self._tell_ports(node)
+            for vpn_name, vpn in node.loaded.config.msg_vpns.items():
+                self.bridges += [TwinBridge(node, cables, vpn_name, name) for name in vpn.bridges]
+        for bridge in self.bridges:
+            why = (down or {}).get((bridge.node.name, bridge.vpn_name, bridge.name))
+            if why is not None:
+                bridge.hold(why)
+        self._connect()
+
+    def peer_of(self, bridge: TwinBridge, index: int) -> str:
+        """The router that remote `index` of a bridge means, "" where the files do not tell."""
+        peer = self._routers.meant(bridge.place_of(index)).peer
+        return "" if peer is None else peer.config.router.name
+
+    @staticmethod
+    def _tell_ports(node: Node) -> None:
+        for listener in node.loaded.config.listeners:
+            port = listener.address.port
+            if not listener.enabled:
+                continue
+            if listener.protocol == "link" and not node.book.link_port:
+                node.book.link_port = port
+            elif listener.protocol == "links" and not node.book.links_port:
+                node.book.links_port = port
+
+    # -- bridges ---------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        """Bring up what can be brought up; each bridge tries its remotes in order."""
+        for _ in range(limits.EXPLAIN_PASSES):
+            before = sum(bridge.up for bridge in self.bridges)
+            for bridge in self.bridges:
+                if bridge.may_connect:
+                    self._try(bridge)
+            up = sum(bridge.up for bridge in self.bridges)
+            if up == before or up == len(self.bridges):
+                break
+        self.settle()
+
+    def _try(self, bridge: TwinBridge) -> None:
+        if bridge.reuse():
+            self._finish(bridge)
+        for remote in bridge.choices():
+            if bridge.up:
+                return
+            bridge.dial(remote)
+            if bridge.half is not None:
+                self._finish(bridge)
+
+    def _finish(self, bridge: TwinBridge) -> None:
+        self.settle()
+        if bridge.remote is not None:
+            bridge.settled(bridge.remote)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Carry everything that is to be carried, until all is quiet."""
+        for _ in range(limits.EXPLAIN_ROUNDS):
+            moved = False
+            for node in self.nodes.values():
+                moved |= node.finish_round()
+            for wire in self._wires:
+                moved |= wire.pump()
+            for session in self.sessions:
+                moved |= session.pump()
+            if not moved:
+                self._wires[:] = [wire for wire in self._wires if not wire.over]
+                return
+        self.restless = True
+
+    def wait(self, milliseconds: int) -> None:
+        """Let time pass: what is tried again is tried again."""
+        end_ns = self.now_ns + milliseconds * 1_000_000
+        while self.now_ns < end_ns:
+            self.now_ns = min(end_ns, self.now_ns + STEP_NS)
+            for node in self.nodes.values():
+                node.router.tick(self.now_ns, self.now_ns + self._wall_ns)
+            self.settle()
+
+    # -- what happened ---------------------------------------------------------------------------
+
+    def take_events(self) -> list[Event]:
+        """What the routers recorded since the last call, each router's in order."""
+        return [
+            event
+            for node in self.nodes.values()
+            for event in take_events(node.name, node.router.plane.recorder)
+        ]
