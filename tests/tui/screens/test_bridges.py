@@ -1,0 +1,80 @@
+from typing import Any
+
+
+def test_down_on_top_with_its_reason(looking: Any, mesh: Any) -> None:
+    """State, direction, rates, and why; the whole reason in the line of notes."""
+
+    async def test(seen: Any) -> None:
+        screen = await seen.press("2")
+        lines = screen.splitlines()
+        assert lines[2].split()[:3] == ["from-red", "green", "down"]
+        assert lines[3].split()[:5] == ["from-core", "blue", "up", "◄►", "core/yellow"]
+        assert "from-red down 3m12s: cannot connect to 198.51.100.9:55555: Conn" in lines[-2]
+        assert "to-edge" in screen
+        assert "from-core" not in await seen.press("d")
+        assert "from-core" in await seen.press("d")
+
+    looking(test, mesh.edge(), mesh.core())
+
+
+def test_reconnect(looking: Any, mesh: Any) -> None:
+    """It is done after `y` alone."""
+    router = mesh.edge()
+
+    async def test(seen: Any) -> None:
+        await seen.press("2")
+        assert "Reconnect bridge from-red in message VPN green?" in await seen.press("R")
+        await seen.press("enter")
+        await seen.press("n")
+        assert router.reconnected == []
+        await seen.press("R")
+        await seen.press("y")
+        await seen.pilot.app.workers.wait_for_complete()
+        assert router.reconnected == ["from-red"]
+        assert "bridge from-red connects again" in await seen.screen()
+        assert "connects again" not in await seen.press("j"), "the next key takes it away"
+
+    looking(test, router)
+
+
+def test_viewer(looking: Any, mesh: Any) -> None:
+    """Who may only look is told so, and asked nothing."""
+    router = mesh.edge()
+    users = {"ann": {"password": "pw", "role": "read-only"}}
+
+    async def test(seen: Any) -> None:
+        await seen.press("2")
+        screen = await seen.press("x")
+        assert "user ann may look and not change" in screen
+        assert "Disable" not in screen
+
+    looking(test, router, users=users, login=("ann", "pw"))
+
+
+def test_open(looking: Any, mesh: Any) -> None:
+    """Enter opens the bridge under the cursor, of whichever router it is."""
+
+    async def test(seen: Any) -> None:
+        await seen.press("2")
+        screen = await seen.press("G", "enter")
+        assert screen.startswith("overview › bridges › bridge yellow/to-edge")
+        assert "router 2/2 core" in screen
+
+    looking(test, mesh.edge(), mesh.core())
+
+
+def test_bridge_of_another_router_is_configured_there(looking: Any, mesh: Any) -> None:
+    """What it is here is no part of this router's configuration."""
+    router = mesh.core()
+    router.bridges = {
+        ("yellow", "#bridge/edge/blue/b"): mesh.standing.bridge_status(
+            "yellow", "#bridge/edge/blue/b"
+        )
+    }
+
+    async def test(seen: Any) -> None:
+        await seen.press("2")
+        assert "it is configured there" in await seen.press("x")
+        assert "Reconnect bridge" in await seen.press("R")
+
+    looking(test, router)

@@ -1,0 +1,58 @@
+from typing import Any
+
+
+def test_trouble_stands_on_top_and_opens(looking: Any, mesh: Any) -> None:
+    """What is down comes first, with its reason; Enter opens it."""
+
+    async def test(seen: Any) -> None:
+        lines = (await seen.screen()).splitlines()
+        assert lines[2].split()[:4] == ["DOWN", "bridge", "green", "from-red"]
+        assert "3m12s: cannot connect to" in lines[2]
+        assert lines[3].startswith("NO READER queue")
+        screen = await seen.press("shift+tab")
+        assert "DOWN edge/green/from-red: 3m12s: cannot connect to 198.51.100.9" in screen
+        assert (await seen.press("enter")).startswith("overview › bridge green/from-red")
+        assert (await seen.press("escape")).startswith("overview  ")
+
+    looking(test, mesh.edge(), mesh.core())
+
+
+def test_message_vpns_with_rates(looking: Any, mesh: Any) -> None:
+    """One line a message VPN, of all routers; what is lost, not what nobody wanted."""
+
+    async def test(seen: Any) -> None:
+        screen = await seen.look()
+        row = next(line for line in screen.splitlines() if line.startswith("blue"))
+        assert row.split() == ["blue", "edge", "up", "8", "1.2k", "██", "2.5k", "██", "12"]
+        assert any(line.startswith("yellow") and "core" in line for line in screen.splitlines())
+        assert "3 message VPNs, 3 bridges, 1 down, 2 urgent" in screen
+
+    looking(test, mesh.edge(), mesh.core())
+
+
+def test_quiet(looking: Any, mesh: Any) -> None:
+    """Where all is well it says so in one line."""
+
+    async def test(seen: Any) -> None:
+        assert "no trouble: all is up, nothing stalls, nothing is lost" in await seen.screen()
+
+    router = mesh.core()
+    router.queues.contents.clear()
+    looking(test, router)
+
+
+def test_trouble_comes_and_goes(looking: Any, mesh: Any) -> None:
+    """The table grows and shrinks with what is wrong, and the cursor below stays."""
+    router = mesh.edge()
+
+    async def test(seen: Any) -> None:
+        await seen.press("j")
+        router.queues.contents.clear()
+        down = router.bridges.pop(("green", "from-red"))
+        screen = await seen.look(5.0)
+        assert "no trouble" in screen
+        assert seen.app.screen.query_one("#vpns").key.split("\0")[2] == "green"
+        router.bridges["green", "from-red"] = down
+        assert "DOWN" in await seen.look(5.0)
+
+    looking(test, router)

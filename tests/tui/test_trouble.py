@@ -1,0 +1,171 @@
+from typing import Any
+
+import pytest
+
+from vpnrouter.tui.limits import TUI_TROUBLES
+from vpnrouter.tui.store import Store
+from vpnrouter.tui.trouble import BACKS_UP, DOWN, LOSING, NOTE, STALLED, Trouble, troubles
+
+
+def bridge(**changes: Any) -> dict[str, Any]:
+    """A bridge that is well; keywords replace attributes."""
+    return {
+        "msgVpnName": "v", "bridgeName": "b", "health": "up", "inboundState": "ready-in-sync",
+        "outboundState": "not-applicable", "inboundFailureReason": "", "outboundFailureReason": "",
+        "stateAgeMs": 60_000, "rxInFlightMsgCount": 0, "txInFlightMsgCount": 0, "lastRxAgeMs": 100,
+        "lastTxAgeMs": -1, "rxImbalance": 0, "txImbalance": 0, "parkedMsgCount": 0,
+        "discardedRx": {}, "discardedTx": {}, "rxMsgRate": 0, "txMsgRate": 0, "remotes": [],
+    } | changes  # fmt: skip
+
+
+def queue(**changes: Any) -> dict[str, Any]:
+    """A queue that is well, with messages and a consumer."""
+    return {
+        "msgVpnName": "v", "queueName": "q", "endpointType": "queue", "msgCount": 5,
+        "msgSpoolUsage": 1_000, "maxMsgSpoolUsage": 10, "oldestMsgAgeMs": 100, "bindCount": 1,
+        "egressEnabled": True, "txUnackedMsgCount": 5, "imbalance": 0, "discarded": {},
+        "refused": {}, "spooledMsgCount": 5, "ackedMsgCount": 0, "movedMsgCount": 0,
+        "deletedMsgCount": 0,
+    } | changes  # fmt: skip
+
+
+def vpn(**changes: Any) -> dict[str, Any]:
+    """A message VPN that is well."""
+    row = {"msgVpnName": "v", "enabled": True, "state": "up", "discarded": {}}
+    return row | {"rxMsgRate": 0, "txMsgRate": 0} | changes
+
+
+def found(store: Store) -> list[tuple[int, str]]:
+    """Ranks and words."""
+    return [(one.rank, one.word) for one in troubles(store)]
+
+
+def test_what_is_well_is_no_trouble() -> None:
+    """A quiet overview means that all is well."""
+    store = Store()
+    store.saw_msg_vpns(0.0, [vpn()])
+    store.saw_bridges(0.0, [bridge(), bridge(rxInFlightMsgCount=3)])
+    store.saw_queues(0.0, [queue(), queue(endpointType="session", bindCount=0)])
+    assert found(store) == []
+
+
+REMOTE = {
+    "up": True, "enabled": True, "queueBinding": "orders", "boundToQueue": False,
+    "lastQueueBindFailureReason": "403 Permission Denied", "lastConnectionFailureReason": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "rank", "word", "why"),
+    [
+        (
+            {"health": "down", "inboundFailureReason": "refused"},
+            DOWN,
+            "DOWN",
+            "1m00s: refused",
+        ),
+        (
+            {"health": "down", "remotes": [REMOTE | {"lastConnectionFailureReason": "no route"}]},
+            DOWN,
+            "DOWN",
+            "1m00s: no route",
+        ),
+        (
+            {"health": "down", "outboundState": "not-ready-connecting"},
+            DOWN,
+            "DOWN",
+            "1m00s: inbound ready-in-sync, outbound not-ready-connecting",
+        ),
+        ({"health": "disabled"}, NOTE, "disabled", "disabled by"),
+        (
+            {"rxInFlightMsgCount": 7, "lastRxAgeMs": 30_000},
+            STALLED,
+            "STALLED",
+            "7 messages from the remote wait since 30s",
+        ),
+        (
+            {"txInFlightMsgCount": 7, "lastTxAgeMs": 30_000},
+            STALLED,
+            "STALLED",
+            "7 messages to the remote",
+        ),
+        ({"rxImbalance": 2}, LOSING, "FAULT", "2 messages are not accounted for"),
+        ({"remotes": [REMOTE]}, STALLED, "UNBOUND", "queue orders: 403 Permission Denied"),
+        ({"parkedMsgCount": 4}, NOTE, "parked", "4 messages are set aside"),
+    ],
+)
+def test_bridge(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
+    """Each thing that can be wrong with a bridge, and why."""
+    store = Store()
+    store.saw_bridges(0.0, [bridge(**changes)])
+    (one,) = troubles(store)
+    assert (one.rank, one.word, one.kind, one.name) == (rank, word, "bridge", "b")
+    assert why in one.why
+
+
+@pytest.mark.parametrize(
+    ("changes", "rank", "word", "why"),
+    [
+        ({"bindCount": 0}, STALLED, "NO READER", "5 messages and no consumer"),
+        ({"egressEnabled": False}, STALLED, "STALLED", "egress is off"),
+        ({"oldestMsgAgeMs": 60_000}, STALLED, "STALLED", "5 unacknowledged, oldest 1m00s"),
+        ({"msgSpoolUsage": 9_300_000}, BACKS_UP, "FULL", "93% of its quota"),
+        ({"imbalance": 1}, LOSING, "FAULT", "1 messages are not accounted for"),
+    ],
+)
+def test_queue(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
+    """Each thing that can be wrong with a queue, and why."""
+    store = Store()
+    store.saw_queues(0.0, [queue(**changes)])
+    (one,) = troubles(store)
+    assert (one.rank, one.word, one.kind) == (rank, word, "queue")
+    assert why in one.why
+
+
+def test_queue_that_backs_up() -> None:
+    """More comes than goes, though its consumer works."""
+    store = Store()
+    store.saw_queues(0.0, [queue()])
+    store.saw_queues(1.0, [queue(spooledMsgCount=105, ackedMsgCount=40, msgCount=65)])
+    (one,) = troubles(store)
+    assert (one.rank, one.word) == (BACKS_UP, "BACKS UP")
+    assert "+60/s" in one.why
+
+
+def test_losses_are_told_while_they_happen() -> None:
+    """By their worst reason; what nobody wanted is no loss, and old losses are history."""
+    store = Store()
+    store.saw_msg_vpns(0.0, [vpn(discarded={"transmit-congestion": 5, "no-subscription-match": 0})])
+    assert found(store) == []
+    later = {"transmit-congestion": 35, "no-subscription-match": 1_000_000, "msg-too-big": 0}
+    store.saw_msg_vpns(1.0, [vpn(discarded=later)])
+    assert troubles(store) == [
+        Trouble(LOSING, "LOSING", "msgVpn", "v", "", "30/s: transmit-congestion")
+    ]
+    store.saw_msg_vpns(2.0, [vpn(discarded=later)])
+    assert found(store) == []
+
+
+def test_losses_of_bridges_and_queues() -> None:
+    """The same, by direction and with what a queue did not take."""
+    store = Store()
+    store.saw_bridges(0.0, [bridge(discardedTx={"transmit-congestion": 0})])
+    store.saw_queues(0.0, [queue()])
+    store.saw_bridges(1.0, [bridge(discardedTx={"transmit-congestion": 4})])
+    store.saw_queues(1.0, [queue(refused={"max-size": 3}, spooledMsgCount=5)])
+    assert [(one.word, one.kind, one.why) for one in troubles(store)] == [
+        ("LOSING", "bridge", "4/s: transmit-congestion"),
+        ("LOSING", "queue", "3/s: max-size"),
+    ]
+
+
+def test_the_worst_comes_first_and_the_list_is_bounded() -> None:
+    """However much is wrong."""
+    store = Store()
+    store.saw_msg_vpns(0.0, [vpn(state="down"), vpn(enabled=False)])
+    many = [bridge(bridgeName=f"b{n}", health="disabled") for n in range(TUI_TROUBLES + 50)]
+    store.saw_bridges(0.0, [*many, bridge(health="down")])
+    shown = troubles(store)
+    assert len(shown) == TUI_TROUBLES
+    assert [one.rank for one in shown] == sorted(one.rank for one in shown)
+    assert [one.kind for one in shown[:2]] == ["bridge", "msgVpn"]

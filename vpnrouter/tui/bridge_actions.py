@@ -1,0 +1,65 @@
+"""What an operator does to a bridge."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from vpnrouter.tui import paths
+from vpnrouter.tui.router import Router
+
+if TYPE_CHECKING:
+    from vpnrouter.tui.screens.view import View
+
+
+class BridgeAction(NamedTuple):
+    """`name` is what the key line calls it, `question` is filled with the bridge and its message VPN."""
+
+    key: str
+    name: str
+    help: str
+    question: str
+    done: str
+
+    @staticmethod
+    def of(name: str) -> "BridgeAction":
+        """The one of this name."""
+        return next(one for one in ACTIONS if one.name == name)
+
+    def begin(self, view: "View", router: Router, msg_vpn: str, bridge: str) -> None:
+        """Ask, and do it."""
+        if bridge.startswith("#bridge/") and self.name != "reconnect":
+            view.tell("this is a bridge of another router: it is configured there", "warn")
+            return
+        question = self.question.format(f"bridge {bridge} in message VPN {msg_vpn}")
+
+        async def do() -> str:
+            await _do(self, router, msg_vpn, bridge)
+            return f"bridge {bridge} {self.done}"
+
+        view.act(router, question, do)
+
+
+async def _do(action: BridgeAction, router: Router, msg_vpn: str, bridge: str) -> None:
+    if action.name == "reconnect":
+        path = f"{paths.ACTION}{paths.bridge(msg_vpn, bridge)}/disconnect"
+        await router.api.put(path, {})
+        return
+    path = f"{paths.CONFIG}{paths.bridge(msg_vpn, bridge)}"
+    await router.api.patch(path, {"enabled": action.name == "enable"})
+
+
+ACTIONS: Final = (
+    BridgeAction("e", "enable", "enable the bridge", "Enable {}?", "is enabled"),
+    BridgeAction(
+        "x",
+        "disable",
+        "disable the bridge; messages stop",
+        "Disable {}? No message crosses until it is enabled again.",
+        "is disabled",
+    ),
+    BridgeAction(
+        "R",
+        "reconnect",
+        "drop its connection; it connects again",
+        "Reconnect {}? Its connection is dropped and made anew.",
+        "connects again",
+    ),
+)

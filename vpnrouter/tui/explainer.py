@@ -1,0 +1,40 @@
+"""Answers of the explain screen: the routers' live configurations, and the router's own code over them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from io import StringIO
+from typing import Final
+
+from rich.console import Console
+
+from vpnrouter.management.client import ManagementClient
+from vpnrouter.tui.screens.explain import Explainer, Question
+
+WIDTH: Final = 400
+"""Columns of a line; longer ones are folded. The screen cuts what does not fit."""
+
+
+def explainer_of(clients: Callable[[], Sequence[ManagementClient]]) -> Explainer:
+    """Explains over the routers that `clients` opens. It works in a thread: keys are not kept waiting."""
+
+    async def explained(question: Question) -> Sequence[str]:
+        return await asyncio.to_thread(_told, clients, question)
+
+    return explained
+
+
+def _told(clients: Callable[[], Sequence[ManagementClient]], question: Question) -> list[str]:
+    # It brings the router's data plane: only who asks for it pays.
+    from vpnrouter.explain.explain import explain
+    from vpnrouter.explain.live import live_mesh
+    from vpnrouter.explain.question import Question as Asked
+    from vpnrouter.explain.render import tree
+
+    with ExitStack() as stack:
+        live = live_mesh([stack.enter_context(client) for client in clients()])
+    asked = Asked(question.router, question.msg_vpn, question.topic, question.mode)
+    written = StringIO()
+    console = Console(file=written, width=WIDTH, no_color=True, force_terminal=False)
+    console.print(tree(explain(live.mesh, asked, live)))
+    return [line.rstrip() for line in written.getvalue().splitlines()]

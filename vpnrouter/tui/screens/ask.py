@@ -1,0 +1,52 @@
+"""A question that is answered by a text."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from vpnrouter.tui.limits import TUI_TEXT
+from vpnrouter.tui.pieces import text
+from vpnrouter.tui.widgets.lines import Lines
+
+
+class Ask(ModalScreen[str | None]):
+    """Gives the text, or None when it was left by Escape."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
+
+    def __init__(self, label: str, hint: str = "", given: str = "") -> None:
+        super().__init__()
+        self._label = label
+        self._hint = hint
+        self._given = given
+
+    def compose(self) -> ComposeResult:
+        """See Screen.compose."""
+        with Vertical():
+            label = Lines(id="label")
+            label.styles.height = 1
+            yield label
+            field = Input(self._given, max_length=TUI_TEXT, id="field", select_on_focus=False)
+            field.cursor_blink = False
+            yield field
+            hint = Lines(id="hint")
+            hint.styles.height = 1
+            yield hint
+
+    def on_mount(self) -> None:
+        """Say what is asked."""
+        self.query_one("#label", Lines).show([text((self._label, "title"))])
+        self.query_one("#hint", Lines).show([text((self._hint or "⏎ done  esc leave", "dim"))])
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Done."""
+        self.dismiss(event.value)
+
+    def action_leave(self) -> None:
+        """Not done."""
+        self.dismiss(None)

@@ -1,0 +1,139 @@
+"""Explain: where a message goes and why, step by step over all bridges."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from vpnrouter.errors import VpnrouterError
+from vpnrouter.tui.keys import Key, bindings_of
+from vpnrouter.tui.limits import TUI_LINES
+from vpnrouter.tui.pieces import Line, folded, text
+from vpnrouter.tui.router import Router
+from vpnrouter.tui.screens.view import View
+from vpnrouter.tui.widgets.lines import Lines
+
+MODES: Final = ("direct", "persistent")
+
+
+class Question(NamedTuple):
+    """A message of `mode` (`direct` or `persistent`) on `topic`, published in a VPN of a router by its name."""
+
+    router: str
+    msg_vpn: str
+    topic: str
+    mode: str
+
+
+Explainer = Callable[[Question], Awaitable[Sequence[str]]]
+"""Lines of the explanation; raises VpnrouterError for why there is none, in one line."""
+
+MARKS: Final = {"✓": "good", "✗": "bad"}
+"""Signs of what comes and what does not, and their styles."""
+
+
+class Explain(View):
+    """Asks for a topic and shows the tree."""
+
+    PLACE = "explain"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key("slash", "topic", "topic", "explain another topic"),
+        Key("v", "msg_vpn", "VPN", "published in the next message VPN"),
+        Key("m", "mode", "mode", "direct or persistent"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
+
+    def __init__(self, router: Router | None = None) -> None:
+        super().__init__(router)
+        self._msg_vpn = ""
+        self._topic = ""
+        self._mode = MODES[0]
+        self._told: tuple[tuple[str, str, str], Sequence[str]] | None = None
+
+    def body(self) -> ComposeResult:
+        """See View.body."""
+        yield Lines(id="body", focusable=True)
+
+    async def fetch(self, router: Router) -> None:
+        """See View.fetch."""
+        if not router.store.msg_vpns:
+            await router.see_msg_vpns()
+        if not self._msg_vpn and router.store.msg_vpns:
+            self._msg_vpn = router.store.msg_vpns[0]["msgVpnName"]
+        explainer, wanted = self.ui.explainer, self._wanted
+        if explainer is None or not self._topic or (self._told and self._told[0] == wanted):
+            return
+        try:
+            told = await explainer(Question(router.store.name, *wanted))
+        except VpnrouterError as error:
+            told = [str(error)]
+        if wanted == self._wanted:
+            self._told = (wanted, told)
+
+    def draw(self) -> None:
+        """See View.draw."""
+        self.lines("body").show(self._lines())
+
+    def note(self) -> Line:
+        """What is asked."""
+        return text(
+            ("message VPN ", "dim"),
+            (self._msg_vpn or "?", "accent"),
+            ("  mode ", "dim"),
+            (self._mode, "accent"),
+            ("  topic ", "dim"),
+            (self._topic or "?", "accent"),
+        )
+
+    def action_topic(self) -> None:
+        """Ask for a topic."""
+        self.ui.ask("Topic of the message", self._topic_given, "such as orders/eu/1", self._topic)
+
+    def action_msg_vpn(self) -> None:
+        """Another message VPN."""
+        names = [row["msgVpnName"] for row in self.router.store.msg_vpns]
+        if names:
+            place = names.index(self._msg_vpn) + 1 if self._msg_vpn in names else 0
+            self._msg_vpn = names[place % len(names)]
+            self._asked()
+
+    def action_mode(self) -> None:
+        """The other mode."""
+        self._mode = MODES[(MODES.index(self._mode) + 1) % len(MODES)]
+        self._asked()
+
+    @property
+    def _wanted(self) -> tuple[str, str, str]:
+        return (self._msg_vpn, self._topic, self._mode)
+
+    def _topic_given(self, topic: str | None) -> None:
+        if topic is not None:
+            self._topic = topic
+            self._asked()
+
+    def _asked(self) -> None:
+        # What was told is of this moment: the same question is asked anew.
+        self._told = None
+        self.redraw()
+        self.ui.look_soon()
+
+    def _lines(self) -> list[Line]:
+        if self.ui.explainer is None:
+            return [text(("not here: vpnrouter explain CONFIG… tells it", "warn"))]
+        if not self._topic:
+            return [text(("/ asks for a topic", "dim"))]
+        if self._told is None or self._told[0] != self._wanted:
+            return [text(("asking …", "dim"))]
+        width = max(1, self.size.width)
+        parts = [part for line in self._told[1] for part in folded(line, width)]
+        return [_marked(part) for part in parts[:TUI_LINES]]
+
+
+def _marked(line: str) -> Line:
+    """A line of the tree, its sign in colour."""
+    for mark, style in MARKS.items():
+        before, found, after = line.partition(mark)
+        if found:
+            return text((before, "dim"), (mark, style), after)
+    return text(line)

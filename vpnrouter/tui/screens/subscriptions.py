@@ -1,0 +1,129 @@
+"""Subscriptions, and who gets a topic: those that match it, by the route that a message would take."""
+
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from vpnrouter.management.attributes import Row
+from vpnrouter.tui import format as fmt
+from vpnrouter.tui import paths
+from vpnrouter.tui.keys import Key, bindings_of
+from vpnrouter.tui.pieces import Line
+from vpnrouter.tui.router import Router
+from vpnrouter.tui.screens.client import Client
+from vpnrouter.tui.screens.paged import PagedView
+from vpnrouter.tui.screens.queue import Queue
+from vpnrouter.tui.widgets.table import Column, Entry, Table
+
+OWN_KEYS = (
+    Key("w", "topic", "who gets?", "what matches this topic? An empty one shows all again"),
+    Key("v", "msg_vpn", "VPN", "the next message VPN, and all of them"),
+)
+
+LOGGED_IN = frozenset({"client", "bridge"})
+"""Holders that are clients; the others are queues and topic endpoints."""
+
+
+class Subscriptions(PagedView):
+    """The subscriptions of a router or of one message VPN, or those among them that match a topic."""
+
+    PLACE = "subscriptions"
+    NAME = "subscriptionTopic"
+    KEYS: ClassVar[tuple[Key, ...]] = (PagedView.KEYS[0], *OWN_KEYS, *PagedView.KEYS[1:])
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(OWN_KEYS)
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("subscription", 22, share=2),
+        Column("who", 14),
+        Column("name", 18, share=1),
+        Column("VPN", 8),
+        Column("QoS", 3, right=True),
+        Column("share", 8),
+    )
+    FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("all", ""),
+        ("of clients", "holder==client"),
+        ("of queues", "holder==queue"),
+        ("of bridges", "holder==bridge"),
+        ("guaranteed", "qos>0"),
+        ("away", "connected==false"),
+    )
+
+    def __init__(self, router: Router | None = None, msg_vpn: str = "") -> None:
+        super().__init__(router, msg_vpn)
+        self._topic = ""
+
+    def place(self) -> str:
+        """See View.place."""
+        if self._topic:
+            return f"who gets {self._topic} in {self._msg_vpn}?"
+        return super().place()
+
+    def path(self) -> str:
+        """See PagedView.path."""
+        if self._topic:
+            return paths.matches(self._msg_vpn)
+        return paths.subscriptions(self._msg_vpn)
+
+    def more(self) -> dict[str, str]:
+        """See PagedView.more."""
+        return {"topic": self._topic} if self._topic else {}
+
+    async def fetch(self, router: Router) -> None:
+        """See View.fetch."""
+        if not router.store.msg_vpns:
+            await router.see_msg_vpns()
+        if self._topic and not self._msg_vpn:
+            self._msg_vpn = next(iter(self._msg_vpns()), "")
+        if self._msg_vpn or not self._topic:
+            await super().fetch(router)
+
+    def none(self) -> str:
+        """See PagedView.none."""
+        return "nobody gets it" if self._topic and not self.where else super().none()
+
+    def note(self) -> Line:
+        """Whether these match, or are all."""
+        which = " match" if self._topic else ""
+        return (*super().note(), (which, "accent"))
+
+    def entry(self, router: Router, row: Row) -> Entry:
+        """See PagedView.entry."""
+        names = ("msgVpnName", "holder", "name", "shareName", "subscriptionTopic")
+        away = not row.get("connected", True)
+        return Entry(
+            "\0".join(str(row[name]) for name in names),
+            (
+                (row["subscriptionTopic"], "title"),
+                (f"{row['holder']}{' away' if away else ''}", "note" if away else "accent"),
+                (row["name"], ""),
+                (row["msgVpnName"], ""),
+                (str(row["qos"]), ""),
+                (row["shareName"] or fmt.NONE, ""),
+            ),
+        )
+
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Open who holds the subscription."""
+        vpn, holder, name = event.key.split("\0")[:3]
+        view = Client if holder in LOGGED_IN else Queue
+        self.show_open(view(self.router, vpn, name))
+
+    def action_topic(self) -> None:
+        """Ask for a topic."""
+        self.ui.ask("Who gets this topic?", self._topic_given, "such as orders/eu/1", self._topic)
+
+    def action_msg_vpn(self) -> None:
+        """The next message VPN."""
+        names = [*self._msg_vpns(), *([] if self._topic else [""])]
+        if names:
+            place = names.index(self._msg_vpn) + 1 if self._msg_vpn in names else 0
+            self._msg_vpn = names[place % len(names)]
+            self.restart()
+
+    def _msg_vpns(self) -> list[str]:
+        return [row["msgVpnName"] for row in self.router.store.msg_vpns]
+
+    def _topic_given(self, topic: str | None) -> None:
+        if topic is not None:
+            self._topic = topic
+            self.restart()

@@ -1,0 +1,170 @@
+"""What is kept of the routers between two looks: rates from differences of counters, and their histories.
+
+Pure: times are arguments, in seconds of a clock that does not jump.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Sequence
+from typing import Final, final
+
+from vpnrouter.management.attributes import Row
+from vpnrouter.tui.limits import TUI_HISTORIES, TUI_HISTORY
+
+STEP_S: Final = 0.9
+"""Seconds between looks that make a rate: routers bring some counters up to date once a second, and growth
+over less would be nothing in one look and twice as much in the next."""
+
+
+@final
+class Meter:
+    """Growth of one counter. `rate` is a second over the last two looks, `history` the ones before it."""
+
+    __slots__ = ("_at", "_count", "history", "rate")
+
+    def __init__(self) -> None:
+        self.rate = 0.0
+        self.history: deque[float] = deque(maxlen=TUI_HISTORY)
+        self._count = 0
+        self._at: float | None = None
+
+    def look(self, now: float, count: int) -> float:
+        """The counter stands at `count`; returns the rate.
+
+        A counter that fell began anew, with its router or because it was cleared: it grew by what it has.
+        """
+        if self._at is not None:
+            passed = now - self._at
+            if passed < STEP_S:
+                return self.rate
+            grown = count - self._count if count >= self._count else count
+            self.rate = grown / passed
+            self.history.append(self.rate)
+        self._at = now
+        self._count = count
+        return self.rate
+
+    def tell(self, now: float, rate: float) -> None:
+        """The router has measured the rate."""
+        self.rate = rate
+        if self._at is None or now - self._at >= STEP_S:
+            self.history.append(rate)
+            self._at = now
+
+    def pause(self) -> None:
+        """Nothing was seen for a while: what grew meanwhile is no rate of this moment."""
+        self._at = None
+        self.rate = 0.0
+
+
+@final
+class Meters:
+    """Meters by what they measure; those not looked at for longest are forgotten."""
+
+    def __init__(self, most: int = TUI_HISTORIES) -> None:
+        self._most = most
+        self._meters: OrderedDict[Hashable, Meter] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._meters)
+
+    def look(self, key: Hashable, now: float, count: int) -> float:
+        """See Meter.look."""
+        return self._meter(key).look(now, count)
+
+    def tell(self, key: Hashable, now: float, rate: float) -> None:
+        """See Meter.tell."""
+        self._meter(key).tell(now, rate)
+
+    def _meter(self, key: Hashable) -> Meter:
+        meter = self._meters.get(key)
+        if meter is None:
+            meter = self._meters[key] = Meter()
+            if len(self._meters) > self._most:
+                self._meters.popitem(last=False)
+        else:
+            self._meters.move_to_end(key)
+        return meter
+
+    def rate(self, key: Hashable) -> float:
+        """Growth a second, 0 for what was never looked at."""
+        meter = self._meters.get(key)
+        return 0.0 if meter is None else meter.rate
+
+    def history(self, key: Hashable) -> Sequence[float]:
+        """Rates, the oldest first."""
+        meter = self._meters.get(key)
+        return () if meter is None else tuple(meter.history)
+
+    def pause(self) -> None:
+        """See Meter.pause, of all."""
+        for meter in self._meters.values():
+            meter.pause()
+
+
+@final
+class Store:
+    """One router as it was last seen. `name` is its own name, "" while unknown.
+
+    `role` is what its API lets us do: `admin`, `read-only`, or "" while unknown.
+    """
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.role = ""
+        self.user = ""
+        self.meters = Meters()
+        self.msg_vpns: list[Row] = []
+        self.bridges: list[Row] = []
+        self.queues: list[Row] = []
+        """Queues with messages in them."""
+
+    def saw_router(self, row: Row) -> None:
+        """What the router told of itself and of us."""
+        self.name = str(row.get("routerName", ""))
+        self.role = str(row.get("role", ""))
+        self.user = str(row.get("user", ""))
+
+    def saw_msg_vpns(self, now: float, rows: list[Row]) -> None:
+        """All message VPNs."""
+        self.msg_vpns = rows
+        for row in rows:
+            name = row["msgVpnName"]
+            for rate in ("rxMsgRate", "txMsgRate"):
+                self.meters.tell(("vpn", name, rate), now, row[rate])
+            for reason, total in row.get("discarded", {}).items():
+                self.meters.look(("vpn", name, "discarded", reason), now, total)
+
+    def saw_bridges(self, now: float, rows: list[Row]) -> None:
+        """All bridges."""
+        self.bridges = rows
+        for row in rows:
+            key = (row["msgVpnName"], row["bridgeName"])
+            for way in ("Rx", "Tx"):
+                self.meters.tell(("bridge", *key, way), now, row[f"{way.lower()}MsgRate"])
+                for reason, total in row[f"discarded{way}"].items():
+                    self.meters.look(("bridge", *key, way, reason), now, total)
+
+    def saw_queues(self, now: float, rows: list[Row]) -> None:
+        """The queues with messages in them."""
+        self.queues = rows
+        for row in rows:
+            self.saw_queue(now, row)
+
+    def saw_queue(self, now: float, row: Row) -> None:
+        """One queue."""
+        key = (row["msgVpnName"], row["queueName"])
+        self.meters.look(("queue", *key, "in"), now, row["spooledMsgCount"])
+        gone = row["ackedMsgCount"] + row["movedMsgCount"] + row["deletedMsgCount"]
+        self.meters.look(("queue", *key, "out"), now, gone + sum(row["discarded"].values()))
+        lost = sum(row["discarded"].values()) + sum(row["refused"].values())
+        self.meters.look(("queue", *key, "lost"), now, lost)
+
+    def saw_client(self, now: float, row: Row) -> None:
+        """One client."""
+        key = (row["msgVpnName"], row["clientName"])
+        self.meters.look(("client", *key, "rx"), now, row["rxMsgCount"])
+        self.meters.look(("client", *key, "tx"), now, row["txMsgCount"])
+
+    def may_change(self) -> bool:
+        """Whether actions are worth a try: only a router that said no is not asked."""
+        return self.role != "read-only"

@@ -1,0 +1,172 @@
+"""What needs an operator, the worst first: what is down, what stalls, what backs up, what is lost, and why.
+
+Pure: rules over the rows of one router's API and the growth of its counters.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from vpnrouter.core import discards
+from vpnrouter.management.attributes import Row
+from vpnrouter.tui import format as fmt
+from vpnrouter.tui.limits import TUI_TROUBLES
+from vpnrouter.tui.store import Store
+
+DOWN, STALLED, BACKS_UP, LOSING, NOTE = range(5)
+"""Ranks of trouble."""
+
+STYLES: Final = ("bad", "bad", "warn", "warn", "note")
+"""How each rank is drawn."""
+
+LOSSES: Final = frozenset(
+    {
+        discards.TRANSMIT_CONGESTION,
+        discards.CLIENT_NOT_CONNECTED,
+        discards.MSG_TOO_BIG,
+        discards.TTL_EXCEEDED,
+        discards.PUBLISH_TOPIC_ACL,
+        discards.TOPIC_PARSE_ERROR,
+        discards.PARSE_ERROR,
+        discards.REFUSED,
+    }
+)
+"""Reasons of discards by which somebody misses a message. That nobody wanted one, or that a loop was cut, is
+no loss."""
+
+STILL_MS: Final = 10_000
+"""Milliseconds without progress from which something that has messages to pass on stalls."""
+
+FULL: Final = 0.8
+"""Share of a queue's quota from which it is shown."""
+
+MEGABYTE: Final = 1_000_000
+
+
+class Trouble(NamedTuple):
+    """One line: `kind` is `msgVpn`, `bridge` or `queue`, `word` the state in one word."""
+
+    rank: int
+    word: str
+    kind: str
+    msg_vpn: str
+    name: str
+    why: str
+
+
+def troubles(store: Store) -> list[Trouble]:
+    """The trouble of one router, the worst first."""
+    found = [
+        trouble
+        for rows, rule in (
+            (store.msg_vpns, _of_msg_vpn),
+            (store.bridges, _of_bridge),
+            (store.queues, _of_queue),
+        )
+        for row in rows
+        for trouble in rule(store, row)
+    ]
+    return sorted(found)[:TUI_TROUBLES]
+
+
+def why_down(row: Row) -> str:
+    """Why a bridge does not work, in the words of whichever half or remote has some."""
+    said = [row["inboundFailureReason"], row["outboundFailureReason"]]
+    said += [each["lastConnectionFailureReason"] for each in row.get("remotes", ())]
+    reason = next((each for each in said if each), "")
+    state = f"inbound {row['inboundState']}"
+    if row["outboundState"] != "not-applicable":
+        state += f", outbound {row['outboundState']}"
+    return reason or state
+
+
+def quota(row: Row) -> float:
+    """Share of a queue's quota that is used, 0 where it has none."""
+    most = row["maxMsgSpoolUsage"] * MEGABYTE
+    return row["msgSpoolUsage"] / most if most else 0.0
+
+
+def _of_msg_vpn(store: Store, row: Row) -> Iterator[Trouble]:
+    name = row["msgVpnName"]
+    if not row["enabled"]:
+        yield Trouble(NOTE, "disabled", "msgVpn", name, "", "disabled in the configuration")
+    elif row["state"] != "up":
+        yield Trouble(DOWN, "DOWN", "msgVpn", name, "", f"state {row['state']}")
+    losing = {
+        reason: store.meters.rate(("vpn", name, "discarded", reason))
+        for reason in row.get("discarded", {})
+        if reason in LOSSES
+    }
+    if total := sum(losing.values()):
+        worst = max(losing, key=lambda reason: losing[reason])
+        yield Trouble(LOSING, "LOSING", "msgVpn", name, "", f"{fmt.rate(total)}/s: {worst}")
+
+
+def _of_bridge(store: Store, row: Row) -> Iterator[Trouble]:
+    vpn, name = row["msgVpnName"], row["bridgeName"]
+
+    def told(rank: int, word: str, why: str) -> Trouble:
+        return Trouble(rank, word, "bridge", vpn, name, why)
+
+    if row["health"] == "down":
+        yield told(DOWN, "DOWN", f"{fmt.age(row['stateAgeMs'])}: {why_down(row)}")
+        return
+    if row["health"] == "disabled":
+        yield told(NOTE, "disabled", "disabled by an operator or in the configuration")
+        return
+    for way, words in (("rx", "from"), ("tx", "to")):
+        waiting, idle = row[f"{way}InFlightMsgCount"], row[f"last{way.capitalize()}AgeMs"]
+        if waiting and idle >= STILL_MS:
+            why = f"{fmt.figure(waiting)} messages {words} the remote wait since {fmt.age(idle)}"
+            yield told(STALLED, "STALLED", why)
+        if row[f"{way}Imbalance"]:
+            why = f"{row[f'{way}Imbalance']:,} messages are not accounted for ({way})"
+            yield told(LOSING, "FAULT", why)
+    for remote in row.get("remotes", ()):
+        if remote["up"] and remote["queueBinding"] and not remote["boundToQueue"]:
+            why = remote["lastQueueBindFailureReason"] or "no answer yet"
+            yield told(STALLED, "UNBOUND", f"queue {remote['queueBinding']}: {why}")
+    if row["parkedMsgCount"]:
+        yield told(NOTE, "parked", f"{row['parkedMsgCount']:,} messages are set aside")
+    losing = {
+        reason: store.meters.rate(("bridge", vpn, name, way, reason))
+        for way in ("Rx", "Tx")
+        for reason in row[f"discarded{way}"]
+        if reason in LOSSES
+    }
+    if total := sum(losing.values()):
+        worst = max(losing, key=lambda reason: losing[reason])
+        yield told(LOSING, "LOSING", f"{fmt.rate(total)}/s: {worst}")
+
+
+def _of_queue(store: Store, row: Row) -> Iterator[Trouble]:
+    vpn, name, count = row["msgVpnName"], row["queueName"], row["msgCount"]
+
+    def told(rank: int, word: str, why: str) -> Trouble:
+        return Trouble(rank, word, "queue", vpn, name, why)
+
+    into = store.meters.rate(("queue", vpn, name, "in"))
+    out = store.meters.rate(("queue", vpn, name, "out"))
+    waiting = f"{fmt.figure(count)} messages"
+    if row["imbalance"]:
+        yield told(LOSING, "FAULT", f"{row['imbalance']:,} messages are not accounted for")
+    if lost := store.meters.rate(("queue", vpn, name, "lost")):
+        reasons = {**row["discarded"], **row["refused"]}
+        worst = max(reasons, key=lambda reason: reasons[reason], default="")
+        yield told(LOSING, "LOSING", f"{fmt.rate(lost)}/s: {worst}")
+    if (used := quota(row)) >= FULL:
+        yield told(BACKS_UP, "FULL", f"{used:.0%} of its quota, {waiting}")
+    if not count or row["endpointType"] == "parking-lot":
+        return
+    age = fmt.age(row["oldestMsgAgeMs"])
+    if not row["egressEnabled"]:
+        yield told(STALLED, "STALLED", f"{waiting}, egress is off, oldest {age}")
+    elif not row["bindCount"]:
+        # That the client of a session is away is what the session is for.
+        if row["endpointType"] != "session":
+            yield told(STALLED, "NO READER", f"{waiting} and no consumer, oldest {age}")
+    elif not out and row["oldestMsgAgeMs"] >= STILL_MS:
+        held = f"{fmt.figure(row['txUnackedMsgCount'])} unacknowledged"
+        yield told(STALLED, "STALLED", f"{waiting}, {held}, oldest {age}")
+    elif into > out:
+        why = f"{waiting}, +{fmt.rate(into - out)}/s, oldest {age}"
+        yield told(BACKS_UP, "BACKS UP", why)
