@@ -27,7 +27,7 @@ BESIDE := $(VENV)/beside
 FROM_WHEEL := PYTHONSAFEPATH=1 PYTHONPATH=$(BESIDE)
 
 # The pure run leaves out what only takes time: the compiled run has it.
-PURE_FOLDERS := topics wire core bridges trace config properties conformance cli
+PURE_FOLDERS := topics wire events core bridges trace config plan properties conformance cli
 PURE_TESTS := $(wildcard $(addprefix tests/,$(PURE_FOLDERS)) tests/test_*.py)
 # Brokers stand in /usr/sbin, which is not on everybody's path.
 has = $(shell PATH="$$PATH:/usr/sbin" command -v $(1))

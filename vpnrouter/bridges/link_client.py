@@ -172,20 +172,32 @@ class LinkClient(Subscriber):
                 self.discarded.add(TOPIC_PARSE_ERROR)
                 self.vpn.discard(message, TOPIC_PARSE_ERROR, self)
                 return b""
-        text = renamed.decode()
-        wanted = False
-        for filter_ in self._asked.values():
-            if matches(filter_, text):
-                if filter_.exception:
-                    wanted = False
-                    break
-                wanted = True
-        if not wanted:
+        if not self._asked_for(renamed.decode()):
             renamed = b""
         if len(self._renamed) >= limits.LINK_RENAMED_TOPICS:
             self._renamed.clear()
         self._renamed[topic] = renamed
         return renamed
+
+    def _asked_for(self, text: str) -> bool:
+        """Does a subscription of the peer take in a topic that it sees as `text`?"""
+        wanted = False
+        for filter_ in self._asked.values():
+            if matches(filter_, text):
+                if filter_.exception:
+                    return False
+                wanted = True
+        return wanted
+
+    def wants(self, topic: bytes) -> bool:
+        """Of a topic that a subscription matched: would a message be offered to the peer, once renamed?"""
+        mapping = self._mapping
+        if mapping is None:
+            return True
+        try:
+            return self._asked_for(mapping.apply_bytes(topic).decode())
+        except TopicError:
+            return False
 
     def _encoded(self, message: Message, topic: bytes) -> bytes:
         body = encode.direct_body(topic, message.block, message.payload)

@@ -138,6 +138,17 @@ class BridgeStatus:
     """Those that came after they were accepted, and were only acknowledged again."""
     parked_msg_count: int
     """Those that are set aside now (`on_reject: park`)."""
+    tx_unacked_msg_count: int
+    """Guaranteed messages that were sent and that the peer has not acknowledged."""
+    local_queue_msg_count: int
+    """Messages in the local queues that the peer's bridge takes from."""
+    local_queue_oldest_msg_age_ms: int
+    """How long the oldest of those has been waiting, -1 for none."""
+    backlog_msg_count: int
+    """Messages known here to wait for the bridge: in flight, parked, in the local queues. What waits in a queue of
+    the remote is known there."""
+    backlog_oldest_msg_age_ms: int
+    """How long the oldest of those that are kept in endpoints has been waiting, -1 for none."""
     remotes: tuple[RemoteStatus, ...]
 
 
@@ -150,6 +161,16 @@ class GuaranteedCounts:
     refusals: int = 0
     duplicates: int = 0
     parked: int = 0
+
+    def since(self, base: "GuaranteedCounts") -> "GuaranteedCounts":
+        """What was counted since the counts stood at `base`."""
+        return GuaranteedCounts(
+            self.received - base.received,
+            self.taken - base.taken,
+            self.refusals - base.refusals,
+            self.duplicates - base.duplicates,
+            self.parked,
+        )
 
 
 def counts_of(taker: GuaranteedIn) -> GuaranteedCounts:
@@ -180,6 +201,12 @@ class Surroundings:
     local_queue_name: str = ""
     ttl_exceeded_event_raised: bool = False
     guaranteed: GuaranteedCounts = GuaranteedCounts()
+    tx_unacked: int = 0
+    local_queue_msgs: int = 0
+    local_queue_oldest_age_ms: int = -1
+    parked_oldest_age_ms: int = -1
+    failures_cleared: int = 0
+    """Failures that are not shown."""
     remotes: tuple[RemoteStatus, ...] = ()
 
 
@@ -216,6 +243,9 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
     """The bridge as it stands at `now_ns`, of the clock that its record was given."""
     counters = around.counters or bridge.counters
     rates = around.rates
+    # A guaranteed message that waits for the connection is in its queue as well.
+    in_flight = around.rx_in_flight + max(0, around.tx_in_flight - around.tx_unacked)
+    parked = around.guaranteed.parked
     return BridgeStatus(
         msg_vpn_name=bridge.facts.msg_vpn,
         bridge_name=bridge.facts.name,
@@ -241,7 +271,7 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
         ttl_exceeded_event_raised=around.ttl_exceeded_event_raised,
         uptime=bridge.uptime_s(now_ns),
         state_age_ms=_age_ms(bridge.state_since_ns, now_ns),
-        failure_count=bridge.failures,
+        failure_count=bridge.failures - around.failures_cleared,
         last_failure_age_ms=_age_ms(bridge.last_failure_ns, now_ns),
         last_rx_age_ms=_age_ms(counters.last_data_rx_ns, now_ns),
         last_tx_age_ms=_age_ms(counters.last_data_tx_ns, now_ns),
@@ -281,7 +311,14 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
         guaranteed_taken_msg_count=around.guaranteed.taken,
         guaranteed_refused_msg_count=around.guaranteed.refusals,
         guaranteed_duplicate_msg_count=around.guaranteed.duplicates,
-        parked_msg_count=around.guaranteed.parked,
+        parked_msg_count=parked,
+        tx_unacked_msg_count=around.tx_unacked,
+        local_queue_msg_count=around.local_queue_msgs,
+        local_queue_oldest_msg_age_ms=around.local_queue_oldest_age_ms,
+        backlog_msg_count=in_flight + parked + around.local_queue_msgs,
+        backlog_oldest_msg_age_ms=max(
+            around.local_queue_oldest_age_ms, around.parked_oldest_age_ms
+        ),
         remotes=around.remotes,
     )
 

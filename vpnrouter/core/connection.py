@@ -26,8 +26,8 @@ class Connection(Timed):
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
     verified); `Channel.wake` is called when that ends. `peer` is the address as text. `certificate` is
     what the peer showed in its TLS handshake; the edge sets it before it feeds the first byte. `admission`
-    is what the login came to. `guaranteed` says that what comes here is work for the spool, so that the
-    edge can share its time.
+    is what the login came to. `since_ns` is when the transport came, monotonic. `guaranteed` says that what
+    comes here is work for the spool, so that the edge can share its time.
     """
 
     __slots__ = (
@@ -42,6 +42,7 @@ class Connection(Timed):
         "paused",
         "peer",
         "plane",
+        "since_ns",
     )
 
     def __init__(self, plane: Plane, peer: str, limit: int) -> None:
@@ -54,6 +55,7 @@ class Connection(Timed):
         self.guaranteed = False
         self.paused = False
         self.heard_ns = plane.now_ns
+        self.since_ns = plane.now_ns
         self._parts: list[bytes] = []
         self._have = 0
 

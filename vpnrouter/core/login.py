@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core import client_events
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.errors import Refused
 
@@ -155,6 +156,7 @@ def check_allowed(admission: Admission, peer: str, holder: Connection | None) ->
             of_username -= 1
     bound = vpn.limits.max_connection_count
     if bound and count >= bound:
+        client_events.no_connection_left(vpn, bound)
         raise Refused("503 Too Many Clients", 0x97)
     per_username = admission.profile.max_connection_count_per_client_username
     if per_username and of_username >= per_username:

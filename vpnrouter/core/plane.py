@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.picking import Picking
+    from vpnrouter.events.log import EventLog
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -42,7 +43,8 @@ class Plane:
     `steady_ns` is what the spool keeps: UTC as the clock had it at first, and monotonic from there on.
     `streams` counts connections that are served by tasks of their own. The edge sets the times once per
     round: nothing in the core reads a clock. `seed` is 64 random bits. `spool` is None where guaranteed
-    messaging is off. `troubles` are lines for the operator, which the edge tells and removes. `losses` is None
+    messaging is off. `troubles` are lines for the operator, which the edge tells and removes. `events` is
+    the event log, None where nobody keeps one. `losses` is None
     where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
     `pickings` those that were needed, by the indices of their filters.
     """
@@ -51,6 +53,7 @@ class Plane:
         "_offset_ns",
         "committing",
         "emits",
+        "events",
         "filters",
         "honours",
         "ids",
@@ -95,6 +98,7 @@ class Plane:
         self.ready: list[Outbox] = []
         self.streams = 0
         self.troubles: list[str] = []
+        self.events: EventLog | None = None
         self.spool: Spool | None = None
         self.committing: Committing | None = None
         self.now_ns = 0

@@ -28,6 +28,8 @@ class Publisher:
     `sampler` picks the messages to trace (a link's never picks: the decision came with the message);
     `picking` chooses another one by topic, None where trace filters do not ask for it.
     `path` names the VPN that plain frames come from when a link publishes, else it is empty.
+    `max_size` bounds a payload; frames above `max_frame`, which may be less, are looked at one by one.
+    `told` are the one-shot events of this connection (client_events.py).
     Counters: messages and bytes received whole, and what became of the messages, each counted where it
     happens, so that messages = delivered + spooled + unmatched + acl_denied + refused is a check:
     `delivered` were offered to at least one receiver (who counts it, should it have no room or refuse
@@ -43,6 +45,7 @@ class Publisher:
         "delivered",
         "extra",
         "max_frame",
+        "max_size",
         "messages",
         "path",
         "permitted",
@@ -52,6 +55,7 @@ class Publisher:
         "sampler",
         "spooled",
         "subscriber",
+        "told",
         "unmatched",
         "vpn",
     )
@@ -70,6 +74,8 @@ class Publisher:
         self.permitted: dict[bytes, bool] = {}
         self.extra = extra
         self.max_frame = max_frame
+        self.max_size = max_frame
+        self.told = 0
         self.messages = 0
         self.bytes_ = 0
         self.delivered = 0

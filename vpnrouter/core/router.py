@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.core.plane import Plane
+from vpnrouter.events import table
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
@@ -48,6 +49,10 @@ class Router:
     def add(self, vpn: MessageVpn) -> None:
         """Host one more message VPN."""
         self.vpns[vpn.name] = vpn
+        events = self.plane.events
+        if events is not None:
+            state = "up" if vpn.enabled else "down"
+            events.raise_event(table.VPN_STATE, vpn.name, "", f"VPN {vpn.name} added: {state}")
 
     def tick(self, now_ns: int, wall_ns: int) -> None:
         """Set the clocks of this round and do what is due."""

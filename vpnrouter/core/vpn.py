@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core import traces
+from vpnrouter.core import client_events, traces
 from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED, deliver_special, to_links
 from vpnrouter.core.deliver_to_one import copies_to_links, deliver_to_one
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, Discards
@@ -28,6 +28,8 @@ from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.trace.events import DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vpnrouter.core.access import AclProfile
     from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -62,6 +64,7 @@ class MessageVpn:
         "limits",
         "nack_disconnects",
         "name",
+        "on_subscription",
         "plane",
         "profiles",
         "publishers",
@@ -119,6 +122,8 @@ class MessageVpn:
         self.nack_disconnects = 0
         self.discards = Discards()
         self.subscription_count = 0
+        # Whoever publishes the subscriptions that come and go (True: come) as events, None for nobody.
+        self.on_subscription: Callable[[Subscription, bool], None] | None = None
         self._first_id = first_id(plane.ids.high)
         # Made by the first link that brings a message with an id.
         self.seen: SeenIds | None = None
@@ -203,6 +208,23 @@ class MessageVpn:
         outcome = NOBODY if route.plain else deliver_special(self, route, message, False)
         return OFFERED if route.receivers4 or route.receivers5 else outcome
 
+    def announce(self, message: Message) -> bool:
+        """Deliver a message of the router itself to those who asked for its kind; False when nobody did.
+
+        Its topic is one that no client may publish to, so no route of it is cached. A filter with a wildcard in its
+        first level does not attract it, and no link takes it away.
+        """
+        text = message.topic.decode()
+        first = text.partition("/")[0]
+        wanted: list[object] = []
+        for entry in self.trie.match(text):
+            subscription = cast("Subscription", entry)
+            if not subscription.subscriber.is_link and subscription.filter.levels[0] == first:
+                wanted.append(entry)
+        if not wanted:
+            return False
+        return self._deliver(build(text, message.topic, wanted, self.groups), message) == OFFERED
+
     def queue(self, name: str) -> Endpoint | None:
         """The queue of this name."""
         return self.endpoints.get((0, name))
@@ -281,6 +303,7 @@ class MessageVpn:
             self.limits.max_subscription_count
             and self.subscription_count >= self.limits.max_subscription_count
         ):
+            client_events.no_subscription_left(self)
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
         filter_ = subscription.filter
         if filter_.share:
@@ -295,6 +318,8 @@ class MessageVpn:
         self.subscription_count += 1
         if old is None:
             traces.subscribed(self, SUBSCRIBE, subscription)
+            if self.on_subscription is not None:
+                self.on_subscription(subscription, True)
         return old is None
 
     def unsubscribe(self, subscriber: Subscriber, key: str) -> bool:
@@ -304,6 +329,8 @@ class MessageVpn:
             return False
         self._remove(subscription)
         traces.subscribed(self, UNSUBSCRIBE, subscription)
+        if self.on_subscription is not None:
+            self.on_subscription(subscription, False)
         return True
 
     def _remove(self, subscription: Subscription) -> None:

@@ -9,9 +9,13 @@ from vpnrouter import limits
 
 @final
 class VpnLimits:
-    """Bounds of one message VPN; 0 counts as "no bound of its own"."""
+    """Bounds of one message VPN; 0 counts as "no bound of its own".
+
+    A message above `large_msg_size` bytes is taken and told of.
+    """
 
     __slots__ = (
+        "large_msg_size",
         "max_connection_count",
         "max_egress_flow_count",
         "max_endpoint_count",
@@ -36,7 +40,9 @@ class VpnLimits:
         max_endpoint_count: int = 1000,
         max_egress_flow_count: int = 1000,
         max_ingress_flow_count: int = 1000,
+        large_msg_size: int = 0,
     ) -> None:
+        self.large_msg_size = large_msg_size
         self.max_connection_count = max_connection_count
         self.max_subscription_count = max_subscription_count
         self.max_msg_size = max_msg_size

@@ -34,6 +34,9 @@ _SMF_SHARE: Final = "#share/"
 _MQTT_SHARE: Final = "$share/"
 _NOEXPORT: Final = "#noexport/"
 
+EVENT_PREFIX: Final = "$SYS/LOG/"
+"""What only the router publishes to: its events, in the form that an MQTT client can subscribe to."""
+
 
 @final
 class Filter:
@@ -127,6 +130,8 @@ def parse_topic(
         raise TopicError(f"a topic has at most {max_levels} levels", "TOPIC-5")
     if mqtt and ("+" in text or "#" in text):
         raise TopicError("a topic published by MQTT has no + or #", "TOPIC-8")
+    if text.startswith(EVENT_PREFIX):
+        raise TopicError(f"topics below {EVENT_PREFIX} are the router's own", "TOPIC-8")
     return text
 
 

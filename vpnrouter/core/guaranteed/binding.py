@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.dispatch import next_active
 from vpnrouter.core.guaranteed.flow import FAILED, RELEASED
@@ -56,6 +57,7 @@ def bind(endpoint: Endpoint, flow: Flow, permission: int, needed: int) -> None:
     _changed(endpoint)
     if not terms.exclusive:
         flow.active = True
+    client_events.bound(endpoint, flow, bind=True)
 
 
 def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
@@ -70,6 +72,7 @@ def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
     for message_id in list(flow.unacked):
         endpoint.settle(flow, message_id, outcome)
     _changed(endpoint)
+    client_events.bound(endpoint, flow, bind=False)
 
 
 def unbind_all(endpoint: Endpoint, reason: str) -> None:

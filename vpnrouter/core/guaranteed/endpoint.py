@@ -197,6 +197,7 @@ class Endpoint(Subscriber):
         self.spooled_bytes += size
         counters = self.counters
         counters.spooled += 1
+        counters.spooled_bytes += size
         counters.peak_bytes = max(counters.peak_bytes, self.spooled_bytes)
 
     def arrive(self, message_id: int, message: Message) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.permissions import permission_of
@@ -233,8 +234,17 @@ def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Fi
     if not acl.subscribe.unrestricted:
         rule = acl.subscribe.bind(admission.username.name, session.client_name)
         if not rule.allows_filter(filter_):
+            _denied(connection, filter_)
             raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
     if filter_.share and not acl.share_name.unrestricted:
         rule = acl.share_name.bind(admission.username.name, session.client_name)
         if not rule.allows_topic(filter_.share):
+            _denied(connection, filter_)
             raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
+
+
+def _denied(connection: MqttConnection, filter_: Filter) -> None:
+    publisher = connection.publisher
+    if publisher is not None and not publisher.told & client_events.SUBSCRIBE_DENIED:
+        text = f"403 Subscription ACL Denied: {filter_.original}"
+        client_events.once(publisher, client_events.SUBSCRIBE_DENIED, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter import limits
+from vpnrouter.core import client_events
 from vpnrouter.core.login import Admission, admit, check_allowed, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
@@ -43,6 +44,7 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
         raise ProtocolError(
             reason.CLIENT_IDENTIFIER_NOT_VALID, "client ids that begin with # are the router's own"
         )
+    vpn: MessageVpn | None = None
     try:
         vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
         holder = _holder(vpn, packet.client_id)
@@ -50,7 +52,7 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
             vpn, username, packet.password, connection.peer, holder, connection.certificate
         )
     except Refused as refusal:
-        connection.router.logins_refused += 1
+        client_events.login_refused(connection, vpn, refusal.reason)
         connection.refuse(refusal.reason_code, refusal.reason)
         return
     connection.admission = admission
@@ -69,7 +71,7 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
     if admission is None or packet is None:
         return
     if not good:
-        connection.router.logins_refused += 1
+        client_events.login_refused(connection, admission.vpn, "403 Forbidden")
         connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, "403 Forbidden")
         return
     admission.vpn.credentials.remember(admission.username, admission.password)
@@ -77,11 +79,12 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
         check_allowed(admission, connection.peer, _holder(admission.vpn, packet.client_id))
         establish(connection, admission, packet)
     except Refused as refusal:
-        connection.router.logins_refused += 1
+        client_events.login_refused(connection, admission.vpn, refusal.reason)
         connection.refuse(refusal.reason_code, refusal.reason)
         return
     except ProtocolError as error:
         connection.router.protocol_errors += 1
+        client_events.protocol_error(connection, str(error))
         connection.fail(error.reason_code, str(error))
         return
     connection.resume()
@@ -143,6 +146,10 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     publisher = Publisher(
         vpn, session, rule, 1 if packet.protocol_level == 5 else 0, vpn.limits.max_msg_size
     )
+    large = vpn.limits.large_msg_size
+    if 0 < large < publisher.max_frame:
+        # Those above are looked at one by one: the batch path asks for nothing more than before.
+        publisher.max_frame = large
     if plane.filters:
         assign(plane, publisher, admission.username.name)
     if plane.losses is not None:
@@ -166,6 +173,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     connection.outbox.control(
         _connack(connection, packet, present, assigned, max_packet, keep_alive_s)
     )
+    client_events.connected(connection, publisher)
     if session.outbound is not None:
         session.outbound.resume()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
+from vpnrouter.core import client_events
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import PUBLISH_QOS0, scan
 from vpnrouter.core.mqtt import acks, connect, publish, subscribe
@@ -142,6 +143,7 @@ class MqttConnection(Connection):
                     return -1
         except ProtocolError as error:
             self.router.protocol_errors += 1
+            client_events.protocol_error(self, str(error))
             self.fail(error.reason_code, str(error))
             return -1
         return pos
@@ -244,7 +246,9 @@ class MqttConnection(Connection):
                     )
                 session.expiry_s = wanted
         # Only a normal disconnection deletes the will (MQTT 5, 3.1.2.5).
-        self._end(publish_will=packet.reason_code != reason.NORMAL_DISCONNECTION)
+        code = packet.reason_code
+        said = f"client disconnected, reason code 0x{code:02x}"
+        self._end(code != reason.NORMAL_DISCONNECTION, said)
 
     def fail(self, code: int, text: str) -> None:
         """Tell the client why, as its protocol level allows, and close."""
@@ -259,7 +263,7 @@ class MqttConnection(Connection):
         elif self.connect_packet is not None or code in ANSWERED_UNREAD:
             self.refuse(code, text)
             return
-        self._end(publish_will=True)
+        self._end(True, text)
 
     def refuse(self, code: int, text: str) -> None:
         """Answer the CONNECT with a refusal and close (MQTT 5, 3.2.2.2; 3.1.1, 3.2.2.3)."""
@@ -267,7 +271,7 @@ class MqttConnection(Connection):
         if self.level == 5 and self.wants_problem_information:
             packet.properties.reason_string = text
         self.outbox.control(self.fitting(packet))
-        self._end(publish_will=False)
+        self._end(False, text)
 
     def fitting(self, packet: Connack | Disconnect) -> bytes:
         """The frame of `packet`; what only explains is left out where it would be too large for the client.
@@ -289,16 +293,16 @@ class MqttConnection(Connection):
         self.session = None
         if self.level == 5:
             self.outbox.control(encode(Disconnect(reason.SESSION_TAKEN_OVER), 5))
-        self._end(publish_will=False)
+        self._end(False, "session taken over")
         if session is not None:
             session.leave()
 
     def lost(self, reason_text: str) -> None:
         """See Connection.lost."""
-        self._end(publish_will=True)
+        self._end(True, reason_text)
         self.drop_waiting()
 
-    def _end(self, publish_will: bool) -> None:
+    def _end(self, publish_will: bool, why: str) -> None:
         if self.state == ENDED:
             return
         self.state = ENDED
@@ -321,6 +325,7 @@ class MqttConnection(Connection):
             absorb(vpn, publisher)
             if self.admission is not None:
                 vpn.release(self.admission.username.name)
+            client_events.disconnected(self, publisher, why)
         if session is not None:
             session.detach(publish_will)
         if not self.outbox.dirty:
@@ -339,7 +344,7 @@ class MqttConnection(Connection):
         if self.state == ENDED:
             return
         if kind == CONNECT_TIMEOUT:
-            self._end(publish_will=False)
+            self._end(False, "no CONNECT in time")
             return
         quiet_until = self.heard_ns + self._keep_alive_ns
         if self.paused:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
 from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, UNMATCHED, Receipt
@@ -96,6 +97,7 @@ class Ingress(Answers):
         if self.flows:
             self.flows = False
             self.publisher.vpn.ingress_flows -= 1
+            client_events.flow(self.publisher, opened=False)
         if self.end_to_end is not None:
             self.end_to_end.close()
 
@@ -151,6 +153,7 @@ class Ingress(Answers):
         if not most or vpn.ingress_flows < most:
             vpn.ingress_flows += 1
             self.flows = True
+            client_events.flow(self.publisher, opened=True)
             return True
         vpn.rejected += 1
         self.publisher.refused += 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from mypy_extensions import i64
 
+from vpnrouter.core import client_events
 from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.message import Message
@@ -150,18 +151,28 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     publisher.bytes_ += length
     if not publisher.allowed(route):
         publisher.acl_denied += 1
+        if not publisher.told & client_events.PUBLISH_DENIED:
+            text = f"403 Publish ACL Denied: topic {route.topic}"
+            client_events.once(publisher, client_events.PUBLISH_DENIED, text)
         _lost(publisher, topic, qos, PUBLISH_TOPIC_ACL)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, reasons.ACL_DENIED)
         return
     # What held at the login: that is what the client was told.
-    if end - start > publisher.max_frame:
+    if end - start > publisher.max_size:
         vpn.discards.add(MSG_TOO_BIG)
+        if not publisher.told & client_events.TOO_BIG:
+            text = f"a message of {end - start:,} bytes; at most {publisher.max_size:,} are taken"
+            client_events.once(publisher, client_events.TOO_BIG, text)
         publisher.refused += 1
         _lost(publisher, topic, qos, MSG_TOO_BIG)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, reasons.TOO_LARGE)
         return
+    large = vpn.limits.large_msg_size
+    if large and end - start > large and not publisher.told & client_events.LARGE:
+        text = f"a message of {end - start:,} bytes on topic {route.topic}"
+        client_events.once(publisher, client_events.LARGE, text)
     message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
     message.qos = qos
     if expiry_s >= 0:
