@@ -13,10 +13,18 @@ from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.states import Input
 from vpnrouter.bridges.status import BridgeStatus, RemoteStatus, Surroundings, status_of
 from vpnrouter.config.management import Management
+from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
+from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
 from vpnrouter.management.monitor import MsgVpnStatus
+from vpnrouter.management.profile_status import (
+    AclProfileStatus,
+    ClientProfileStatus,
+    ClientUsernameStatus,
+)
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
+from vpnrouter.management.session_status import MqttSessionStatus
 from vpnrouter.management.sources import Sources
 from vpnrouter.server.management import serve_management
 
@@ -53,6 +61,7 @@ class StillQueues:
         self.replays: dict[tuple[str, str], tuple[str, int, int]] = {}
         self.refusal = ""
         self.failure: Exception | None = None
+        self.cleared: list[tuple[str, str]] = []
 
     def queue_names(self, msg_vpn: str) -> list[str]:
         """See QueueSource."""
@@ -111,6 +120,11 @@ class StillQueues:
                 del held[number]
         return Done(len(ids))
 
+    def clear_stats(self, msg_vpn: str, queue: str) -> bool:
+        """See QueueSource."""
+        self.cleared.append((msg_vpn, queue))
+        return (msg_vpn, queue) in self.contents
+
     async def start_replay(
         self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
     ) -> str:
@@ -129,6 +143,118 @@ class StillQueues:
         await trio.lowlevel.checkpoint()
         if self.failure is not None:
             raise self.failure
+
+
+class StillClients:
+    """A ClientSource over what was handed in: subscriptions by message VPN and client; `away` are sessions whose
+    clients are away, `done` what was asked to be done. Topic `t/1` matches all subscriptions.
+    """
+
+    def __init__(self, clients: dict[tuple[str, str], list[str]]) -> None:
+        self.contents = clients
+        self.away: set[str] = set()
+        self.done: list[tuple[str, str, str]] = []
+        self.gone: set[str] = set()
+        self.failure: Exception | None = None
+
+    def client_names(self, msg_vpn: str) -> list[str]:
+        """See ClientSource."""
+        return sorted(name for place, name in self.contents if place == msg_vpn)
+
+    def client(self, msg_vpn: str, client: str) -> ClientStatus | None:
+        """See ClientSource."""
+        held = self.contents.get((msg_vpn, client))
+        if held is None or client in self.gone:
+            return None
+        return ClientStatus(
+            msg_vpn,
+            client,
+            client_id=client,
+            connected=client not in self.away,
+            subscription_count=len(held),
+            discarded={"loop-detected": 3},
+        )
+
+    def subscriptions(self, msg_vpn: str, client: str) -> list[SubscriptionStatus]:
+        """See ClientSource."""
+        return self.held(msg_vpn, "client", client)
+
+    def disconnect(self, msg_vpn: str, client: str) -> bool:
+        """See ClientSource."""
+        self.done.append(("disconnect", msg_vpn, client))
+        return client not in self.away
+
+    def clear_stats(self, msg_vpn: str, client: str) -> bool:
+        """See ClientSource."""
+        self.done.append(("clear", msg_vpn, client))
+        return (msg_vpn, client) in self.contents
+
+    def subscription_count(self, msg_vpn: str) -> int:
+        """See ClientSource."""
+        return sum(len(held) for (place, _), held in self.contents.items() if place == msg_vpn)
+
+    def holders(self, msg_vpn: str) -> list[tuple[str, str]]:
+        """See ClientSource."""
+        return [("client", name) for name in self.client_names(msg_vpn)]
+
+    def held(self, msg_vpn: str, holder: str, name: str) -> list[SubscriptionStatus]:
+        """See ClientSource."""
+        found = sorted(self.contents.get((msg_vpn, name), []))
+        if holder == "topic-endpoint":
+            found = [f"attracted/{name}"]
+        return [SubscriptionStatus(msg_vpn, text, "mqtt", holder, name) for text in found]
+
+    async def matches(self, msg_vpn: str, topic: str, most: int) -> list[SubscriptionStatus]:
+        """See ClientSource."""
+        await trio.lowlevel.checkpoint()
+        if "#" in topic:
+            raise TopicError("a wildcard")
+        if topic != "t/1":
+            return []
+        names = self.client_names(msg_vpn)
+        return [each for name in names for each in self.held(msg_vpn, "client", name)][:most]
+
+    def session_names(self, msg_vpn: str) -> list[str]:
+        """See ClientSource."""
+        return self.client_names(msg_vpn)
+
+    def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
+        """See ClientSource."""
+        if (msg_vpn, client_id) not in self.contents:
+            return None
+        return MqttSessionStatus(msg_vpn, client_id, connected=client_id not in self.away)
+
+    def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
+        """See ClientSource."""
+        return self.clear_stats(msg_vpn, client_id)
+
+    async def end_session(self, msg_vpn: str, client_id: str) -> bool:
+        """See ClientSource."""
+        await trio.lowlevel.checkpoint()
+        if self.failure is not None:
+            raise self.failure
+        if client_id not in self.away:
+            return False
+        del self.contents[msg_vpn, client_id]
+        return True
+
+    def username_names(self, msg_vpn: str) -> list[str]:
+        """See ClientSource."""
+        return ["ann", "d/e"] if msg_vpn == "blue" else []
+
+    def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
+        """See ClientSource."""
+        if username not in self.username_names(msg_vpn):
+            return None
+        return ClientUsernameStatus(msg_vpn, username, connection_count=len(username))
+
+    def client_profiles(self, msg_vpn: str) -> list[ClientProfileStatus]:
+        """See ClientSource."""
+        return [ClientProfileStatus(msg_vpn, name, connection_count=2) for name in ("z", "a/b")]
+
+    def acl_profiles(self, msg_vpn: str) -> list[AclProfileStatus]:
+        """See ClientSource."""
+        return [AclProfileStatus(msg_vpn, name, connection_count=3) for name in ("z", "a/b")]
 
 
 class StillKeeper:
@@ -162,6 +288,15 @@ class Still:
             }
         )
         self.keeper: StillKeeper | None = StillKeeper()
+        self.clients = StillClients(
+            {
+                ("blue", "c2"): ["b/#", "a"],
+                ("blue", "c1"): ["a", "c/+/d"],
+                ("blue", "c/3,x"): [],
+                ("a/b", "other"): ["a"],
+            }
+        )
+        self.done: list[tuple[str, str, str]] = []
 
     def router_name(self) -> str:
         """See Monitor."""
@@ -191,6 +326,21 @@ class Still:
         self.looked += 1
         return self.bridges.get((msg_vpn, bridge))
 
+    def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
+        """See Monitor."""
+        self.done.append(("disconnect", msg_vpn, bridge))
+        return self.bridges[msg_vpn, bridge].uptime > 0
+
+    def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> bool:
+        """See Monitor."""
+        self.done.append(("clear", msg_vpn, bridge))
+        return (msg_vpn, bridge) in self.bridges
+
+    def clear_bridge_event(self, msg_vpn: str, bridge: str, event: str) -> bool:
+        """See Monitor."""
+        self.done.append((event, msg_vpn, bridge))
+        return (msg_vpn, bridge) in self.bridges
+
 
 def three_bridges() -> Still:
     """Two message VPNs with three bridges between them, one of them down, and a third VPN without."""
@@ -214,7 +364,9 @@ def three_bridges() -> Still:
 def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of `monitor`."""
     access = Access.of(Management.model_validate({"users": users or {}}))
-    sources = Sources(monitor=monitor, queues=monitor.queues, spool=monitor.keeper)
+    sources = Sources(
+        monitor=monitor, queues=monitor.queues, spool=monitor.keeper, clients=monitor.clients
+    )
     return build_app(sources, access)
 
 

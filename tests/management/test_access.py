@@ -155,3 +155,75 @@ async def test_logins_wait_in_a_bounded_queue(monkeypatch: pytest.MonkeyPatch) -
         assert admitted == []
         held.set()
     assert len(admitted) == limits.MANAGEMENT_LOGINS_WAITING
+
+
+async def test_other_users_from_now_on() -> None:
+    """Who is gone or has another password is refused at once; whoever did not change is not verified again."""
+    access = access_of(ann={"password": HASH}, bob={"password": "one"}, eve={"password": "x"})
+    for name, password in (("ann", "right"), ("bob", "one"), ("eve", "x")):
+        await access.admit("192.0.2.1", "", basic(name, password))
+    users = {"ann": {"password": HASH, "role": "admin"}, "bob": {"password": "two"}}
+    access.use(Management.model_validate({"users": users}).users)
+    assert (await access.admit("192.0.2.1", "", basic("ann", "right"))).may_change
+    assert (await refusal(access, basic("bob", "one"))).http_status == 401
+    assert (await refusal(access, basic("eve", "x"))).http_status == 401
+    await access.admit("192.0.2.1", "", basic("bob", "two"))
+
+
+async def test_a_password_that_changes_while_it_is_verified(monkeypatch: Any) -> None:
+    """The old one lets nobody in that was not in before."""
+    access = access_of(ann={"password": HASH})
+    began, go = threading.Event(), threading.Event()
+
+    def slow(self: Password, given: bytes) -> bool:
+        began.set()
+        return go.wait(20)
+
+    monkeypatch.setattr(Password, "verify", slow)
+    async with trio.open_nursery() as tasks:
+
+        async def ask() -> None:
+            assert (await refusal(access, basic("ann", "right"))).http_status == 401
+
+        tasks.start_soon(ask)
+        await trio.to_thread.run_sync(began.wait, 20)
+        access.use(Management.model_validate({"users": {"ann": {"password": "other"}}}).users)
+        go.set()
+
+
+@pytest.mark.parametrize(
+    ("peers", "one"),
+    [
+        (["192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201"], True),
+        (["2001:db8::1", "2001:db8::2", "2001:db8:0:0:ffff::1"], True),
+        (["2001:db8::1", "2001:db8:0:1::1"], False),
+        (["192.0.2.1", "192.0.2.2"], False),
+    ],
+)
+async def test_addresses_of_one_host_count_together(peers: list[str], one: bool) -> None:
+    """However an address is written, and whichever of its 2^64 a host takes."""
+    access = access_of(ann={"password": "right"})
+    failed = [
+        (await refusal(access, basic("ann", "wrong"), peers[number % len(peers)])).http_status
+        for number in range(limits.MANAGEMENT_LOGIN_FAILURES + 1)
+    ]
+    assert (failed[-1] == 429) is one
+
+
+async def test_a_password_that_is_not_hashed_takes_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where others are hashed, its user is not told from a name that is none."""
+    hashed: list[bytes] = []
+    access = access_of(ann={"password": HASH}, bob={"password": "plain"})
+    verify = Password.verify
+
+    def counted(self: Password, given: bytes) -> bool:
+        if self.is_hash:
+            hashed.append(given)
+        return verify(self, given)
+
+    monkeypatch.setattr(Password, "verify", counted)
+    for name in ("ann", "bob", "nobody"):
+        assert (await refusal(access, basic(name, name))).http_status == 401
+    assert hashed == [b"ann", b"bob", b"nobody"]
+    await access.admit("192.0.2.1", "x", basic("bob", "plain"))
+    assert len(hashed) == 3

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from vpnrouter import limits
@@ -129,3 +130,90 @@ def test_no_authorities() -> None:
     """A file of authorities that cannot be read is named."""
     with pytest.raises(OperationError, match="cannot use authorities /no/such: No such file"):
         ManagementClient("https://h", ca_file="/no/such")
+
+
+@pytest.fixture
+def noted() -> Iterator[tuple[ManagementClient, list[str]]]:
+    """A client, and method and target of each of its requests, which are all answered alike."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.method} {request.url.raw_path.decode()}")
+        lists = ("s", "matches")
+        data = [{}] if request.url.path.endswith(lists) else {"routerName": "here"}
+        meta = {"responseCode": 200, "mark": 9, "missed": 2, "tracing": False}
+        return httpx.Response(200, json={"data": data, "meta": meta})
+
+    with ManagementClient("http://h") as client:
+        client._http.close()
+        client._http = httpx.Client(transport=httpx.MockTransport(answer))
+        yield client, asked
+
+
+MONITOR = "GET /SEMP/v2/monitor/msgVpns/a%2Fb"
+ACTION = "PUT /SEMP/v2/action/msgVpns/a%2Fb"
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda client: client.router(), "GET /vpnrouter/v1/router"),
+        (lambda client: client.msg_vpn("a/b"), MONITOR),
+        (lambda client: client.queue("a/b", "x,y"), f"{MONITOR}/queues/x%2Cy"),
+        (lambda client: client.client("a/b", "c/1"), f"{MONITOR}/clients/c%2F1"),
+        (
+            lambda client: list(client.client_subscriptions("a/b", "c")),
+            f"{MONITOR}/clients/c/subscriptions?count=100",
+        ),
+        (
+            lambda client: list(client.children("a/b", "mqttSessions")),
+            f"{MONITOR}/mqttSessions?count=100",
+        ),
+        (
+            lambda client: list(client.clients("a/b", wanted=5)),
+            f"{MONITOR}/clients?count=5",
+        ),
+        (lambda client: client.client_page(), "GET /vpnrouter/v1/clients?count=100"),
+        (
+            lambda client: client.matches("a/b", "t&u"),
+            "GET /vpnrouter/v1/msgVpns/a%2Fb/matches?count=100&topic=t%26u",
+        ),
+        (
+            lambda client: client.events(5_000, 7, "v"),
+            "GET /vpnrouter/v1/events?count=1000&after=7&msgVpnName=v",
+        ),
+        (
+            lambda client: client.traces(9, 4, topic="a/>", trace_id="f"),
+            "GET /vpnrouter/v1/traces?count=9&after=4&topic=a%2F%3E&traceId=f",
+        ),
+        (lambda client: client.disconnect_client("a/b", "c"), f"{ACTION}/clients/c/disconnect"),
+        (lambda client: client.clear_client_stats("a/b", "c"), f"{ACTION}/clients/c/clearStats"),
+        (
+            lambda client: client.disconnect_bridge("a/b", "x,y"),
+            f"{ACTION}/bridges/x%2Cy,auto/disconnect",
+        ),
+        (
+            lambda client: client.clear_bridge_stats("a/b", "x"),
+            f"{ACTION}/bridges/x,auto/clearStats",
+        ),
+        (lambda client: client.clear_queue_stats("a/b", "q"), f"{ACTION}/queues/q/clearStats"),
+    ],
+)
+def test_paths(noted: Any, call: Any, expected: str) -> None:
+    """Each call asks for the field's path, or ours, with every name encoded by itself."""
+    client, asked = noted
+    call(client)
+    assert asked == [expected]
+
+
+def test_traces_and_subscriptions(noted: Any) -> None:
+    """Traces come with their mark; subscriptions of a VPN are those of one that exists."""
+    client, asked = noted
+    assert client.traces(1)[1:] == (9, 2, False)
+    asked.clear()
+    assert list(client.subscriptions("v", where="qos==1")) == [{}]
+    assert asked == [
+        "GET /SEMP/v2/monitor/msgVpns/v",
+        "GET /vpnrouter/v1/msgVpns/v/subscriptions?count=100&where=qos%3D%3D1",
+    ]
+    assert client.bridge("v", "b")["remotes"] == [{}]

@@ -4,14 +4,17 @@ PATH = "/SEMP/v2/monitor/msgVpns"
 
 
 async def test_list(still: Any, opened: Any) -> None:
-    """All message VPNs by name, each with where it, its bridges and its queues are."""
+    """All message VPNs by name, each with where it is and what it has."""
     async with opened(still) as client:
         answer = (await client.get(PATH)).json()
     assert [row["msgVpnName"] for row in answer["data"]] == ["a/b", "blue", "empty"]
-    assert answer["links"][0] == {
-        "uri": f"http://localhost:8080{PATH}/a%2Fb",
-        "bridgesUri": f"http://localhost:8080{PATH}/a%2Fb/bridges",
-        "queuesUri": f"http://localhost:8080{PATH}/a%2Fb/queues",
+    uri = f"http://localhost:8080{PATH}/a%2Fb"
+    assert answer["links"][0] == {"uri": uri} | {
+        f"{name}Uri": f"{uri}/{name}"
+        for name in (
+            *("aclProfiles", "bridges", "clientProfiles", "clientUsernames", "clients"),
+            *("mqttSessions", "queues", "topicEndpoints"),
+        )
     }
     assert answer["meta"]["count"] == 3
 

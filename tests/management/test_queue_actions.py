@@ -183,3 +183,16 @@ async def test_a_replay_that_is_refused(still: Any, opened: Any) -> None:
         error = (await client.put(f"{ACTION}/startReplay")).json()["meta"]["error"]
     assert error["code"] == 89
     assert error["description"] == "the replay was refused: 503 Replay Disabled"
+
+
+async def test_clear_stats(still: Any, opened: Any) -> None:
+    """The counts of a queue begin anew, for who may change things."""
+    path = "/SEMP/v2/action/msgVpns/blue/queues/orders/clearStats"
+    async with opened(still) as client:
+        assert (await client.put(path)).status_code == 200
+        assert (await client.put(path, json={"a": 1})).status_code == 400
+        assert (await client.put(path.replace("orders", "none"))).status_code == 400
+    reader = {"eve": {"password": "right", "role": "read-only"}}
+    async with opened(still, reader, auth=("eve", "right")) as client:
+        assert (await client.put(path)).status_code == 403
+    assert still.queues.cleared == [("blue", "orders")]

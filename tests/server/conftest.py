@@ -6,6 +6,7 @@ import select
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,19 @@ def door() -> Running:
             yield made
             nursery.cancel_scope.cancel()
 
+    return run
+
+
+@pytest.fixture
+def edited(tmp_path: Path, interpreter: None) -> Callable[..., Any]:
+    """Runs a router that was started from a file; see edited_router.py."""
+    place = Path(__file__).parent / "edited_router.py"
+    spec = importlib.util.spec_from_file_location("edited_router", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    run: Callable[..., Any] = partial(module.edited_router, tmp_path)
     return run
 
 

@@ -163,9 +163,13 @@ async def test_garbage(standing: ModuleType, listening: socket.socket, data: byt
 
 @pytest.mark.parametrize("most", [3, limits.MANAGEMENT_CONNECTIONS + 50])
 async def test_too_many_connections(
-    standing: ModuleType, listening: socket.socket, most: int
+    standing: ModuleType,
+    listening: socket.socket,
+    most: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One beyond the bound of listener or module is closed at once; when another ends there is room again."""
+    monkeypatch.setattr(management, "WAITED_S", 60.0)
     bound = min(most, limits.MANAGEMENT_CONNECTIONS)
     app = standing.application(standing.three_bridges())
     async with serving(listening, app, most=most) as connected:
@@ -244,10 +248,10 @@ async def test_a_fault_in_a_connection_does_not_end_the_router(
     faulty = [True]
     plain = management._Http.converse
 
-    async def converse(self: Any, stream: trio.abc.Stream) -> None:
+    async def converse(self: Any, stream: trio.abc.Stream, place: Any) -> None:
         if faulty.pop() if faulty else False:
             raise LookupError("inside")
-        await plain(self, stream)
+        await plain(self, stream, place)
 
     monkeypatch.setattr(management._Http, "converse", converse)
     async with serving(listening, standing.application(standing.three_bridges())) as connected:

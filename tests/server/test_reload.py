@@ -1,8 +1,10 @@
 """Reloads as a whole: what is told, what is refused, and files read again on SIGHUP."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import trio
 import trio.testing
@@ -38,20 +40,20 @@ async def test_nothing_changed(running: Any, configured: Any, client_of: Any) ->
 
 async def test_what_needs_a_restart(running: Any, configured: Any) -> None:
     """What needs a restart is told at each reload and not taken over; the rest is."""
-    more = "management: {users: {ann: {password: x}}}\ntrace: {directory: ./traces, sample: 0.5}\n"
+    more = "trace: {directory: ./traces, sample: 0.5}\nguaranteed_msging: {enabled: false}\n"
     changed = PLAIN.replace("enabled: false}", "enabled: false}}, max_topic_levels: 9", 1)
     changed = changed.replace("9}}}", "9}}")
     async with running(PLAIN) as node:
         before = node.config
         told = [
             "needs restart: trace: none -> {…}",
-            "needs restart: management.users.ann: none -> {…}",
+            "needs restart: guaranteed_msging.enabled: true -> false",
         ]
         lines = node.reload(configured(changed + more))
         assert lines[0] == "msg_vpns.blue.max_topic_levels: 128 -> 9 (at once)"
         assert sorted(lines[1:]) == sorted(told)
         assert node.config.trace is before.trace
-        assert node.config.management is before.management
+        assert node.config.guaranteed_msging.enabled
         assert sorted(node.reload(configured(changed + more))) == sorted(told)
         assert node.reload(configured(changed)) == []
 
@@ -98,11 +100,53 @@ async def test_a_file(running: Any, tmp_path: Path, capfd: Any) -> None:
         assert line.endswith("; everything stays as it was")
 
 
+async def test_prepared_and_abandoned(running: Any, configured: Any, client_of: Any) -> None:
+    """What was bound for a change that comes to nothing is closed; those who listen go on."""
+    two = PLAIN.replace("}]", '}, {protocol: link, bind: "127.0.0.1:0"}]', 1)
+    async with running(PLAIN) as node:
+        before, addresses = node.config, node.addresses
+        prepared = node.reload.prepare(configured(two))
+        assert node.addresses == addresses
+        node.reload.abandon(prepared)
+        assert node.config is before
+        assert node.addresses == addresses
+        client = await client_of(node)
+        await client.connect()
+        lines = node.reload.commit(node.reload.prepare(configured(two)))
+        assert lines == ["listeners[link 127.0.0.1:0]: added"]
+        assert len(node.addresses) == 2
+        moved = configured(PLAIN.replace("mqtt, bind", "mqtt, max_connection_count: 7, bind"))
+        node.reload.abandon(node.reload.prepare(moved))
+        assert len(node.addresses) == 2
+
+
+async def test_users_of_the_management_api(running: Any, configured: Any) -> None:
+    """They come, change and go at once, without a login anew."""
+    text = PLAIN.replace("}]", '}, {protocol: http, bind: "127.0.0.1:0"}]', 1)
+    users = "management: {users: {ann: {password: %s, role: %s}}}\n"
+
+    async def asked(node: Any, *login: str) -> int:
+        address = dict(node.addresses)["http"]
+        async with httpx.AsyncClient(trust_env=False, auth=login or None) as client:
+            return int((await client.get(f"http://{address}/SEMP/v2/monitor/msgVpns")).status_code)
+
+    async with running(text) as node:
+        assert await asked(node) == 200
+        lines = node.reload(configured(text + users % ("one", "admin")))
+        assert lines == ["management.users.ann: added"]
+        assert [await asked(node), await asked(node, "ann", "one")] == [401, 200]
+        lines = node.reload(configured(text + users % ("two", "admin")))
+        assert lines == ["management.users.ann.password: *** -> *** (at once)"]
+        assert [await asked(node, "ann", "one"), await asked(node, "ann", "two")] == [401, 200]
+        node.reload(configured(text))
+        assert await asked(node) == 200
+
+
 async def test_hangups_in_a_row(running: Any, tmp_path: Path) -> None:
     """Whatever number of SIGHUPs comes, the file as it is after the last one is in force in the end."""
     path = tmp_path / "here.yaml"
     async with running(PLAIN) as node, trio.open_nursery() as tasks:
-        hangups = Hangups(str(path), node.reload)
+        hangups = Hangups(partial(reload_file, str(path), node.reload))
         tasks.start_soon(hangups.answer)
         text = path.read_text()
         for number in range(1, 30):
@@ -119,7 +163,7 @@ async def test_hangups_in_a_row(running: Any, tmp_path: Path) -> None:
 async def test_no_file(capfd: Any) -> None:
     """A router that was not started from a file says so."""
     async with trio.open_nursery() as tasks:
-        hangups = Hangups("", lambda config: [])
+        hangups = Hangups(None)
         tasks.start_soon(hangups.answer)
         hangups.note()
         await trio.testing.wait_all_tasks_blocked()

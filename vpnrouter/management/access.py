@@ -55,7 +55,7 @@ class Access:
     def __init__(
         self, users: Mapping[str, User], clock_ns: Callable[[], int] = time.monotonic_ns
     ) -> None:
-        self._users = dict(users)
+        self._users: dict[str, User] = {}
         self._clock_ns = clock_ns
         self._attempts = Attempts()
         self._threads = trio.CapacityLimiter(THREADS)
@@ -63,13 +63,23 @@ class Access:
         # What was verified is remembered by keyed digest: whoever looks every second pays once.
         self._secret = os.urandom(32)
         self._verified: dict[str, bytes] = {}
-        hashed = (user.password for user in self._users.values() if user.password.is_hash)
-        self._decoy: Password | None = next(hashed, None)
+        self._decoy: Password | None = None
+        self.use(users)
 
     @classmethod
     def of(cls, management: Management) -> "Access":
         """As the configuration says."""
         return cls(management.users)
+
+    def use(self, users: Mapping[str, User]) -> None:
+        """Let these in from now on; whoever has no other password than before need not be verified again."""
+        known = self._users
+        self._users = dict(users)
+        for name in list(self._verified):
+            if name not in users or users[name].password != known[name].password:
+                del self._verified[name]
+        hashed = (user.password for user in users.values() if user.password.is_hash)
+        self._decoy = next(hashed, None)
 
     async def admit(self, peer: str, host: str, authorization: str) -> Caller:
         """Who asks: `peer` is its address, `host` and `authorization` are the headers, "" for none.
@@ -79,18 +89,19 @@ class Access:
         if not self._users:
             return _on_this_machine(peer, host)
         name, given = _credentials(authorization)
-        wait_ns = self._attempts.begin(peer, self._clock_ns())
+        origin = _origin(peer)
+        wait_ns = self._attempts.begin(origin, self._clock_ns())
         if wait_ns:
             seconds = -(-wait_ns // SECOND_NS)
             raise too_many(f"Too many wrong passwords from {peer}; try again in {seconds} s")
         try:
             good = await self._is_right(name, given)
         except RequestError:
-            self._attempts.take_back(peer)
+            self._attempts.take_back(origin)
             raise
         if not good:
             raise unauthorized("Unknown user or wrong password")
-        self._attempts.take_back(peer)
+        self._attempts.take_back(origin)
         user = self._users[name]
         seen = None if user.msg_vpns is None else frozenset(user.msg_vpns)
         return Caller(name, user.role, seen)
@@ -106,6 +117,11 @@ class Access:
         if known is not None and hmac.compare_digest(known, digest):
             return True
         good = await self._verify(stored, given) and user is not None
+        if not good and not stored.is_hash and self._decoy is not None:
+            # Nor by the time that a password takes that is not hashed.
+            await self._verify(self._decoy, given)
+        # The password may have changed meanwhile.
+        good = good and name in self._users and self._users[name].password == stored
         if good:
             self._verified[name] = digest
         return good
@@ -127,18 +143,32 @@ def _on_this_machine(peer: str, host: str) -> Caller:
         raise forbidden(f"No users are configured, so {peer or 'this address'} is not served")
     # A web page may send a browser here under a name of its own that leads to 127.0.0.1.
     name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-    if name and name != "localhost" and not _is_loopback(name):
+    if name and name.lower() != "localhost" and not _is_loopback(name):
         raise forbidden(f"No users are configured, so only localhost is served and not {name}")
     return ON_THIS_MACHINE
 
 
 def _is_loopback(text: str) -> bool:
+    address = _address(text)
+    return address is not None and address.is_loopback
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that is written, an IPv4 one for one that is mapped into IPv6; None for none."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        return False
+        return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
+    return mapped or address
+
+
+def _origin(peer: str) -> str:
+    """What wrong passwords are counted by: whoever has one IPv6 address has the 2^64 of its network."""
+    address = _address(peer)
+    if isinstance(address, ipaddress.IPv6Address):
+        return f"{ipaddress.IPv6Address(int(address) >> 64 << 64)}/64"
+    return peer if address is None else str(address)
 
 
 def _credentials(authorization: str) -> tuple[str, bytes]:

@@ -1,6 +1,6 @@
 """The application: paths, the gate before them, and what errors look like."""
 
-from typing import Final
+from typing import Any, Final
 
 import trio
 from fastapi import FastAPI, Request
@@ -10,25 +10,66 @@ from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
 from vpnrouter.errors import RequestError
-from vpnrouter.management import bridges, health, msg_vpns, queue_actions, queues, spool
+from vpnrouter.management import (
+    bridge_actions,
+    bridges,
+    client_actions,
+    clients,
+    events,
+    health,
+    mqtt_sessions,
+    msg_vpns,
+    profiles,
+    queue_actions,
+    queues,
+    router,
+    router_config,
+    spool,
+    subscriptions,
+    topic_endpoints,
+    trace_tail,
+)
 from vpnrouter.management.access import Access
+from vpnrouter.management.config import about
+from vpnrouter.management.config import routes as config
 from vpnrouter.management.envelope import error_reply
 from vpnrouter.management.faults import failed, invalid, no_path, not_supported
 from vpnrouter.management.gate import Gate
+from vpnrouter.management.metrics import scrape
 from vpnrouter.management.sources import Sources
 
 OPENAPI: Final = "/SEMP/v2/openapi.json"
 """Where the description of the API is. Its pages for people would load scripts of others: left out."""
 
+_DESCRIBING: Final = trio.CapacityLimiter(1)
+"""The description is made once, and reading the sources for it is nothing for several threads."""
+
 ROUTERS: Final = (
     msg_vpns.routes,
     bridges.routes,
     bridges.ours,
+    bridge_actions.routes,
+    clients.routes,
+    clients.ours,
+    client_actions.routes,
+    subscriptions.ours,
+    mqtt_sessions.routes,
+    mqtt_sessions.actions,
+    mqtt_sessions.ours,
+    topic_endpoints.routes,
+    profiles.routes,
     queues.routes,
     queues.ours,
     queue_actions.routes,
     queue_actions.ours,
     spool.ours,
+    router.ours,
+    scrape.routes,
+    trace_tail.ours,
+    events.ours,
+    about.routes,
+    config.routes,
+    router_config.ours,
     health.routes,
 )
 """Everything that has a path."""
@@ -61,7 +102,14 @@ def build_app(
 
 async def _description(request: Request) -> JSONResponse:
     # It takes as long as many requests, the first time, and needs nothing of the router.
-    return JSONResponse(await trio.to_thread.run_sync(request.app.openapi))
+    made = await trio.to_thread.run_sync(_described, request.app, limiter=_DESCRIBING)
+    return JSONResponse(made)
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        config.describe_paths()
+    return app.openapi()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -11,7 +11,8 @@ from vpnrouter import limits
 from vpnrouter.management.attributes import Row, names_of
 from vpnrouter.management.envelope import Links, list_reply, object_reply
 from vpnrouter.management.faults import invalid
-from vpnrouter.management.paging import Key, page_of
+from vpnrouter.management.nested import nested_page
+from vpnrouter.management.paging import Key, Page, page_of
 from vpnrouter.management.select import parse_select
 from vpnrouter.management.where import parse_where
 
@@ -64,13 +65,35 @@ class Many:
         selected = parse_select(self.select, known)
         conditions = parse_where(self.where, known)
         page = await page_of(keys, row, self.count, self.cursor, conditions)
-        return list_reply(
-            request,
-            [_cut(each, selected) for _, each in page.rows],
-            [links(key) for key, _ in page.rows],
-            page.total,
-            page.cursor,
-        )
+        return _shown(request, page, links, selected)
+
+    async def nested(
+        self,
+        request: Request,
+        groups: Sequence[Key],
+        opened: Callable[[Key], Sequence[tuple[Key, Row]]],
+        total: int,
+        links: Callable[[Key], Links],
+        kind: type["DataclassInstance"],
+    ) -> Response:
+        """The same of what stands inside other objects; see `nested_page`."""
+        known = names_of(kind)
+        selected = parse_select(self.select, known)
+        conditions = parse_where(self.where, known)
+        page = await nested_page(groups, opened, self.count, self.cursor, conditions, total)
+        return _shown(request, page, links, selected)
+
+
+def _shown(
+    request: Request, page: Page, links: Callable[[Key], Links], selected: frozenset[str] | None
+) -> Response:
+    return list_reply(
+        request,
+        [_cut(each, selected) for _, each in page.rows],
+        [links(key) for key, _ in page.rows],
+        page.total,
+        page.cursor,
+    )
 
 
 def _cut(row: Row, selected: frozenset[str] | None) -> Row:

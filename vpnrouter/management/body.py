@@ -16,6 +16,20 @@ async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]
 
     Raises RequestError for anything else.
     """
+    body = await json_object_of(request)
+    for name, value in body.items():
+        if name not in known:
+            raise invalid(f"there is no attribute {name}")
+        # True is an int for Python and no number for anybody else.
+        if not isinstance(value, known[name]) or isinstance(value, bool) is not (
+            known[name] is bool
+        ):
+            raise invalid(f"{name}: {value!r} is of the wrong kind")
+    return body
+
+
+async def json_object_of(request: Request) -> dict[str, Any]:
+    """The object in the body, {} for an empty one. Raises RequestError for what is none, or is too long."""
     written = b""
     async with aclosing(request.stream()) as parts:
         async for part in parts:
@@ -30,12 +44,4 @@ async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]
         body = None
     if not isinstance(body, dict):
         raise invalid("the body is no JSON object")
-    for name, value in body.items():
-        if name not in known:
-            raise invalid(f"there is no attribute {name}")
-        # True is an int for Python and no number for anybody else.
-        if not isinstance(value, known[name]) or isinstance(value, bool) is not (
-            known[name] is bool
-        ):
-            raise invalid(f"{name}: {value!r} is of the wrong kind")
     return body

@@ -55,7 +55,7 @@ async def bridge(
     request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedOne
 ) -> Response:
     """One bridge."""
-    status = _bridge(monitor, msg_vpn, key)
+    status = bridge_of(monitor, msg_vpn, key)
     links = _links(root_of(request), (msg_vpn, status.bridge_name))
     return asked.reply(request, row_of(status), links, BridgeStatus)
 
@@ -70,7 +70,7 @@ async def remote_msg_vpns(
     request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
 ) -> Response:
     """The remote message VPNs of a bridge."""
-    status = _bridge(monitor, msg_vpn, key)
+    status = bridge_of(monitor, msg_vpn, key)
     remotes = {_remote_key(remote): remote for remote in status.remotes}
     links = partial(_remote_links, root_of(request), (msg_vpn, status.bridge_name))
     return await asked.reply(
@@ -93,7 +93,7 @@ async def remote_msg_vpn(
     asked: AskedOne,
 ) -> Response:
     """One remote message VPN of a bridge."""
-    status = _bridge(monitor, msg_vpn, key)
+    status = bridge_of(monitor, msg_vpn, key)
     wanted = _parts(written, 3)
     for remote in status.remotes:
         if _remote_key(remote) == wanted:
@@ -122,7 +122,8 @@ async def all_bridges(
     return await asked.reply(request, keys, partial(_whole_row, monitor), links, BridgeStatus)
 
 
-def _bridge(monitor: Monitor, msg_vpn: str, key: str) -> BridgeStatus:
+def bridge_of(monitor: Monitor, msg_vpn: str, key: str) -> BridgeStatus:
+    """The bridge of a compound key in a path; raises RequestError where there is none."""
     name, virtual_router = _parts(key, 2)
     status = monitor.bridge(msg_vpn, name) if virtual_router == VIRTUAL_ROUTER else None
     if status is None:

@@ -1,214 +1,181 @@
-"""A client of the management API, for commands."""
+"""A client of the management API, for commands and screens."""
 
-import ssl
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Final, Self, final
-from urllib.parse import unquote
+from collections.abc import Iterator
+from typing import Final, NamedTuple, final
 
-import httpx
-
-from vpnrouter import limits
-from vpnrouter.errors import OperationError
+from vpnrouter.management import limits
 from vpnrouter.management.attributes import Row
+from vpnrouter.management.client_config import ConfigCalls
+from vpnrouter.management.client_queues import QueueCalls, queue_path
+from vpnrouter.management.client_transport import PATIENCE_S, Page, Transport
 from vpnrouter.management.envelope import segment
 
-PATIENCE_S: Final = 10.0
-"""Seconds to connect, and to wait for each answer."""
+__all__ = ["PATIENCE_S", "ManagementClient", "Page", "Traces", "Transport"]
 
-ACTION_PATIENCE_S: Final = 600.0
-"""Seconds to wait for something to be done: a queue may hold millions of messages."""
+MONITOR: Final = "/SEMP/v2/monitor"
+
+ACTION: Final = "/SEMP/v2/action"
 
 ALL_BRIDGES: Final = "/vpnrouter/v1/bridges"
+ALL_CLIENTS: Final = "/vpnrouter/v1/clients"
 ALL_QUEUES: Final = "/vpnrouter/v1/queues"
+ALL_SUBSCRIPTIONS: Final = "/vpnrouter/v1/subscriptions"
+EVENTS: Final = "/vpnrouter/v1/events"
+ROUTER: Final = "/vpnrouter/v1/router"
+TRACES: Final = "/vpnrouter/v1/traces"
+
+VIRTUAL_ROUTER: Final = "auto"
+
+
+class Traces(NamedTuple):
+    """Rows of traces, and the mark to ask for what follows them. `missed` were too many to be shown;
+    `tracing` is False where the router traces nothing.
+    """
+
+    rows: list[Row]
+    mark: int
+    missed: int = 0
+    tracing: bool = True
 
 
 @final
-class ManagementClient:
-    """Asks one router. `ca_file` is a PEM file of authorities, "" for those of this system.
+class ManagementClient(QueueCalls, ConfigCalls):
+    """Asks one router about everything that it is and does; see Transport for how it is made.
 
-    Raises ValueError for a `url` that is none of http or https. All methods raise OperationError, in
-    one line with the way out, when there is no answer or the answer is no.
+    Rows have the attributes of the status classes in camelCase. An iterator asks for its pages as it
+    is taken from, so that a large collection is never held as a whole; `wanted` is how many rows at
+    most, `where` as in docs/management.md.
     """
 
-    def __init__(self, url: str, user: str = "", password: str = "", *, ca_file: str = "") -> None:
-        try:
-            parsed = httpx.URL(url)
-        except httpx.InvalidURL:
-            parsed = httpx.URL("")
-        if parsed.scheme not in {"http", "https"} or not parsed.host:
-            raise ValueError(f"{url} is not of the form http://HOST:PORT or https://HOST:PORT")
-        self._url = url.rstrip("/")
-        self._user = user
-        self._http = httpx.Client(
-            auth=(user, password) if user else None,
-            timeout=PATIENCE_S,
-            verify=_authorities(ca_file) if parsed.scheme == "https" else True,
-            # A proxy of the environment is for other hosts than this one.
-            trust_env=False,
-        )
+    def router(self) -> Row:
+        """The router: `routerName`, `version`, `ready`; and who asks: `user`, `role`, `allMsgVpns`."""
+        return dict(self.get(ROUTER)["data"])
 
-    def __enter__(self) -> Self:
-        return self
+    def msg_vpns(self, *, where: str = "") -> list[Row]:
+        """All message VPNs that the user sees, in order of name."""
+        return list(self.rows(f"{MONITOR}/msgVpns", where=where))
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._http.close()
+    def msg_vpn(self, msg_vpn: str) -> Row:
+        """One message VPN."""
+        return dict(self.get(f"{MONITOR}/msgVpns/{segment(msg_vpn)}")["data"])
 
     def bridges(self, msg_vpn: str = "") -> list[Row]:
         """All bridges with their `remotes`, in order of message VPN and name, or those of one VPN."""
         return self._of_vpn(ALL_BRIDGES, msg_vpn)
 
+    def bridge(self, msg_vpn: str, bridge: str) -> Row:
+        """One bridge, with its `remotes`."""
+        path = MONITOR + _bridge(msg_vpn, bridge)
+        row = dict(self.get(path)["data"])
+        row["remotes"] = list(self.rows(f"{path}/remoteMsgVpns"))
+        return row
+
     def queues(self, msg_vpn: str = "") -> list[Row]:
         """All queues, in order of message VPN and name, or those of one VPN."""
         return self._of_vpn(ALL_QUEUES, msg_vpn)
 
-    def msgs(self, msg_vpn: str, queue: str, count: int, after: int = 0) -> list[Row]:
-        """At most `count` messages of a queue with ids above `after`, by rising id."""
-        path = f"/SEMP/v2/monitor{_queue(msg_vpn, queue)}/msgs"
-        return list(islice(self._rows(path, str(after) if after else "", count), count))
+    def queue(self, msg_vpn: str, queue: str) -> Row:
+        """One queue."""
+        return dict(self.get(MONITOR + queue_path(msg_vpn, queue))["data"])
 
-    def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes:
-        """The payload of one message."""
-        path = f"/vpnrouter/v1{_queue(msg_vpn, queue)}/msgs/{msg_id}/payload"
-        response = self._send("GET", path)
-        if response.status_code == 200:
-            return response.content
-        self._read(response)
-        raise OperationError(f"{self._url}: no payload in the answer")
+    def clients(
+        self, msg_vpn: str = "", *, wanted: int | None = None, where: str = "", select: str = ""
+    ) -> Iterator[Row]:
+        """Clients of all message VPNs or of one, in order of message VPN and name."""
+        path = f"{MONITOR}/msgVpns/{segment(msg_vpn)}/clients" if msg_vpn else ALL_CLIENTS
+        return self.rows(path, wanted=wanted, where=where, select=select)
 
-    def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None = None) -> int:
-        """Delete these messages, or all that no consumer holds; returns how many that were."""
-        path = f"/SEMP/v2/action{_queue(msg_vpn, queue)}/deleteMsgs"
-        return self._for_all(path, {}, msg_ids)
+    def client_page(self, msg_vpn: str = "", *, cursor: str = "", where: str = "") -> Page:
+        """One page of `clients`, with how many there are in all."""
+        path = f"{MONITOR}/msgVpns/{segment(msg_vpn)}/clients" if msg_vpn else ALL_CLIENTS
+        return self.page(path, cursor=cursor, where=where)
 
-    def put_msgs(
-        self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
-    ) -> int:
-        """Put these messages, or all that no consumer holds, into another queue; returns how many."""
-        verb = "moveMsgs" if move else "copyMsgs"
-        path = f"/vpnrouter/v1{_queue(msg_vpn, queue)}/{verb}"
-        return self._for_all(path, {"toQueueName": to}, msg_ids)
+    def client(self, msg_vpn: str, client: str) -> Row:
+        """One client."""
+        return dict(self.get(MONITOR + _client(msg_vpn, client))["data"])
 
-    def start_replay(
-        self, msg_vpn: str, queue: str, log: str = "", from_time: int = 0, after_id: int = 0
-    ) -> None:
-        """Replay to a queue: from a time (seconds since 1970), behind a message, or from the beginning."""
-        body: Row = {"replayLogName": log} if log else {}
-        if from_time:
-            body["fromTime"] = from_time
-        if after_id:
-            body["afterMsgId"] = after_id
-        self._put(f"/SEMP/v2/action{_queue(msg_vpn, queue)}/startReplay", body)
+    def client_subscriptions(self, msg_vpn: str, client: str) -> Iterator[Row]:
+        """The subscriptions of one client."""
+        return self.rows(f"{MONITOR}{_client(msg_vpn, client)}/subscriptions")
 
-    def cancel_replay(self, msg_vpn: str, queue: str) -> None:
-        """End the replay to a queue."""
-        self._put(f"/SEMP/v2/action{_queue(msg_vpn, queue)}/cancelReplay", {})
+    def subscriptions(
+        self, msg_vpn: str = "", *, wanted: int | None = None, where: str = ""
+    ) -> Iterator[Row]:
+        """Subscriptions of all message VPNs or of one, whoever holds them."""
+        if msg_vpn:
+            # What is asked for must exist: a misspelt name is not an empty answer.
+            self.msg_vpn(msg_vpn)
+            path = f"/vpnrouter/v1/msgVpns/{segment(msg_vpn)}/subscriptions"
+            return self.rows(path, wanted=wanted, where=where)
+        return self.rows(ALL_SUBSCRIPTIONS, wanted=wanted, where=where)
 
-    def back_up(self, directory: str) -> None:
-        """Have the spool copied to `directory`, an absolute path on the router's machine."""
-        self._put("/vpnrouter/v1/spool/backup", {"directory": directory})
+    def matches(self, msg_vpn: str, topic: str) -> list[Row]:
+        """The subscriptions that a topic reaches now, by the route that a message would take."""
+        path = f"/vpnrouter/v1/msgVpns/{segment(msg_vpn)}/matches"
+        return list(self.rows(path, topic=topic))
 
-    def _for_all(self, path: str, body: Row, msg_ids: Sequence[int] | None) -> int:
-        """Ask for messages by their ids, as many at a time as a request may name."""
-        if msg_ids is None:
-            return int(self._put(path, body)["data"]["msgCount"])
-        most = limits.MANAGEMENT_MSG_IDS
-        ids = sorted(set(msg_ids))
-        parts = [ids[begin : begin + most] for begin in range(0, len(ids), most)]
-        return sum(
-            int(self._put(path, body | {"msgIds": part})["data"]["msgCount"]) for part in parts
-        )
+    def children(self, msg_vpn: str, collection: str, *, where: str = "") -> Iterator[Row]:
+        """Objects of a message VPN: `mqttSessions`, `topicEndpoints`, `clientUsernames`,
+        `clientProfiles` or `aclProfiles`.
+        """
+        return self.rows(f"{MONITOR}/msgVpns/{segment(msg_vpn)}/{collection}", where=where)
+
+    def events(self, count: int, after: int | None = None, msg_vpn: str = "") -> list[Row]:
+        """At most `count` events by rising id, and at most EVENTS_PAGE: those with ids above `after`, or
+        the newest ones.
+        """
+        query = {"count": str(min(count, limits.EVENTS_PAGE))}
+        if after is not None:
+            query["after"] = str(after)
+        if msg_vpn:
+            query["msgVpnName"] = msg_vpn
+        return list(self.get(EVENTS, query)["data"])
+
+    def traces(
+        self,
+        count: int,
+        mark: int = 0,
+        *,
+        topic: str = "",
+        event: str = "",
+        msg_vpn: str = "",
+        trace_id: str = "",
+    ) -> Traces:
+        """Traces that went by behind `mark` (0: from now on) and meet the filters that are given."""
+        query = {"count": str(count), "after": str(mark)}
+        filters = {"topic": topic, "event": event, "msgVpnName": msg_vpn, "traceId": trace_id}
+        query |= {name: value for name, value in filters.items() if value}
+        answer = self.get(TRACES, query)
+        meta = answer["meta"]
+        missed, tracing = int(meta.get("missed", 0)), bool(meta.get("tracing", True))
+        return Traces(list(answer["data"]), int(meta["mark"]), missed, tracing)
+
+    def disconnect_client(self, msg_vpn: str, client: str) -> None:
+        """End the connection of a client."""
+        self.put(f"{ACTION}{_client(msg_vpn, client)}/disconnect", {})
+
+    def clear_client_stats(self, msg_vpn: str, client: str) -> None:
+        """Begin the counts of a client anew."""
+        self.put(f"{ACTION}{_client(msg_vpn, client)}/clearStats", {})
+
+    def disconnect_bridge(self, msg_vpn: str, bridge: str) -> None:
+        """End the connection of a bridge; one that is enabled connects again."""
+        self.put(f"{ACTION}{_bridge(msg_vpn, bridge)}/disconnect", {})
+
+    def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> None:
+        """Begin the counts of a bridge anew."""
+        self.put(f"{ACTION}{_bridge(msg_vpn, bridge)}/clearStats", {})
 
     def _of_vpn(self, path: str, msg_vpn: str) -> list[Row]:
         if msg_vpn:
             # What is asked for must exist: a misspelt name is not an empty answer.
-            self._get(f"/SEMP/v2/monitor/msgVpns/{segment(msg_vpn)}", {})
-        return [row for row in self._rows(path) if msg_vpn in {"", row["msgVpnName"]}]
-
-    def _rows(
-        self, path: str, cursor: str = "", wanted: int = limits.MANAGEMENT_PAGE_ROWS
-    ) -> Iterator[Row]:
-        query = {"count": str(min(wanted, limits.MANAGEMENT_PAGE_ROWS))}
-        if cursor:
-            query["cursor"] = cursor
-        while True:
-            answer = self._get(path, query)
-            yield from answer["data"]
-            paging = answer["meta"].get("paging")
-            if paging is None:
-                return
-            query["cursor"] = unquote(paging["cursorQuery"])
-
-    def _get(self, path: str, query: dict[str, str]) -> Row:
-        return self._read(self._send("GET", path, query=query))
-
-    def _put(self, path: str, body: Row) -> Row:
-        return self._read(self._send("PUT", path, body=body, patience_s=ACTION_PATIENCE_S))
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: Row | None = None,
-        patience_s: float = PATIENCE_S,
-    ) -> httpx.Response:
-        patience = httpx.Timeout(patience_s, connect=PATIENCE_S)
-        try:
-            return self._http.request(
-                method, self._url + path, params=query, json=body, timeout=patience
-            )
-        except httpx.TimeoutException:
-            raise OperationError(
-                f"no answer from {self._url} within {patience_s:.0f} s; try again"
-            ) from None
-        except httpx.TransportError as error:
-            raise OperationError(
-                f"cannot connect to {self._url}: {error}; {_way_out(error)}"
-            ) from None
-
-    def _read(self, response: httpx.Response) -> Row:
-        """The answer's object. Raises OperationError for one that says no."""
-        try:
-            answer = response.json()
-            code = answer["meta"]["responseCode"]
-        except (ValueError, KeyError, TypeError):
-            raise OperationError(
-                f"what answers at {self._url} ({response.status_code}) is no management API;"
-                " --url says where the router's http listener is"
-            ) from None
-        if code == 200 and isinstance(answer, dict):
-            return answer
-        raise OperationError(self._refusal(code, answer["meta"].get("error", {})))
-
-    def _refusal(self, code: int, error: Row) -> str:
-        said = str(error.get("description", f"response code {code}"))
-        if code == 401 and not self._user:
-            return f"{self._url} wants a user; give --user and --password-file"
-        if code == 401:
-            return f"{self._url} refused user {self._user}: {said}"
-        return f"{self._url}: {said}"
+            self.msg_vpn(msg_vpn)
+        return [row for row in self.rows(path) if msg_vpn in {"", row["msgVpnName"]}]
 
 
-def _queue(msg_vpn: str, queue: str) -> str:
-    return f"/msgVpns/{segment(msg_vpn)}/queues/{segment(queue)}"
+def _bridge(msg_vpn: str, bridge: str) -> str:
+    return f"/msgVpns/{segment(msg_vpn)}/bridges/{segment(bridge, VIRTUAL_ROUTER)}"
 
 
-def _authorities(ca_file: str) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file or None)
-    except OSError as error:
-        raise OperationError(
-            f"cannot use authorities {ca_file}: {error.strerror or error}"
-        ) from error
-
-
-def _way_out(error: httpx.TransportError) -> str:
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return "--ca-file names the authority of its certificate"
-    return "does the router run, with an http listener there? --url or VPNROUTER_URL says where"
+def _client(msg_vpn: str, client: str) -> str:
+    return f"/msgVpns/{segment(msg_vpn)}/clients/{segment(client)}"

@@ -4,12 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, final
 
+from vpnrouter.management.profile_status import (
+    AclProfileStatus,
+    ClientProfileStatus,
+    ClientUsernameStatus,
+)
+from vpnrouter.management.session_status import MqttSessionStatus
+
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """One client as monitoring shows it; names of the field's clients in snake_case. Counts are since the
-    client's session began; `discarded_…` are by reason of core/discards.py. A bridge of another router that
-    is logged in here is a client too (`client_name` begins with `#bridge`).
+    """One client as monitoring shows it; names of the field's clients in snake_case. Counts are since it
+    connected, or since they were cleared; `discarded` is by reason of core/discards.py, `refused` among them
+    standing for reasons that only the message VPN tells apart. A link is a client too, of a bridge of another
+    router or of an own one (`client_name` begins with `#bridge`).
     """
 
     msg_vpn_name: str
@@ -39,7 +47,7 @@ class ClientStatus:
     tx_discarded_msg_count: int = 0
     discarded: dict[str, int] = field(default_factory=dict)
     slow_subscriber: bool = False
-    """Its outbox is or was over its bound since the counts began."""
+    """Its outbox is full, or had no room for a message since the counts began."""
     outbox_bytes: int = 0
     """Bytes that wait to be sent to it."""
     bind_count: int = 0
@@ -62,30 +70,73 @@ class SubscriptionStatus:
     qos: int = 0
     share_name: str = ""
     selector: str = ""
+    connected: bool = True
+    """False for a session whose client is away: guaranteed messages are kept for it, Direct ones are not."""
 
 
 class ClientSource(Protocol):
     """The clients of a running router, as the API sees them. Called in the router's own thread."""
 
     def client_names(self, msg_vpn: str) -> Sequence[str]:
-        """Names of all clients of a message VPN, sessions whose clients are away included."""
+        """Names of all clients of a message VPN, sessions whose clients are away included, in order."""
 
     def client(self, msg_vpn: str, client: str) -> ClientStatus | None:
         """One client; None where there is none of that name."""
 
     def subscriptions(self, msg_vpn: str, client: str) -> Sequence[SubscriptionStatus]:
-        """The subscriptions of one client."""
-
-    def matches(self, msg_vpn: str, topic: str, most: int) -> Sequence[SubscriptionStatus]:
-        """At most `most` subscriptions that match a topic now, of any holder: by the route that a message
-        would take. Raises TopicError for what is no topic.
-        """
+        """The subscriptions of one client, in order."""
 
     def disconnect(self, msg_vpn: str, client: str) -> bool:
         """Disconnect a client; False where there is none that is connected."""
 
     def clear_stats(self, msg_vpn: str, client: str) -> bool:
         """Begin its counts anew; False where there is none."""
+
+    # -- subscriptions ---------------------------------------------------------------------------
+
+    def subscription_count(self, msg_vpn: str) -> int:
+        """How many subscriptions the message VPN has."""
+
+    def holders(self, msg_vpn: str) -> Sequence[tuple[str, str]]:
+        """Whoever has subscriptions there, in order: kind as `SubscriptionStatus.holder`, and name."""
+
+    def held(self, msg_vpn: str, holder: str, name: str) -> Sequence[SubscriptionStatus]:
+        """The subscriptions of one holder, in order."""
+
+    async def matches(self, msg_vpn: str, topic: str, most: int) -> Sequence[SubscriptionStatus]:
+        """At most `most` subscriptions that match a topic now, of any holder, in order: by the route that a
+        message would take. Raises TopicError for what is no topic.
+        """
+
+    # -- MQTT sessions ---------------------------------------------------------------------------
+
+    def session_names(self, msg_vpn: str) -> Sequence[str]:
+        """Client ids of all MQTT sessions of a message VPN, in order."""
+
+    def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
+        """One MQTT session; None where there is none."""
+
+    def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
+        """Begin the counts of a session, its client and its queue anew; False where there is none."""
+
+    async def end_session(self, msg_vpn: str, client_id: str) -> bool:
+        """End the session of a client that is away, with all that is kept for it; False where there is none,
+        or its client is connected. Returns when that is synced; raises SpoolError where it cannot be.
+        """
+
+    # -- who clients may be ----------------------------------------------------------------------
+
+    def username_names(self, msg_vpn: str) -> Sequence[str]:
+        """Client usernames that are configured, or that somebody is connected with, in order."""
+
+    def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
+        """One client username."""
+
+    def client_profiles(self, msg_vpn: str) -> Sequence[ClientProfileStatus]:
+        """The client profiles."""
+
+    def acl_profiles(self, msg_vpn: str) -> Sequence[AclProfileStatus]:
+        """The ACL profiles."""
 
 
 @final
@@ -104,10 +155,6 @@ class NoClients:
         """See ClientSource."""
         return ()
 
-    def matches(self, msg_vpn: str, topic: str, most: int) -> Sequence[SubscriptionStatus]:
-        """See ClientSource."""
-        return ()
-
     def disconnect(self, msg_vpn: str, client: str) -> bool:
         """See ClientSource."""
         return False
@@ -115,3 +162,51 @@ class NoClients:
     def clear_stats(self, msg_vpn: str, client: str) -> bool:
         """See ClientSource."""
         return False
+
+    def subscription_count(self, msg_vpn: str) -> int:
+        """See ClientSource."""
+        return 0
+
+    def holders(self, msg_vpn: str) -> Sequence[tuple[str, str]]:
+        """See ClientSource."""
+        return ()
+
+    def held(self, msg_vpn: str, holder: str, name: str) -> Sequence[SubscriptionStatus]:
+        """See ClientSource."""
+        return ()
+
+    async def matches(self, msg_vpn: str, topic: str, most: int) -> Sequence[SubscriptionStatus]:
+        """See ClientSource."""
+        return ()
+
+    def session_names(self, msg_vpn: str) -> Sequence[str]:
+        """See ClientSource."""
+        return ()
+
+    def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
+        """See ClientSource."""
+        return None
+
+    def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
+        """See ClientSource."""
+        return False
+
+    async def end_session(self, msg_vpn: str, client_id: str) -> bool:
+        """See ClientSource."""
+        return False
+
+    def username_names(self, msg_vpn: str) -> Sequence[str]:
+        """See ClientSource."""
+        return ()
+
+    def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
+        """See ClientSource."""
+        return None
+
+    def client_profiles(self, msg_vpn: str) -> Sequence[ClientProfileStatus]:
+        """See ClientSource."""
+        return ()
+
+    def acl_profiles(self, msg_vpn: str) -> Sequence[AclProfileStatus]:
+        """See ClientSource."""
+        return ()

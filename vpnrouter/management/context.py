@@ -27,6 +27,11 @@ def sources_of(request: Request) -> Sources:
     return cast(Sources, request.app.state.sources)
 
 
+def acted(request: Request, caller: Caller, what: str, msg_vpn: str = "") -> None:
+    """Tell the audit trail what a caller did."""
+    sources_of(request).audit.acted(caller.name, what, msg_vpn)
+
+
 async def _monitor(request: Request) -> Monitor:
     return sources_of(request).monitor
 

@@ -1,6 +1,6 @@
 """What the management API asks of a router's configuration, and how it has it changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,6 +43,12 @@ class Editor(Protocol):
 
     def position(self, path: ConfigPath) -> Position:
         """Where the part at `path` is written, the overlay's places included."""
+
+    def positions(self) -> Iterable[tuple[ConfigPath, Position]]:
+        """Every part of the document and where it is written. May be walked in a thread."""
+
+    def files(self) -> tuple[str, str]:
+        """The paths of the person's file and of the overlay, which need not exist."""
 
     def digest(self) -> str:
         """Hexadecimal digest of the document in force: another document, another digest."""

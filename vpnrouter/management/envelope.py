@@ -44,6 +44,27 @@ def list_reply(
     return _reply(200, {"data": list(rows), "links": list(links), "meta": meta})
 
 
+def rows_reply(
+    request: Request, rows: Sequence[Mapping[str, object]], more: Mapping[str, object]
+) -> Response:
+    """Rows that have no links, with what `more` says of them in `meta`."""
+    meta = _meta(request, 200) | {"count": len(rows)} | dict(more)
+    return _reply(200, {"data": list(rows), "links": [], "meta": meta})
+
+
+def done_reply(request: Request) -> Response:
+    """An object that is gone has no more to say."""
+    return _reply(200, {"meta": _meta(request, 200)})
+
+
+def long_reply(request: Request, row: Row) -> Response:
+    """One object that is large, without links. To be called in a thread: it leaves others their turn."""
+    body = {"data": row, "links": {}, "meta": _meta(request, 200)}
+    # The encoder that is written in C would hold the interpreter until it is through.
+    text = "".join(json.JSONEncoder(separators=(",", ":")).iterencode(body))
+    return Response(text, 200, {"cache-control": "no-store"}, media_type="application/json")
+
+
 def error_reply(
     request: Request, error: RequestError, headers: Mapping[str, str] | None = None
 ) -> Response:

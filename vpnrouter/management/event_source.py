@@ -1,6 +1,6 @@
-"""What the management API asks of the event log and of the traces that go by."""
+"""What the management API asks of the event log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, final
 
@@ -24,6 +24,8 @@ class EventStatus:
     name: str
     """The client, bridge, queue or listener that it is about; "" for none."""
     text: str
+    area: str = ""
+    """The part of the router that `logging.levels` has a level for."""
 
 
 class EventSource(Protocol):
@@ -32,19 +34,33 @@ class EventSource(Protocol):
     def last_event_id(self) -> int:
         """Id of the newest event, 0 for none."""
 
-    def events(self, after: int, most: int) -> Sequence[EventStatus]:
-        """At most `most` events with ids above `after`, by rising id."""
+    def events(
+        self, after: int, most: int, sees: Callable[[str], bool] | None = None
+    ) -> Sequence[EventStatus]:
+        """At most `most` events with ids above `after`, by rising id.
 
-
-class TraceTap(Protocol):
-    """Routing traces as they happen, for whoever looks. Nothing is kept while nobody does."""
-
-    def rows(self, after: int, most: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        """At most `most` trace rows behind mark `after` (0: from now on), and the mark behind the last one.
-
-        Names of columns as in trace files. A tap that is not asked for some seconds lets go of its rows;
-        what did not fit its ring is left out.
+        `sees` says of the name of a message VPN, "" for the router as a whole, whether its events are
+        wanted.
         """
+
+    def newest_events(
+        self, most: int, sees: Callable[[str], bool] | None = None
+    ) -> Sequence[EventStatus]:
+        """The last `most` events, by rising id; `sees` as above."""
+
+
+class Audit(Protocol):
+    """Where the API tells who changed what. Texts have no secret in them. Called in the router's thread.
+
+    `who` is the user's name, "" for whoever asked from this machine where no users are configured.
+    `msg_vpn` is the message VPN that it was about, "" for several or none: who sees only one reads that.
+    """
+
+    def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
+        """Something was done to clients, queues, bridges or the spool."""
+
+    def denied(self, peer: str, why: str) -> None:
+        """A login from address `peer` failed. A name that was given is not told: it may be a password."""
 
 
 @final
@@ -55,15 +71,25 @@ class NoEvents:
         """See EventSource."""
         return 0
 
-    def events(self, after: int, most: int) -> Sequence[EventStatus]:
+    def events(
+        self, after: int, most: int, sees: Callable[[str], bool] | None = None
+    ) -> Sequence[EventStatus]:
+        """See EventSource."""
+        return ()
+
+    def newest_events(
+        self, most: int, sees: Callable[[str], bool] | None = None
+    ) -> Sequence[EventStatus]:
         """See EventSource."""
         return ()
 
 
 @final
-class NoTraces:
-    """A router whose traces nobody may look at."""
+class NoAudit:
+    """Nobody hears."""
 
-    def rows(self, after: int, most: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        """See TraceTap."""
-        return after, ()
+    def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
+        """See Audit."""
+
+    def denied(self, peer: str, why: str) -> None:
+        """See Audit."""

@@ -17,6 +17,11 @@ def busy(description: str) -> RequestError:
     return RequestError(2, "FAIL", 503, description)
 
 
+def too_slow(description: str) -> RequestError:
+    """The body of a request does not come."""
+    return RequestError(2, "FAIL", 408, description)
+
+
 def not_found(what: str) -> RequestError:
     """An object, or one it belongs to, does not exist or is hidden from the user."""
     return RequestError(6, "NOT_FOUND", 400, f"Could not find match for {what}")
@@ -55,3 +60,18 @@ def too_many(description: str) -> RequestError:
 def no_path(path: str) -> RequestError:
     """A path that is none of the API's."""
     return RequestError(535, "INVALID_PATH", 404, f"Unknown path {path}")
+
+
+def already_exists(what: str) -> RequestError:
+    """An object of that key is there."""
+    return RequestError(10, "ALREADY_EXISTS", 400, f"There is {what} already")
+
+
+def not_supported_here(description: str) -> RequestError:
+    """An attribute or a value that the field has and this router does not."""
+    return RequestError(14, "NOT_SUPPORTED", 400, description)
+
+
+def in_use(description: str) -> RequestError:
+    """What is to be deleted is needed by something else."""
+    return RequestError(490, "CONFIGDB_OBJECT_DEPENDENCY", 400, description)

@@ -8,9 +8,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access, Caller
 from vpnrouter.management.envelope import error_reply
+from vpnrouter.management.exchange import Exchange
+from vpnrouter.management.faults import invalid
+from vpnrouter.management.sources import Sources
 
 HEALTH: Final = "/health/"
 """Paths below this one say nothing of the router but that it lives, and need no login."""
+
+_DENIED: Final = (401, 403, 429)
+"""Answers to who gave a name and password and may not come in: the event log has them."""
 
 _CALLER: Final = "vpnrouter.caller"
 
@@ -34,15 +40,25 @@ class Gate:
             await self._app(scope, receive, send)
             return
         scope["path"] = scope["raw_path"].decode("ascii")
+        exchange = Exchange(scope, receive, send)
+        receive, send = exchange.receive, exchange.send
         if not scope["path"].startswith(HEALTH):
             request = Request(scope)
             headers = request.headers
+            if "transfer-encoding" in headers and "content-length" in headers:
+                # Two lengths: whoever stands between may have taken the other one (RFC 9112 §6.1).
+                refusal = invalid("both Content-Length and Transfer-Encoding")
+                await error_reply(request, refusal, {"connection": "close"})(scope, receive, send)
+                return
+            authorization = headers.get("authorization", "")
             peer = "" if request.client is None else request.client.host
             try:
                 scope[_CALLER] = await self._access.admit(
-                    peer, headers.get("host", ""), headers.get("authorization", "")
+                    peer, headers.get("host", ""), authorization
                 )
             except RequestError as error:
+                if authorization and error.http_status in _DENIED:
+                    cast(Sources, request.app.state.sources).audit.denied(peer, str(error))
                 said = (
                     {"www-authenticate": 'Basic realm="vpnrouter", charset="UTF-8"'}
                     if error.http_status == 401

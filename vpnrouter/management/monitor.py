@@ -9,7 +9,9 @@ from vpnrouter.bridges.status import BridgeStatus
 
 @dataclass(frozen=True, slots=True)
 class MsgVpnStatus:
-    """One message VPN as monitoring shows it. Counts are since the router started."""
+    """One message VPN as monitoring shows it. Counts are since the router started; those of many clients, and all
+    rates, are about a second old.
+    """
 
     msg_vpn_name: str
     enabled: bool
@@ -28,6 +30,21 @@ class MsgVpnStatus:
     discarded_msg_count: int
     discarded: dict[str, int]
     """Messages by reason of core/discards.py."""
+    rx_discarded_msg_count: int = 0
+    tx_discarded_msg_count: int = 0
+    """Those among them that were on their way to a client: it had no room, had gone, or had sent them itself."""
+    rejected_msg_count: int = 0
+    """Guaranteed messages that were refused: their publishers know."""
+    msg_spool_usage: int = 0
+    """Bytes in its queues, topic endpoints and sessions."""
+    average_rx_byte_rate: int = 0
+    average_rx_msg_rate: int = 0
+    average_tx_byte_rate: int = 0
+    average_tx_msg_rate: int = 0
+    rx_byte_rate: int = 0
+    rx_msg_rate: int = 0
+    tx_byte_rate: int = 0
+    tx_msg_rate: int = 0
 
 
 class Monitor(Protocol):
@@ -54,3 +71,14 @@ class Monitor(Protocol):
 
     def bridge(self, msg_vpn: str, bridge: str) -> BridgeStatus | None:
         """One bridge; None where there is none of that name."""
+
+    def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
+        """Drop the connection of a bridge, which connects again; False where it has none."""
+
+    def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> bool:
+        """Begin the counts of a bridge anew; False where there is none of that name."""
+
+    def clear_bridge_event(self, msg_vpn: str, bridge: str, event: str) -> bool:
+        """Take an event of a bridge for seen, so that it is not shown as raised until it happens again; False
+        where there is no such bridge.
+        """

@@ -16,6 +16,12 @@ from vpnrouter.management.paging import Key
 
 MONITOR: Final = "/SEMP/v2/monitor"
 
+COLLECTIONS: Final = (
+    *("aclProfiles", "bridges", "clientProfiles", "clientUsernames", "clients"),
+    *("mqttSessions", "queues", "topicEndpoints"),
+)
+"""What a message VPN has, by the last part of the path."""
+
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns", tags=["msgVpn"])
 
 
@@ -55,4 +61,4 @@ def _row(monitor: Monitor, key: Key) -> Row | None:
 
 def _links(root: str, key: Key) -> Links:
     uri = f"{root}{MONITOR}/msgVpns/{segment(*key)}"
-    return {"uri": uri, "bridgesUri": f"{uri}/bridges", "queuesUri": f"{uri}/queues"}
+    return {"uri": uri} | {f"{name}Uri": f"{uri}/{name}" for name in COLLECTIONS}

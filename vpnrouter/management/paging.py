@@ -23,6 +23,9 @@ Key = tuple[str, ...]
 CHUNK: Final = 32
 """Objects looked at before the router's other tasks have their turn: about a millisecond."""
 
+MANY: Final = 1_000
+"""Keys that are put in order at once with whatever was done before."""
+
 
 class Page(NamedTuple):
     """Rows with their keys, how many objects there are in all pages, and where the next one begins."""
@@ -44,8 +47,11 @@ async def page_of(
     `row` gives None for an object that is gone meanwhile. Raises RequestError for a cursor that is
     none.
     """
+    if len(keys) > MANY:
+        # Making so many took its time already.
+        await trio.lowlevel.checkpoint()
     ordered = sorted(keys)
-    start = bisect_right(ordered, _key_of(cursor)) if cursor else 0
+    start = bisect_right(ordered, key_of(cursor)) if cursor else 0
     count = 0 if conditions else len(ordered)
     rows: list[tuple[Key, Row]] = []
     # Without conditions only this page is looked at; with them all objects are, for the count.
@@ -63,14 +69,16 @@ async def page_of(
             rows.append((key, made))
     more = len(rows) > most if conditions else end < len(ordered)
     last = ordered[end - 1] if more and not conditions else rows[most - 1][0] if more else None
-    return Page(rows[:most], count, None if last is None else _cursor_of(last))
+    return Page(rows[:most], count, None if last is None else cursor_of(last))
 
 
-def _cursor_of(key: Key) -> str:
+def cursor_of(key: Key) -> str:
+    """The cursor behind the object of this key."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode("ascii")
 
 
-def _key_of(cursor: str) -> Key:
+def key_of(cursor: str) -> Key:
+    """The key that a cursor names; raises RequestError for what is no cursor."""
     try:
         names = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):

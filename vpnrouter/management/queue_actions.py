@@ -1,4 +1,4 @@
-"""What an operator does to the messages of a queue: delete, copy, move, replay.
+"""What an operator does to a queue and its messages: delete, copy, move, replay, clear its counts.
 
 The verb is PUT, as for all actions of the field. A web page cannot send one to this address from a browser
 that happens to run on the router's machine: browsers ask first, and this API does not answer that.
@@ -13,7 +13,7 @@ from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.access import Caller
 from vpnrouter.management.body import body_of
-from vpnrouter.management.context import CallerHere, MsgVpnHere
+from vpnrouter.management.context import CallerHere, MsgVpnHere, acted
 from vpnrouter.management.envelope import object_reply
 from vpnrouter.management.faults import busy, forbidden, invalid, not_allowed, not_found
 from vpnrouter.management.queue_source import Done
@@ -49,7 +49,11 @@ OperatorHere = Annotated[Caller, Depends(_operator)]
 
 @routes.put("/deleteMsgs", summary="Delete messages", response_model=None)
 async def delete_msgs(
-    request: Request, _: OperatorHere, source: QueuesHere, msg_vpn: MsgVpnHere, queue: QueueHere
+    request: Request,
+    caller: OperatorHere,
+    source: QueuesHere,
+    msg_vpn: MsgVpnHere,
+    queue: QueueHere,
 ) -> Response:
     """Delete the messages `msgIds` (ours), or all that no consumer holds."""
     ids = _ids(await body_of(request, _IDS))
@@ -57,13 +61,15 @@ async def delete_msgs(
         done = await source.delete_msgs(msg_vpn, queue, ids)
     except SpoolError as error:
         raise busy(str(error)) from error
+    if done.count:
+        acted(request, caller, f"deleted {done.count:,} messages of queue {queue}", msg_vpn)
     return _reply(request, done, "deleted")
 
 
 @routes.put("/msgs/{msgId}/delete", summary="Delete a message", response_model=None)
 async def delete_msg(
     request: Request,
-    _: OperatorHere,
+    caller: OperatorHere,
     source: QueuesHere,
     msg_vpn: MsgVpnHere,
     queue: QueueHere,
@@ -77,28 +83,58 @@ async def delete_msg(
         raise busy(str(error)) from error
     if not done.count and not done.refusal:
         raise not_found(f"msg {msg_id} in queue {queue}")
+    if done.count:
+        acted(request, caller, f"deleted message {msg_id} of queue {queue}", msg_vpn)
     return _reply(request, done, "deleted")
+
+
+@routes.put("/clearStats", summary="Clear the counts of a queue", response_model=None)
+async def clear_stats(
+    request: Request,
+    caller: OperatorHere,
+    source: QueuesHere,
+    msg_vpn: MsgVpnHere,
+    queue: QueueHere,
+) -> Response:
+    """Begin the counts anew. What the queue holds counts as recovered then: it was there at the beginning."""
+    await body_of(request, {})
+    if not source.clear_stats(msg_vpn, queue):
+        raise not_found(f"queue {queue} in msgVpn {msg_vpn}")
+    acted(request, caller, f"cleared the counts of queue {queue}", msg_vpn)
+    return object_reply(request, {}, {})
 
 
 @ours.put("/copyMsgs", summary="Copy messages to another queue", response_model=None)
 async def copy_msgs(
-    request: Request, _: OperatorHere, source: QueuesHere, msg_vpn: MsgVpnHere, queue: QueueHere
+    request: Request,
+    caller: OperatorHere,
+    source: QueuesHere,
+    msg_vpn: MsgVpnHere,
+    queue: QueueHere,
 ) -> Response:
     """Put the messages `msgIds`, or all that no consumer holds, into the queue `toQueueName` as well."""
-    return await _put(request, source, msg_vpn, queue, move=False)
+    return await _put(request, caller, source, (msg_vpn, queue), move=False)
 
 
 @ours.put("/moveMsgs", summary="Move messages to another queue", response_model=None)
 async def move_msgs(
-    request: Request, _: OperatorHere, source: QueuesHere, msg_vpn: MsgVpnHere, queue: QueueHere
+    request: Request,
+    caller: OperatorHere,
+    source: QueuesHere,
+    msg_vpn: MsgVpnHere,
+    queue: QueueHere,
 ) -> Response:
     """Put the messages `msgIds`, or all that no consumer holds, into the queue `toQueueName` instead."""
-    return await _put(request, source, msg_vpn, queue, move=True)
+    return await _put(request, caller, source, (msg_vpn, queue), move=True)
 
 
 @routes.put("/startReplay", summary="Replay messages to a queue", response_model=None)
 async def start_replay(
-    request: Request, _: OperatorHere, source: QueuesHere, msg_vpn: MsgVpnHere, queue: QueueHere
+    request: Request,
+    caller: OperatorHere,
+    source: QueuesHere,
+    msg_vpn: MsgVpnHere,
+    queue: QueueHere,
 ) -> Response:
     """Give the queue once more what the replay log has, from `fromTime` (seconds since 1970, UTC) on.
 
@@ -122,12 +158,17 @@ async def start_replay(
         raise busy(str(error)) from error
     if refusal:
         raise not_allowed(f"the replay was refused: {refusal}")
+    acted(request, caller, f"started a replay to queue {queue}", msg_vpn)
     return object_reply(request, {}, {})
 
 
 @routes.put("/cancelReplay", summary="End a replay to a queue", response_model=None)
 async def cancel_replay(
-    request: Request, _: OperatorHere, source: QueuesHere, msg_vpn: MsgVpnHere, queue: QueueHere
+    request: Request,
+    caller: OperatorHere,
+    source: QueuesHere,
+    msg_vpn: MsgVpnHere,
+    queue: QueueHere,
 ) -> Response:
     """End the replay that runs; what it brought stays."""
     await body_of(request, {})
@@ -137,12 +178,14 @@ async def cancel_replay(
         raise busy(str(error)) from error
     if not ended:
         raise not_allowed(f"no replay to queue {queue} runs")
+    acted(request, caller, f"ended the replay to queue {queue}", msg_vpn)
     return object_reply(request, {}, {})
 
 
 async def _put(
-    request: Request, source: QueuesHere, msg_vpn: str, queue: str, *, move: bool
+    request: Request, caller: Caller, source: QueuesHere, key: tuple[str, str], *, move: bool
 ) -> Response:
+    msg_vpn, queue = key
     body = await body_of(request, _TO)
     ids = _ids(body)
     to = body.get("toQueueName", "")
@@ -156,7 +199,11 @@ async def _put(
         done = await source.copy_msgs(msg_vpn, queue, to, ids, move=move)
     except SpoolError as error:
         raise busy(str(error)) from error
-    return _reply(request, done, "moved" if move else "copied")
+    how = "moved" if move else "copied"
+    if done.count:
+        what = f"{how} {done.count:,} messages of queue {queue} to queue {to}"
+        acted(request, caller, what, msg_vpn)
+    return _reply(request, done, how)
 
 
 def _ids(body: dict[str, list[object]]) -> list[int] | None:

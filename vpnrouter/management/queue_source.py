@@ -7,7 +7,7 @@ from typing import Protocol, final
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """One queue as monitoring shows it. Counts are since the router started.
+    """One queue as monitoring shows it. Counts are since the router started, or since they were cleared.
 
     Names are those of the field's queues in snake_case. The field's `spooled_…` are everything that ever
     went in; what is in the queue now is `msg_count` (ours; in the field the number of its msgs objects) and
@@ -179,6 +179,11 @@ class QueueSource(Protocol):
         does not hold are left out. The first one that `to` refuses ends it, with the reason.
         """
 
+    def clear_stats(self, msg_vpn: str, queue: str) -> bool:
+        """Begin the counts of a queue anew; False where there is none. What it holds is in
+        `recovered_msg_count` then: it was there when the counts began.
+        """
+
     async def start_replay(
         self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
     ) -> str:
@@ -225,6 +230,10 @@ class NoQueues:
     ) -> Done:
         """See QueueSource."""
         return Done(0)
+
+    def clear_stats(self, msg_vpn: str, queue: str) -> bool:
+        """See QueueSource."""
+        return False
 
     async def start_replay(
         self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int

@@ -4,10 +4,13 @@ from dataclasses import dataclass, field
 
 from vpnrouter.management.client_source import ClientSource, NoClients
 from vpnrouter.management.editor import Editor
-from vpnrouter.management.event_source import EventSource, NoEvents, NoTraces, TraceTap
+from vpnrouter.management.event_source import Audit, EventSource, NoAudit, NoEvents
+from vpnrouter.management.metrics.exposition import Exposition
+from vpnrouter.management.metrics.figures import FigureSource, NoFigures
 from vpnrouter.management.monitor import Monitor
 from vpnrouter.management.queue_source import NoQueues, QueueSource
 from vpnrouter.management.spool_keeper import SpoolKeeper
+from vpnrouter.management.trace_source import NoTraces, TraceTap
 
 
 @dataclass(kw_only=True, slots=True)
@@ -24,4 +27,7 @@ class Sources:
     clients: ClientSource = field(default_factory=NoClients)
     editor: Editor | None = None
     events: EventSource = field(default_factory=NoEvents)
+    audit: Audit = field(default_factory=NoAudit)
     traces: TraceTap = field(default_factory=NoTraces)
+    figures: FigureSource = field(default_factory=NoFigures)
+    exposition: Exposition = field(default_factory=Exposition)

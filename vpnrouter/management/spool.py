@@ -9,7 +9,7 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.body import body_of
-from vpnrouter.management.context import sources_of
+from vpnrouter.management.context import acted, sources_of
 from vpnrouter.management.envelope import object_reply
 from vpnrouter.management.faults import forbidden, invalid, no_path, not_allowed
 from vpnrouter.management.queue_actions import OperatorHere
@@ -34,4 +34,5 @@ async def backup(request: Request, caller: OperatorHere) -> Response:
         await keeper.backup(directory)
     except SpoolError as error:
         raise not_allowed(str(error)) from error
+    acted(request, caller, f"backed up the spool to {directory}")
     return object_reply(request, {"directory": directory}, {})

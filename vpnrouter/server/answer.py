@@ -8,6 +8,7 @@ import trio
 
 from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.config.change import Item
+from vpnrouter.events.table import LISTEN_PORT
 from vpnrouter.server.listeners import (
     SERVED,
     STREAMED,
@@ -16,6 +17,7 @@ from vpnrouter.server.listeners import (
     serve_streams,
 )
 from vpnrouter.server.management import PROTOCOLS, answer_management, load
+from vpnrouter.server.narrate import tell_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.management import Management
+    from vpnrouter.management.access import Access
     from vpnrouter.management.sources import Sources
     from vpnrouter.server.listeners import BoundListener
     from vpnrouter.server.reactor import Reactor
@@ -56,6 +59,7 @@ class Answer:
         self.scope = trio.CancelScope()
         self.places = trio.CapacityLimiter(bound.written.max_connection_count)
         self.acceptor: MqttAcceptor | LinkAcceptor | None = None
+        self.access: Access | None = None
 
     @property
     def in_tasks(self) -> bool:
@@ -93,6 +97,8 @@ class Answering:
         answer = Answer(bound)
         self.open[key] = answer
         written = bound.written
+        where = f"{written.protocol} {bound.address}"
+        tell_of(self._book.router.plane, LISTEN_PORT, f"{where} up", name=where)
         if written.protocol in PROTOCOLS:
             load()
             self._nursery.start_soon(self._manage, answer)
@@ -106,6 +112,13 @@ class Answering:
             self._nursery.start_soon(self._accept, answer, answer.acceptor)
         else:
             self._reactor.listen(bound.sock, answer.acceptor, written.max_connection_count)
+
+    def admit(self, management: Management) -> None:
+        """Let the users of a changed configuration in from now on, and nobody else."""
+        self._management = management
+        for answer in self.open.values():
+            if answer.access is not None:
+                answer.access.use(management.users)
 
     def change(self, key: Item, bound: BoundListener) -> None:
         """Go on under another configuration of a listener that answers, not one of management."""
@@ -124,6 +137,8 @@ class Answering:
         Connections to the management API end with their listener.
         """
         answer = self.open.pop(key)
+        where = f"{answer.bound.written.protocol} {answer.bound.address}"
+        tell_of(self._book.router.plane, LISTEN_PORT, f"{where} down", name=where)
         sock = answer.bound.sock
         if self._reactor is not None and not answer.in_tasks:
             self._reactor.unlisten(sock)
@@ -165,7 +180,7 @@ class Answering:
             if answer.scope.cancel_called:
                 return
             async with trio.open_nursery() as serving:
-                answer_management(
+                answer.access = answer_management(
                     [answer.bound],
                     self._management,
                     self._sources,

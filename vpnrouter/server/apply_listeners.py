@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import TYPE_CHECKING, final
 
@@ -59,6 +60,13 @@ class ListenerChange:
         for key, bound in self._new.items():
             answering.begin(key, bound)
         answering.arrange(self._order)
+
+    def abandon(self) -> None:
+        """Leave the listeners as they were; TLS files that cannot be read any more stay as they were read."""
+        self._undo()
+        was = [self._answering.open[key].bound for key in self._kept]
+        with contextlib.suppress(OperationError):
+            reload_tls(was)
 
     def _bound(self, listener: Listener) -> BoundListener:
         context = None if listener.tls is None else ServerTls(listener.tls)

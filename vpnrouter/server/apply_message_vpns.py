@@ -8,8 +8,10 @@ from vpnrouter.bridges.link import Link
 from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.events.table import VPN_STATE
 from vpnrouter.server.assemble import acl_of, bounds_of, credentials_of, profile_of
 from vpnrouter.server.endpoint_terms import session_terms
+from vpnrouter.server.narrate import tell_of
 from vpnrouter.wire.link import close_codes
 from vpnrouter.wire.mqtt import reason
 
@@ -54,6 +56,9 @@ def change_message_vpn(
     ):
         vpn.credentials = credentials_of(after, secret)
     vpn.enabled = after.enabled
+    if before.enabled != after.enabled:
+        state = "up" if after.enabled else "down"
+        tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} {state}", vpn.name)
     if goes_down:
         put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was disabled")
     elif shut:
@@ -69,6 +74,7 @@ def remove_message_vpn(vpn: MessageVpn, book: LinkBook) -> None:
         username.enabled = False
     vpn.enabled = False
     del book.router.vpns[vpn.name]
+    tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} removed", vpn.name)
     put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was removed")
     for session in list(vpn.clients.values()):
         if isinstance(session, MqttSession):

@@ -61,6 +61,7 @@ def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
         max_endpoint_count=written.max_endpoint_count,
         max_egress_flow_count=written.max_egress_flow_count,
         max_ingress_flow_count=written.max_ingress_flow_count,
+        large_msg_size=written.event.large_msg_threshold * 1_024,
     )
 
 

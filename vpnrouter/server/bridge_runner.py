@@ -304,7 +304,7 @@ class BridgeRunner(Owner):
                 approach.current, standby, self.record, nothing, begun, half
             )
         except OperationError as error:
-            narrate(self.record, "", f"not connected: {error}")
+            narrate(self.record, "VPN_BRIDGING_CONNECT_FAILED", f"not connected: {error}")
         if approach.written is not written and standby.half is None:
             self._reconnect = True  # what was opened is out of date already
             return half

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.rates import RateMeter
@@ -19,27 +19,69 @@ from vpnrouter.bridges.status import (
     status_of,
 )
 from vpnrouter.core.discards import TTL_EXCEEDED
+from vpnrouter.server.backlog import backlog_of, oldest_age_ms
+from vpnrouter.server.cleared import bridge_base, bridge_counts
+from vpnrouter.server.flush import flush_ready
+from vpnrouter.wire.link import close_codes
 from vpnrouter.wire.link.frames import ZSTD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.guaranteed_in import GuaranteedIn
     from vpnrouter.bridges.inbound_flow import InboundFlow
     from vpnrouter.bridges.link import Link
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.server.bridge_runner import BridgeRunner
+
+
+DISCONNECTED: Final = "disconnected by the operator"
+
+
+@final
+class Cleared:
+    """What the counts of bridges stood at when they were cleared, by their records."""
+
+    def __init__(self) -> None:
+        self._bases: dict[Bridge, tuple[Counters, int]] = {}
+
+    def clear(self, record: Bridge) -> None:
+        """Begin the counts anew; they have been brought up to date."""
+        self._bases[record] = (bridge_base(record.counters), record.failures)
+
+    def shown(self, record: Bridge, *, whole: bool = False) -> Counters:
+        """The counts to show, with `whole` all of them. Not to be changed."""
+        base = None if whole else self._bases.get(record)
+        return record.counters if base is None else bridge_counts(record.counters, base[0])
+
+    def failures(self, record: Bridge, *, whole: bool = False) -> int:
+        """How many failures are not shown."""
+        base = None if whole else self._bases.get(record)
+        return 0 if base is None else base[1]
+
+    def __len__(self) -> int:
+        return len(self._bases)
+
+    def keep(self, records: Iterable[Bridge]) -> None:
+        """Forget those of all others."""
+        for record in self._bases.keys() - set(records):
+            del self._bases[record]
 
 
 @final
 class OwnBridge:
     """A bridge of the configuration. What the peer's bridge sends over the same connection counts in."""
 
-    def __init__(self, runner: BridgeRunner) -> None:
+    def __init__(self, runner: BridgeRunner, cleared: Cleared) -> None:
         self.runner = runner
         self._meter = RateMeter()
+        self._cleared = cleared
+        self._guaranteed: tuple[GuaranteedIn, GuaranteedCounts] | None = None
+        self._ttl_seen = 0
 
-    def status(self, now_ns: int) -> BridgeStatus:
+    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
         """See BridgeSource.status."""
         runner = self.runner
         record = runner.record
@@ -47,7 +89,9 @@ class OwnBridge:
         link = None if half is None or half.over else half.link
         flow = None if link is None or half is None else half.flow
         bound = flow is not None and flow.bound_since_ns >= 0
-        counters, peer = self._counters(link)
+        counters, peer = self._counters(link, whole=whole)
+        waits = backlog_of(link)
+        lot = None if runner.flow is None else runner.flow.taker.lot
         record.outbound_state = Outbound.NOT_APPLICABLE
         record.outbound_failure_reason = ""
         if peer is not None:
@@ -61,68 +105,144 @@ class OwnBridge:
                 rates=self._meter.bridge_rates(),
                 rx_in_flight=0 if half is None else half.in_flight,
                 bound_to_queue=bound,
-                local_queue_name=_local_queue(link),
+                local_queue_name=waits.names,
                 tx_in_flight=0 if peer is None else _in_flight(peer),
                 outbound_bridge_name=_peer_bridge(link),
                 compressed=link is not None and link.features & ZSTD != 0,
-                ttl_exceeded_event_raised=TTL_EXCEEDED in counters.discarded_rx.counts,
-                guaranteed=GuaranteedCounts()
-                if runner.flow is None
-                else counts_of(runner.flow.taker),
+                ttl_exceeded_event_raised=_ttl_exceeded(record) > self._ttl_seen,
+                guaranteed=self._guaranteed_counts(whole=whole),
+                tx_unacked=waits.unacked,
+                local_queue_msgs=waits.messages,
+                local_queue_oldest_age_ms=-1 if whole else oldest_age_ms(waits.endpoints),
+                parked_oldest_age_ms=-1 if whole or lot is None else oldest_age_ms([lot.endpoint]),
+                failures_cleared=self._cleared.failures(record, whole=whole),
                 remotes=runner_remotes(runner, flow, bound),
             ),
         )
 
+    def kept(self) -> tuple[Endpoint, ...]:
+        """The endpoints here whose messages wait for it."""
+        half = self.runner.half
+        waits = backlog_of(None if half is None or half.over else half.link)
+        lot = None if self.runner.flow is None else self.runner.flow.taker.lot
+        return waits.endpoints if lot is None else (*waits.endpoints, lot.endpoint)
+
     def sample(self, now_ns: int) -> None:
         """See BridgeSource.sample."""
         half = self.runner.half
-        counters, _ = self._counters(None if half is None or half.over else half.link)
+        link = None if half is None or half.over else half.link
+        counters, _ = self._counters(link, whole=True)
         _sample(self._meter, now_ns, counters)
 
-    def _counters(self, link: Link | None) -> tuple[Counters, Bridge | None]:
-        """Everything counted until now, and the peer's record when its bridge shares the connection."""
-        if link is None:
-            return self.runner.record.counters, None
-        link.tally()
-        outbound = link.outbound
+    def _counters(self, link: Link | None, *, whole: bool) -> tuple[Counters, Bridge | None]:
+        """What is shown of all that was counted, and the peer's record when its bridge shares the connection."""
+        if link is not None:
+            link.tally()
+        own = self._cleared.shown(self.runner.record, whole=whole)
+        outbound = None if link is None else link.outbound
         if outbound is None or outbound.record is None:
-            return self.runner.record.counters, None
+            return own, None
         both = Counters()
-        both.add(self.runner.record.counters)
-        both.add(outbound.record.counters)
+        both.add(own)
+        both.add(self._cleared.shown(outbound.record, whole=whole))
         return both, outbound.record
+
+    def _guaranteed_counts(self, *, whole: bool) -> GuaranteedCounts:
+        flow = self.runner.flow
+        if flow is None:
+            return GuaranteedCounts()
+        counts = counts_of(flow.taker)
+        if whole or self._guaranteed is None or self._guaranteed[0] is not flow.taker:
+            return counts
+        return counts.since(self._guaranteed[1])
+
+    def disconnect(self) -> bool:
+        """See BridgeSource.disconnect."""
+        half = self.runner.half
+        if half is None or half.over:
+            return False
+        half.link.goodbye(close_codes.ADMINISTRATIVE, DISCONNECTED)
+        flush_ready(half.link.plane)
+        return True
+
+    def clear_stats(self) -> None:
+        """See BridgeSource.clear_stats."""
+        half, flow = self.runner.half, self.runner.flow
+        link = None if half is None or half.over else half.link
+        _, peer = self._counters(link, whole=True)
+        self._cleared.clear(self.runner.record)
+        if peer is not None:
+            self._cleared.clear(peer)
+        if flow is not None:
+            self._guaranteed = (flow.taker, counts_of(flow.taker))
+
+    def clear_event(self, event: str) -> None:
+        """See BridgeSource.clear_event."""
+        if event == TTL_EXCEEDED:
+            half = self.runner.half
+            if half is not None and not half.over:
+                half.link.tally()
+            self._ttl_seen = _ttl_exceeded(self.runner.record)
 
 
 @final
 class PeerBridge:
     """A bridge of another router, by its record."""
 
-    def __init__(self, record: Bridge, book: LinkBook, key: str) -> None:
+    def __init__(self, record: Bridge, book: LinkBook, key: str, cleared: Cleared) -> None:
         self._record = record
         self._book = book
         self._key = key
         self._meter = RateMeter()
+        self._cleared = cleared
 
-    def status(self, now_ns: int) -> BridgeStatus:
+    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
         """See BridgeSource.status."""
         record = self._record
         link = self._tally()
+        waits = backlog_of(link)
         return status_of(
             record,
             now_ns,
             Surroundings(
+                counters=self._cleared.shown(record, whole=whole),
                 rates=self._meter.bridge_rates(),
                 tx_in_flight=_in_flight(record),
-                local_queue_name=_local_queue(link),
+                local_queue_name=waits.names,
                 outbound_bridge_name=_peer_bridge(link),
                 compressed=link is not None and link.features & ZSTD != 0,
+                tx_unacked=waits.unacked,
+                local_queue_msgs=waits.messages,
+                local_queue_oldest_age_ms=-1 if whole else oldest_age_ms(waits.endpoints),
+                failures_cleared=self._cleared.failures(record, whole=whole),
             ),
         )
+
+    def kept(self) -> tuple[Endpoint, ...]:
+        """The endpoints here whose messages wait for it."""
+        return backlog_of(self._book.serving.get(self._key)).endpoints
 
     def sample(self, now_ns: int) -> None:
         """See BridgeSource.sample."""
         self._tally()
         _sample(self._meter, now_ns, self._record.counters)
+
+    def disconnect(self) -> bool:
+        """See BridgeSource.disconnect."""
+        link = self._book.serving.get(self._key)
+        if link is None:
+            return False
+        link.goodbye(close_codes.ADMINISTRATIVE, DISCONNECTED)
+        flush_ready(link.plane)
+        return True
+
+    def clear_stats(self) -> None:
+        """See BridgeSource.clear_stats."""
+        self._tally()
+        self._cleared.clear(self._record)
+
+    def clear_event(self, event: str) -> None:
+        """See BridgeSource.clear_event: a peer's bridge raises none here."""
 
     def _tally(self) -> Link | None:
         for half in self._record.sending:
@@ -143,6 +263,7 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
         self._runners = runners
         self._own: dict[int, OwnBridge] = {}
         self._peers: dict[str, PeerBridge] = {}
+        self._cleared = Cleared()
 
     def __getitem__(self, key: tuple[str, str]) -> OwnBridge | PeerBridge:
         return self._all()[key]
@@ -153,13 +274,17 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
     def __len__(self) -> int:
         return len(self._all())
 
+    def now(self) -> dict[tuple[str, str], OwnBridge | PeerBridge]:
+        """All of them at this moment: whoever wants many asks once."""
+        return self._all()
+
     def _all(self) -> dict[tuple[str, str], OwnBridge | PeerBridge]:
         found: dict[tuple[str, str], OwnBridge | PeerBridge] = {}
         kept: dict[int, OwnBridge] = {}
         for runner in self._runners:
             source = self._own.get(id(runner))
             if source is None or source.runner is not runner:
-                source = OwnBridge(runner)
+                source = OwnBridge(runner, self._cleared)
             kept[id(runner)] = source
             found[(runner.approach.vpn.name, runner.approach.name)] = source
         self._own = kept
@@ -168,12 +293,15 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
             link = book.serving.get(key)
             peer = self._peers.get(key)
             if peer is None:
-                peer = PeerBridge(record, book, key)
+                peer = PeerBridge(record, book, key, self._cleared)
                 self._peers[key] = peer
             if link is None or link.inbound is None:
                 found[(record.facts.msg_vpn, record.facts.name)] = peer
         for gone in self._peers.keys() - book.records.keys():
             del self._peers[gone]
+        if self._cleared:
+            own = [runner.record for runner in self._runners]
+            self._cleared.keep([*own, *book.records.values()])
         return found
 
 
@@ -185,10 +313,9 @@ def _peer_bridge(link: Link | None) -> str:
     return "" if link is None or link.client is None else link.client.peer_bridge
 
 
-def _local_queue(link: Link | None) -> str:
-    """The queues here that the peer's bridge is bound to."""
-    flows = None if link is None or link.outbound is None else link.outbound.flows
-    return "" if flows is None else ", ".join(flows.queues())
+def _ttl_exceeded(record: Bridge) -> int:
+    """How often a message came with its time to live used up."""
+    return record.counters.discarded_rx.counts.get(TTL_EXCEEDED, 0)
 
 
 def runner_remotes(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.plane import Committing
 from vpnrouter.errors import SpoolError
+from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
+from vpnrouter.server.durations import Durations
+from vpnrouter.server.narrate import tell_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +30,8 @@ class Committer(Committing):
     """Commits the units of `spool` to `store`. `fd` is readable when `finished` is to be called.
 
     A commit that fails is tried again until it succeeds: until then publishers that wait go on waiting,
-    and new ones are refused. So whatever was told to anybody is true.
+    and new ones are refused. So whatever was told to anybody is true. `commits` says how long those took
+    that succeeded, `failed` how many did not.
     """
 
     def __init__(self, spool: Spool, store: Store) -> None:
@@ -44,6 +47,8 @@ class Committer(Committing):
         self._wake_up: Callable[[], None] = self._write
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) if hasattr(os, "eventfd") else -1
         self._fault = spool.fault
+        self.commits = Durations()
+        self.failed = 0
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
         self._thread.start()
 
@@ -66,7 +71,7 @@ class Committer(Committing):
         self.spent_ns += time.monotonic_ns() - began
         if self._troubles:
             for line in self._troubles:
-                print(f"vpnrouter: {line}", file=sys.stderr)
+                tell_of(spool.plane, SPOOL_TROUBLE, line)
             self._troubles.clear()
         if batch is not None:
             self._flying = True
@@ -91,7 +96,7 @@ class Committer(Committing):
                 if self._fault is not None:
                     self._fault("commit-after-sync")
                 if self._spool.down:
-                    print("vpnrouter: the message spool works again", file=sys.stderr)
+                    tell_of(self._spool.plane, SPOOL_UP, "the message spool works again")
                 self._spool.committed()
                 if self._fault is not None:
                     self._fault("answered")
@@ -99,10 +104,11 @@ class Committer(Committing):
 
     def _failed(self, reason: str) -> None:
         if not self._spool.down:
-            print(
-                f"vpnrouter: the message spool cannot be written: {reason}; guaranteed messages are"
-                " refused until it can",
-                file=sys.stderr,
+            tell_of(
+                self._spool.plane,
+                SPOOL_DOWN,
+                f"the message spool cannot be written: {reason}; guaranteed messages are refused until it"
+                " can",
             )
         self._spool.failed(reason)
 
@@ -143,12 +149,15 @@ class Committer(Committing):
                 self._retry_now.wait(RETRY_S)
 
     def _commit(self, batch: Batch) -> bool:
+        began_ns = time.monotonic_ns()
         try:
             self._store.commit(batch)
         except SpoolError as error:
+            self.failed += 1
             self._done.append(str(error))
             self._wake_up()
             return False
+        self.commits.add(time.monotonic_ns() - began_ns)
         self._done.append("")
         self._wake_up()
         return True

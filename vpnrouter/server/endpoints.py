@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -12,7 +11,9 @@ from vpnrouter.core.guaranteed.replay_log import ReplayLog
 from vpnrouter.core.guaranteed.terms import EndpointTerms
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.subscriber import Subscription
+from vpnrouter.events.table import ORPHAN
 from vpnrouter.server.endpoint_terms import queue_terms, replay_log_terms, topic_endpoint_terms
+from vpnrouter.server.narrate import tell_of
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
@@ -38,14 +39,21 @@ class Endpoints:
         self._absent: dict[str, MessageVpn] = {}
         self.by_number: dict[int, Endpoint] = {}
 
-    def configure(self, vpn: MessageVpn, written: MsgVpn) -> None:
-        """Let `vpn` have exactly the endpoints of its configuration."""
+    def configure(self, vpn: MessageVpn, written: MsgVpn, before: MsgVpn | None = None) -> None:
+        """Let `vpn` have exactly the endpoints of its configuration.
+
+        `before` is the one that holds: what is the same object in both is left alone.
+        """
         self._welcome(vpn)
+        queues = {} if before is None else before.queues
         for name, queue in written.queues.items():
-            endpoint = self.have(vpn, QUEUE, name, queue_terms(queue))
-            subscribe(endpoint, queue)
+            if queues.get(name) is not queue:
+                endpoint = self.have(vpn, QUEUE, name, queue_terms(queue))
+                subscribe(endpoint, queue)
+        topic_endpoints = {} if before is None else before.topic_endpoints
         for name, topic_endpoint in written.topic_endpoints.items():
-            self.have(vpn, TOPIC_ENDPOINT, name, topic_endpoint_terms(topic_endpoint))
+            if topic_endpoints.get(name) is not topic_endpoint:
+                self.have(vpn, TOPIC_ENDPOINT, name, topic_endpoint_terms(topic_endpoint))
         self._log(vpn, written)
         wanted: dict[int, Mapping[str, object]] = {
             QUEUE: written.queues,
@@ -189,11 +197,14 @@ class Endpoints:
                 self._tell(endpoint)
 
     def _tell(self, endpoint: Endpoint) -> None:
-        print(
-            f"vpnrouter: {KIND_NAMES[endpoint.kind]} {endpoint.name} of message VPN"
+        tell_of(
+            endpoint.vpn.plane,
+            ORPHAN,
+            f"{KIND_NAMES[endpoint.kind]} {endpoint.name} of message VPN"
             f" {endpoint.vpn.name} is not configured any more; it is shut down and keeps its"
             f" {endpoint.spooled_count:,} messages until they are purged or moved",
-            file=sys.stderr,
+            endpoint.vpn.name,
+            endpoint.name,
         )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.events.table import TLS_FAILED
+from vpnrouter.server.narrate import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,15 +14,15 @@ if TYPE_CHECKING:
 WINDOW_S: Final = 1.0
 
 
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr)
+def _raise(line: str) -> None:
+    tell(TLS_FAILED, line.removeprefix("vpnrouter: "))
 
 
 @final
 class HandshakeFailures:
     """Writes a line for each failure, limits.TLS_FAILURE_LINES a second; the rest is counted."""
 
-    def __init__(self, say: Callable[[str], None] = _to_stderr) -> None:
+    def __init__(self, say: Callable[[str], None] = _raise) -> None:
         self._say = say
         self._began_s = float("-inf")
         self._said = 0

@@ -7,15 +7,17 @@ and each connection is closed under Hypercorn when a write takes too long or the
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
 import trio
 
 from vpnrouter import limits
-from vpnrouter.core.totals import totals
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
+from vpnrouter.events.table import MANAGEMENT_FAULT
 from vpnrouter.management.monitor import MsgVpnStatus
+from vpnrouter.server.narrate import tell
+from vpnrouter.server.vpn_meters import VpnMeters
 
 if TYPE_CHECKING:
     import socket
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.status import BridgeStatus
     from vpnrouter.config.management import Management
     from vpnrouter.core.router import Router
+    from vpnrouter.management.access import Access
     from vpnrouter.management.sources import Sources
     from vpnrouter.server.listeners import BoundListener
 
@@ -46,11 +49,14 @@ LAST_S: Final = 1.0
 """Seconds to answer a peer that will send nothing more. Hypercorn would keep the connection until it
 counts as idle, and most peers that said their last have gone."""
 
-STREAMS_EACH: Final = 8
-"""Requests at a time on one connection that speaks HTTP/2."""
+WAITED_S: Final = 1.0
+"""Seconds that a connection may wait for a request before it can lose its place to a new one."""
 
 REST_S: Final = 0.1
 """Pause of the accept loop when the system is out of descriptors."""
+
+NOT_SENT: Final = (TRANSMIT_CONGESTION, CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY)
+"""Discards of messages that were on their way to a client; all others are counted as they come in."""
 
 SAMPLE_S: Final = 1.0
 """Seconds between samples of the bridges' counts."""
@@ -68,7 +74,16 @@ class BridgeSource(Protocol):
     """A bridge that can be asked how it stands."""
 
     def status(self, now_ns: int) -> BridgeStatus:
-        """How it stands at `now_ns`, monotonic."""
+        """How it stands at `now_ns`, monotonic; counts since they were cleared."""
+
+    def disconnect(self) -> bool:
+        """Drop its connection; False when it has none."""
+
+    def clear_stats(self) -> None:
+        """Begin its counts anew."""
+
+    def clear_event(self, event: str) -> None:
+        """Take an event for seen, such as `ttl-exceeded`."""
 
     def sample(self, now_ns: int) -> None:
         """Note the counts that rates are made from."""
@@ -83,10 +98,12 @@ class RouterMonitor:
         router: Router,
         bridges: Mapping[tuple[str, str], BridgeSource],
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        meters: VpnMeters | None = None,
     ) -> None:
         self._router = router
         self._bridges = bridges
         self._clock_ns = clock_ns
+        self.meters = meters or VpnMeters(router, clock_ns)
         self.stopping = False
 
     def router_name(self) -> str:
@@ -106,7 +123,10 @@ class RouterMonitor:
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return None
-        sums = totals(vpn)
+        sums = self.meters.totals(vpn)
+        rates = self.meters.rates(vpn)
+        tx_discarded = sum(sums.discards.get(reason, 0) for reason in NOT_SENT)
+        discarded = sum(sums.discards.values())
         return MsgVpnStatus(
             msg_vpn_name=vpn.name,
             enabled=vpn.enabled,
@@ -120,8 +140,20 @@ class RouterMonitor:
             rx_byte_count=sums.rx_byte_count,
             tx_msg_count=sums.tx_msg_count,
             tx_byte_count=sums.tx_byte_count,
-            discarded_msg_count=sum(sums.discards.values()),
+            discarded_msg_count=discarded,
             discarded=sums.discards,
+            rx_discarded_msg_count=discarded - tx_discarded,
+            tx_discarded_msg_count=tx_discarded,
+            rejected_msg_count=vpn.rejected,
+            msg_spool_usage=vpn.spooled_bytes,
+            average_rx_byte_rate=rates.rx_byte.average,
+            average_rx_msg_rate=rates.rx_msg.average,
+            average_tx_byte_rate=rates.tx_byte.average,
+            average_tx_msg_rate=rates.tx_msg.average,
+            rx_byte_rate=rates.rx_byte.current,
+            rx_msg_rate=rates.rx_msg.current,
+            tx_byte_rate=rates.tx_byte.current,
+            tx_msg_rate=rates.tx_msg.current,
         )
 
     def bridge_names(self, msg_vpn: str) -> Sequence[str]:
@@ -133,6 +165,25 @@ class RouterMonitor:
         source = self._bridges.get((msg_vpn, bridge))
         return None if source is None else source.status(self._clock_ns())
 
+    def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
+        """See Monitor.disconnect_bridge."""
+        source = self._bridges.get((msg_vpn, bridge))
+        return source is not None and source.disconnect()
+
+    def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> bool:
+        """See Monitor.clear_bridge_stats."""
+        source = self._bridges.get((msg_vpn, bridge))
+        if source is not None:
+            source.clear_stats()
+        return source is not None
+
+    def clear_bridge_event(self, msg_vpn: str, bridge: str, event: str) -> bool:
+        """See Monitor.clear_bridge_event."""
+        source = self._bridges.get((msg_vpn, bridge))
+        if source is not None:
+            source.clear_event(event)
+        return source is not None
+
 
 async def keep_rates(sources: Callable[[], Iterable[BridgeSource]]) -> None:
     """Sample the counts of all bridges about once a second, for ever."""
@@ -141,6 +192,17 @@ async def keep_rates(sources: Callable[[], Iterable[BridgeSource]]) -> None:
         for source in sources():
             source.sample(now_ns)
         await trio.sleep(SAMPLE_S)
+
+
+@final
+class Place:
+    """That of one connection among those that a listener may have."""
+
+    __slots__ = ("waiting_since",)
+
+    def __init__(self) -> None:
+        self.waiting_since = trio.current_time()
+        """When it began to wait for its first or its next request; infinite while it is served."""
 
 
 @final
@@ -177,37 +239,36 @@ class _Stream(trio.abc.HalfCloseableStream):
 
 @final
 class _Http:
-    """Speaks HTTP/1.1, and HTTP/2 where a client begins with it, for one application."""
+    """Speaks HTTP/1.1 for one application."""
 
     def __init__(self, app: ASGIFramework) -> None:
         # Late (see `load`): who has no management listener does not load it.
         from hypercorn.app_wrappers import ASGIWrapper
         from hypercorn.config import Config
-        from hypercorn.trio.tcp_server import TCPServer
         from hypercorn.trio.worker_context import WorkerContext
+
+        from vpnrouter.server.http1 import Http1Server
 
         settings = Config()
         settings.keep_alive_timeout = IDLE_S
         settings.ssl_handshake_timeout = HANDSHAKE_S
-        settings.h2_max_concurrent_streams = STREAMS_EACH
         settings.include_server_header = False
-        self._server = TCPServer
+        self._server = Http1Server
         self._app = ASGIWrapper(app)
         self._settings = settings
         self._context = WorkerContext(None)
 
-    async def converse(self, stream: trio.abc.Stream) -> None:
+    async def converse(self, stream: trio.abc.Stream, place: Place) -> None:
         """Serve one connection until either side has enough of it."""
         # What it uses of a stream, ours has; its types name the two classes of its own worker.
         served = cast("trio.SSLStream[trio.SocketStream]", stream)
-        await self._server(self._app, self._settings, self._context, {}, served).run()
+        await self._server(self._app, self._settings, self._context, served, place).run()
 
 
 def load() -> None:
     """Load what serving needs. It takes some hundred milliseconds, so do it before anybody is told "ready"."""
-    import hypercorn.trio.tcp_server  # noqa: F401
-
-    import vpnrouter.management.application  # noqa: F401
+    import vpnrouter.management.application
+    import vpnrouter.server.http1  # noqa: F401
 
 
 def answer_management(
@@ -215,18 +276,23 @@ def answer_management(
     written: Management,
     sources: Sources,
     nursery: trio.Nursery,
-) -> None:
-    """Begin to answer on those listeners that are for management, if there are any."""
+) -> Access | None:
+    """Begin to answer on those listeners that are for management, if there are any.
+
+    Returns what admits requests there, None without such a listener.
+    """
     mine = [bound for bound in listeners if bound.written.protocol in PROTOCOLS]
     if not mine:
-        return
+        return None
     from vpnrouter.management.access import Access
     from vpnrouter.management.application import build_app
 
-    app = cast("ASGIFramework", build_app(sources, Access.of(written)))
+    access = Access.of(written)
+    app = cast("ASGIFramework", build_app(sources, access))
     for bound in mine:
         most = bound.written.max_connection_count
         nursery.start_soon(serve_management, bound.sock, bound.context, most, app)
+    return access
 
 
 async def serve_management(
@@ -235,11 +301,12 @@ async def serve_management(
     """Answer HTTP on a bound, listening, non-blocking socket until cancelled.
 
     `tls` is that of an `https` listener, asked at each connection. Beyond `most` connections at a time, and
-    beyond `limits.MANAGEMENT_CONNECTIONS`, a new one is closed at once.
+    beyond `limits.MANAGEMENT_CONNECTIONS`, a new one takes the place of the one that has waited longest for a
+    request: who opens many and says nothing keeps nobody out. If none has, the new one is closed at once.
     """
     http = _Http(app)
     most = min(most, limits.MANAGEMENT_CONNECTIONS)
-    taken: set[trio.SocketStream] = set()
+    taken: dict[trio.SocketStream, Place] = {}
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     async with listener, trio.open_nursery() as connections:
         try:
@@ -250,22 +317,34 @@ async def serve_management(
                     # Out of descriptors or buffers: let connections end before trying again.
                     await trio.sleep(REST_S)
                     continue
-                if len(taken) >= most:
+                if len(taken) >= most and not _make_room(taken):
                     await trio.aclose_forcefully(stream)
                     continue
-                taken.add(stream)
-                connections.start_soon(_serve_one, stream, tls, http, taken)
+                taken[stream] = place = Place()
+                connections.start_soon(_serve_one, stream, place, tls, http, taken)
         finally:
             for stream in taken:
                 # Wakes writes that are shielded from cancellation.
                 stream.socket.close()
 
 
+def _make_room(taken: dict[trio.SocketStream, Place]) -> bool:
+    """Close the connection that has waited longest; False if all are busy or new."""
+    oldest = min(taken, key=lambda stream: taken[stream].waiting_since)
+    # One that was just made may have a request on its way.
+    if taken[oldest].waiting_since > trio.current_time() - WAITED_S:
+        return False
+    del taken[oldest]
+    oldest.socket.close()
+    return True
+
+
 async def _serve_one(
     accepted: trio.SocketStream,
+    place: Place,
     tls: HasContext | None,
     http: _Http,
-    taken: set[trio.SocketStream],
+    taken: dict[trio.SocketStream, Place],
 ) -> None:
     served = trio.CancelScope()
     stream: trio.abc.Stream = _Stream(accepted, served)
@@ -273,10 +352,13 @@ async def _serve_one(
         stream = trio.SSLStream(stream, tls.context, server_side=True, https_compatible=True)
     try:
         with served:
-            await http.converse(stream)
+            await http.converse(stream, place)
+    except* trio.ClosedResourceError:
+        # It lost its place, or the router stops.
+        pass
     except* Exception as errors:  # noqa: BLE001 - whatever it is, the router goes on
         # A fault of one connection must not end the router.
-        print(f"vpnrouter: management: {errors.exceptions[0]!r}", file=sys.stderr)
+        tell(MANAGEMENT_FAULT, repr(errors.exceptions[0]))
     finally:
-        taken.discard(accepted)
+        taken.pop(accepted, None)
         accepted.socket.close()

@@ -1,31 +1,76 @@
-"""Tell the operator on stderr what becomes of bridges, under the field's event names."""
+"""Tell the operator what happens at the edge of a router: its event log, whoever asks it to.
+
+Which router's log that is goes with the task (a context variable): whatever a router starts inherits it.
+Without one, in tools and tests, a line goes to stderr as it is.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.bridges.book import LinkLog
+from vpnrouter.events import table
+from vpnrouter.events.event import Event
+from vpnrouter.events.lines import readable
+from vpnrouter.events.log import EventLog
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.core.plane import Plane
+    from vpnrouter.events.kind import Kind
     from vpnrouter.wire.link.frames import Hello
 
-UP: Final = "VPN_BRIDGING_LINK_UP"
-DOWN: Final = "VPN_BRIDGING_LINK_DOWN"
-REJECTED: Final = "VPN_BRIDGING_LINK_REJECTED"
+UP: Final = table.LINK_UP.name
+DOWN: Final = table.LINK_DOWN.name
+REJECTED: Final = table.LINK_REJECTED.name
+
+_LOG: ContextVar[EventLog | None] = ContextVar("vpnrouter-event-log", default=None)
+
+
+def log_to(log: EventLog) -> None:
+    """From here on, in this task and those that it starts, everything is told to `log`."""
+    _LOG.set(log)
+
+
+def log_here() -> EventLog | None:
+    """The log of the router that this task belongs to."""
+    return _LOG.get()
+
+
+def tell(
+    kind: Kind,
+    text: str,
+    msg_vpn: str = "",
+    name: str = "",
+    log: EventLog | None = None,
+) -> None:
+    """Raise one event in `log`, or in that of this task."""
+    log = log or _LOG.get()
+    if log is not None:
+        log.raise_event(kind, msg_vpn, name, text)
+    else:
+        print(readable(Event(0, time.time_ns(), kind, msg_vpn, name, text)), file=sys.stderr)
+
+
+def tell_of(plane: Plane, kind: Kind, text: str, msg_vpn: str = "", name: str = "") -> None:
+    """Raise one event in the log of a plane, which may be called from any task."""
+    tell(kind, text, msg_vpn, name, plane.events)
 
 
 def narrate(record: Bridge, event: str, what: str) -> None:
-    """One line about one bridge; `event` is one of the names above, or "" for what has none."""
+    """Raise one event about one bridge; `event` is a name of events/table.py, or "" for a note."""
     facts = record.facts
     where = f"{record.remote_router_name or '?'} at {record.remote_address or '?'}"
-    say(event, f"VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}")
+    text = f"VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}"
+    tell(table.named(event), text, facts.msg_vpn, facts.name)
 
 
 def say(event: str, text: str) -> None:
-    """One line on stderr."""
-    print(f"vpnrouter: {event}: {text}" if event else f"vpnrouter: {text}", file=sys.stderr)
+    """Raise one event of the router itself; `event` is a name or label of events/table.py, or ""."""
+    tell(table.named(event), text)
 
 
 class PeerLog(LinkLog):
@@ -33,24 +78,24 @@ class PeerLog(LinkLog):
 
     def peer_up(self, record: Bridge) -> None:
         """See LinkLog.peer_up."""
-        self._tell(record, UP, "up")
+        self._tell(record, table.LINK_UP, "up")
 
     def peer_down(self, record: Bridge, why: str) -> None:
         """See LinkLog.peer_down."""
-        self._tell(record, DOWN, f"down: {why}")
+        self._tell(record, table.LINK_DOWN, f"down: {why}")
 
     def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
         """See LinkLog.peer_rejected."""
-        say(
-            REJECTED,
+        tell(
+            table.LINK_REJECTED,
             f"VPN {hello.remote_vpn} remote bridge {hello.bridge} of VPN {hello.local_vpn}"
             f" on {hello.router} at {peer}: rejected: {why}",
+            hello.remote_vpn,
+            hello.bridge,
         )
 
     @staticmethod
-    def _tell(record: Bridge, event: str, what: str) -> None:
+    def _tell(record: Bridge, kind: Kind, what: str) -> None:
         facts = record.facts
-        say(
-            event,
-            f"VPN {facts.msg_vpn} remote bridge {facts.name} at {record.remote_address}: {what}",
-        )
+        text = f"VPN {facts.msg_vpn} remote bridge {facts.name} at {record.remote_address}: {what}"
+        tell(kind, text, facts.msg_vpn, facts.name)

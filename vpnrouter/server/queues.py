@@ -14,16 +14,17 @@ from vpnrouter.core.guaranteed.replay_start import replay_to
 from vpnrouter.core.guaranteed.terms import ALWAYS, MEGABYTE, NEVER
 from vpnrouter.errors import Refused
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
+from vpnrouter.server.cleared import ClearedEndpoints
 from vpnrouter.server.endpoint_terms import PERMISSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vpnrouter.core.guaranteed.counters import EndpointCounters
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.operations import Row
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.router import Router
-    from vpnrouter.core.vpn import MessageVpn
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -32,13 +33,14 @@ PORTION: Final = 1_000
 
 _PERMISSION_NAMES: Final = {number: name for name, number in PERMISSIONS.items()}
 
-_PREFIXES: Final = {
+PREFIXES: Final = {
     QUEUE: "",
     TOPIC_ENDPOINT: "#topic-endpoint/",
-    SESSION: "#mqtt/",
+    SESSION: "",
     PARKING: "#parking-lot/",
 }
-"""Kinds that are shown, and what stands before their names, so that each name is there once."""
+"""Kinds that are shown, and what stands before their names, so that each name is there once; those of
+sessions begin with `#mqtt/` by themselves, as no queue's does."""
 
 
 @final
@@ -57,36 +59,39 @@ class _Synced(Receipt):
 class RouterQueues:
     """The QueueSource of a router with a spool."""
 
-    def __init__(self, router: Router, spool: Spool) -> None:
+    def __init__(
+        self, router: Router, spool: Spool, cleared: ClearedEndpoints | None = None
+    ) -> None:
         self._router = router
         self._spool = spool
-
-    def _named(self, vpn: MessageVpn) -> dict[str, Endpoint]:
-        found: dict[str, Endpoint] = {}
-        for (kind, name), endpoint in vpn.endpoints.items():
-            if kind in _PREFIXES:
-                found[_PREFIXES[kind] + name] = endpoint
-        for client in vpn.clients.values():
-            own = client.endpoint
-            if own is not None and not own.deleted:
-                found[_PREFIXES[SESSION] + client.client_name] = own
-        return found
+        self._cleared = cleared or ClearedEndpoints()
 
     def _find(self, msg_vpn: str, queue: str) -> Endpoint | None:
         vpn = self._router.vpns.get(msg_vpn)
-        return None if vpn is None else self._named(vpn).get(queue)
+        if vpn is None:
+            return None
+        for kind, prefix in PREFIXES.items():
+            if queue.startswith(prefix):
+                found = vpn.endpoints.get((kind, queue[len(prefix) :]))
+                if found is not None:
+                    return found
+        return None
 
     # -- looking ---------------------------------------------------------------------------------
 
     def queue_names(self, msg_vpn: str) -> Sequence[str]:
         """See QueueSource."""
         vpn = self._router.vpns.get(msg_vpn)
-        return () if vpn is None else list(self._named(vpn))
+        if vpn is None:
+            return ()
+        return [PREFIXES[kind] + name for kind, name in vpn.endpoints if kind in PREFIXES]
 
     def queue(self, msg_vpn: str, queue: str) -> QueueStatus | None:
         """See QueueSource."""
         endpoint = self._find(msg_vpn, queue)
-        return None if endpoint is None else _status(msg_vpn, queue, endpoint)
+        if endpoint is None:
+            return None
+        return _status(msg_vpn, queue, endpoint, self._cleared.counters(endpoint))
 
     def tx_flows(self, msg_vpn: str, queue: str) -> Sequence[FlowStatus]:
         """See QueueSource."""
@@ -174,6 +179,14 @@ class RouterQueues:
         await self._synced()
         return Done(count)
 
+    def clear_stats(self, msg_vpn: str, queue: str) -> bool:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return False
+        self._cleared.clear(endpoint)
+        return True
+
     async def start_replay(
         self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
     ) -> str:
@@ -209,9 +222,8 @@ class RouterQueues:
         await receipt.done.wait()
 
 
-def _status(msg_vpn: str, name: str, endpoint: Endpoint) -> QueueStatus:
+def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCounters) -> QueueStatus:
     terms = endpoint.terms
-    counters = endpoint.counters
     refused, discarded = counters.refused.counts, counters.discarded.counts
     oldest = operations.browse(endpoint, 0, 1)
     steady_ns = endpoint.vpn.plane.steady_ns

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
@@ -25,16 +26,25 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.guaranteed_msging import GuaranteedMsging
+    from vpnrouter.config.load import Loaded, Reading
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.server.answer import Answering
     from vpnrouter.server.connect import Connector
     from vpnrouter.server.spooling import Spooling
 
-FIXED: Final = ("router", "trace", "management")
+FIXED: Final = ("router", "trace")
 """Top-level keys that hold until the router stops; every key below them needs a restart."""
 
 NEEDS_RESTART: Final = "needs restart: "
 """How a line begins that tells of a difference that was not applied."""
+
+
+class Prepared(NamedTuple):
+    """A change that cannot fail any more: `written` as it was asked for, `after` what of it is put in force."""
+
+    written: RouterConfig
+    after: RouterConfig
+    listeners: ListenerChange
 
 
 @final
@@ -42,7 +52,7 @@ class Reload:
     """Changes a running router. `config` is what is in force; `secret` is that of its passwords.
 
     `runners` is changed in place. Called in the router's thread only; nothing here waits, so that nobody
-    sees half of a change.
+    sees half of a change. Either call it, or `prepare` and then `commit` or `abandon`, one after the other.
     """
 
     def __init__(
@@ -75,13 +85,28 @@ class Reload:
         listeners are read again in any case. Raises OperationError when an address cannot be bound or a
         file not be used; nothing has changed then.
         """
+        return self.commit(self.prepare(config))
+
+    def prepare(self, config: RouterConfig) -> Prepared:
+        """Do what can fail of such a change: bind new addresses, read the TLS files of listeners.
+
+        Raises OperationError; nothing has changed then.
+        """
         before = self.config
         after = config.model_copy(
             update={key: getattr(before, key) for key in FIXED}
             | {"guaranteed_msging": _with_spool_as_before(before, config)}
         )
-        listeners = ListenerChange(self._answering, after.listeners)
-        # From here on nothing can fail.
+        return Prepared(config, after, ListenerChange(self._answering, after.listeners))
+
+    def abandon(self, prepared: Prepared) -> None:
+        """Leave everything as it was before `prepare`."""
+        prepared.listeners.abandon()
+
+    def commit(self, prepared: Prepared) -> list[str]:
+        """Do the rest, which cannot fail; returns one line for each difference."""
+        before = self.config
+        config, after, listeners = prepared
         found = changes(before, after)
         told = [
             NEEDS_RESTART + describe(change).removesuffix(f" ({Effect.RESTART.value})")
@@ -97,7 +122,7 @@ class Reload:
             elif known != written:
                 change_message_vpn(router.vpns[name], self._book, known, written, self._secret)
         if self._spooling is not None:
-            self._spooling.change(router, after)
+            self._spooling.change(router, after, before)
         change_bridges(
             self._runners, before, after, found, lambda vpn, name: self._begin(after, vpn, name)
         )
@@ -108,6 +133,7 @@ class Reload:
                 if self._spooling is not None:
                     self._spooling.remove(vpn)
         listeners.apply()
+        self._answering.admit(after.management)
         self.tell_ports()
         rename_outward(self._book)
         self.config = after
@@ -146,27 +172,38 @@ def _with_spool_as_before(before: RouterConfig, after: RouterConfig) -> Guarante
     return after.guaranteed_msging.model_copy(update={"enabled": enabled})
 
 
-async def reload_file(path: str, reload: Callable[[RouterConfig], list[str]]) -> None:
-    """Read the configuration file again, put it into force if it is accepted, and tell on stderr."""
+async def reload_file(
+    path: str,
+    reload: Callable[[RouterConfig], list[str]],
+    reader: Callable[[], Reading] | None = None,
+) -> Loaded | None:
+    """Read the configuration file again, put it into force if it is accepted, and tell on stderr.
+
+    `reader` reads it, in a thread; without one the file is read by itself. Returns what is in force now, None
+    where all stays as it was.
+    """
+    reads = reader or partial(read, path, overlay=False)
     try:
-        reading = await trio.to_thread.run_sync(read, path, abandon_on_cancel=True)
+        reading = await trio.to_thread.run_sync(reads, abandon_on_cancel=True)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the router goes on
         _tell(f"{path}: {error!r}; {_STAYS}")
-        return
+        return None
     for problem in reading.problems:
         _tell(str(problem))
     if reading.loaded is None:
         _tell(f"{path} is refused; {_STAYS}")
-        return
+        return None
     try:
         lines = reload(reading.loaded.config)
     except OperationError as error:
         _tell(f"{error}; {_STAYS}")
-        return
+        return None
     for line in lines:
         _tell(line)
     count = sum(1 for line in lines if not line.startswith(NEEDS_RESTART))
-    _tell(f"reloaded {path}: {count} change{'' if count == 1 else 's'}")
+    over = "" if reading.overlay_file is None else f" and {reading.overlay_file}"
+    _tell(f"reloaded {path}{over}: {count} change{'' if count == 1 else 's'}")
+    return reading.loaded
 
 
 _STAYS: Final = "everything stays as it was"

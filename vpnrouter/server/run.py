@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
 from vpnrouter.bridges.book import LinkBook
+from vpnrouter.events.table import STARTUP
 from vpnrouter.management.sources import Sources
 from vpnrouter.server.answer import Answering, served
 from vpnrouter.server.assemble import build_router
 from vpnrouter.server.bridge_sources import BridgeSources
+from vpnrouter.server.cleared import ClearedEndpoints
+from vpnrouter.server.clients import RouterClients
 from vpnrouter.server.connect import Connector
+from vpnrouter.server.editor import RouterEditor
+from vpnrouter.server.event_log import RouterEvents
+from vpnrouter.server.figures import RouterNumbers
 from vpnrouter.server.host import Host
 from vpnrouter.server.keep_spool import StoreKeeper
 from vpnrouter.server.listeners import bind_all
 from vpnrouter.server.loop import drive, keep_time
 from vpnrouter.server.management import RouterMonitor, keep_rates
-from vpnrouter.server.narrate import PeerLog
+from vpnrouter.server.narrate import PeerLog, tell
 from vpnrouter.server.queues import RouterQueues
-from vpnrouter.server.reload import Reload
+from vpnrouter.server.reload import Reload, reload_file
 from vpnrouter.server.settle import settle
 from vpnrouter.server.signals import Hangups, watch_signals
 from vpnrouter.server.spooling import open_spool
 from vpnrouter.server.stop import say_goodbye
+from vpnrouter.server.trace_tap import LiveTraces
 from vpnrouter.server.traces import check_traces, keep_traces
 from vpnrouter.server.verify import Verifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from vpnrouter.bridges.link import Link
+    from vpnrouter.config.load import Loaded
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.server.bridge_runner import BridgeRunner
@@ -51,7 +58,7 @@ class Node:
     """A running router: the core, its sockets, and what a test or the CLI wants to see of it.
 
     `reload(config)` puts another checked configuration into force and returns one line for each difference;
-    see `reload.Reload`.
+    see `reload.Reload`. `editor` is None for a router that was not started from a file.
     """
 
     def __init__(
@@ -60,7 +67,9 @@ class Node:
         bridges: list[BridgeRunner],
         answering: Answering,
         reload: Reload,
+        editor: RouterEditor | None = None,
     ) -> None:
+        self.editor = editor
         self.book = book
         self.router = book.router
         self.bridges = bridges
@@ -104,12 +113,27 @@ def _host(
     return reactor, reactor
 
 
+class _Files(NamedTuple):
+    """What a router was started from; see `serve`."""
+
+    path: str
+    loaded: Loaded | None
+    overlaid: bool
+
+
 async def serve(
-    config: RouterConfig, ready: Callable[[Node], None], path: str = "", *, alone: bool = False
+    config: RouterConfig,
+    ready: Callable[[Node], None],
+    path: str = "",
+    loaded: Loaded | None = None,
+    *,
+    overlaid: bool = True,
+    alone: bool = False,
 ) -> None:
     """Run the router of `config` until cancelled or signalled; `ready` is called once all is bound.
 
-    `path` is the file to read again on SIGHUP.
+    `path` is the file to read again on SIGHUP. With `loaded`, what was read from it, the configuration can be
+    changed by the management API; `overlaid` False says that it was read without its overlay (editor.py).
     `alone` says that no other router runs in this event loop, which makes waiting cheaper (loop.py).
 
     Raises OperationError when an address cannot be bound or a certificate not be used; then nothing
@@ -117,6 +141,7 @@ async def serve(
     """
     secret = os.urandom(16)
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), secret)
+    events = RouterEvents(router, config)
     # All that can fail for reasons outside fails here, before the first task exists.
     check_traces(config.trace)
     spooling = open_spool(router, config)
@@ -127,7 +152,8 @@ async def serve(
             spooling.close()
         raise
     try:
-        await _serve(config, router, bound, spooling, secret, ready, path, alone=alone)
+        files = _Files(path, loaded, overlaid)
+        await _serve(config, router, events, bound, spooling, secret, ready, files, alone=alone)
     finally:
         if spooling is not None:
             spooling.close()
@@ -136,11 +162,12 @@ async def serve(
 async def _serve(
     config: RouterConfig,
     router: Router,
+    events: RouterEvents,
     bound: list[BoundListener],
     spooling: Spooling | None,
     secret: bytes,
     ready: Callable[[Node], None],
-    path: str,
+    files: _Files,
     *,
     alone: bool,
 ) -> None:
@@ -158,32 +185,51 @@ async def _serve(
             runners: list[BridgeRunner] = []
             bridges = BridgeSources(book, runners)
             monitor = RouterMonitor(router, bridges)
-            sources = Sources(monitor=monitor)
+            cleared = ClearedEndpoints()
+            sources = Sources(monitor=monitor, clients=RouterClients(book, runners, cleared))
             if spooling is not None:
-                sources.queues = RouterQueues(router, spooling.spool)
+                sources.queues = RouterQueues(router, spooling.spool, cleared)
                 sources.spool = StoreKeeper(spooling.store)
+            sources.events = sources.audit = events
+            live = LiveTraces(router.name)
+            sources.traces = live
+            figures = RouterNumbers(router, monitor, bridges, reactor, spooling, live)
+            sources.figures = figures
             answering = Answering(book, reactor, nursery, streams, config.management, sources)
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
+            figures.answering = answering
+            nursery.start_soon(figures.keep)
             nursery.start_soon(keep_time, host, verifier)
             connector = Connector(router.plane, host, streams)
             reload = Reload(config, secret, book, connector, answering, runners, nursery, spooling)
+            events.follow(lambda: reload.config)
             reload.tell_ports()
             reload.begin_all()
-            nursery.start_soon(keep_rates, bridges.values)
+            nursery.start_soon(keep_rates, lambda: bridges.now().values())
+            nursery.start_soon(monitor.meters.keep)
+            nursery.start_soon(events.run, host, bridges.items, monitor.meters)
             stopping = trio.Event()
-            hangups = Hangups(path, reload)
+            editor: RouterEditor | None = None
+            reread: Callable[[], Awaitable[object]] | None = None
+            if files.loaded is not None:
+                editor = RouterEditor(files.path, files.loaded, reload, overlaid=files.overlaid)
+                sources.editor, reread = editor, editor.reread
+            elif files.path:
+                reread = partial(reload_file, files.path, reload)
+            hangups = Hangups(reread)
             nursery.start_soon(hangups.answer)
             # Before anybody is told that it is ready: a signal that comes then is heard.
             await nursery.start(watch_signals, stopping.set, hangups.note)
             settle()
-            ready(Node(book, runners, answering, reload))
+            ready(Node(book, runners, answering, reload, editor))
             if config.trace is not None and config.trace.enabled:
-                nursery.start_soon(keep_traces, config.trace, router)
+                nursery.start_soon(keep_traces, config.trace, router, live)
             try:
                 await stopping.wait()
             finally:
                 monitor.stopping = True
+                events.stopping()
                 say_goodbye(router, host, _links(book, runners))
                 nursery.cancel_scope.cancel()
         streams.cancel_scope.deadline = trio.current_time() + STOP_S
@@ -197,15 +243,17 @@ def _links(book: LinkBook, runners: list[BridgeRunner]) -> list[Link]:
     return [*book.serving.values(), *own]
 
 
-def run(config: RouterConfig, path: str = "") -> None:
+def run(
+    config: RouterConfig, path: str = "", loaded: Loaded | None = None, *, overlaid: bool = True
+) -> None:
     """Serve `config` in the foreground: one ready line on stdout, a clean stop on SIGTERM and SIGINT.
 
-    SIGHUP reads the file `path` again.
+    SIGHUP reads the file `path` again; `loaded` and `overlaid` are as for `serve`.
     """
     started = time.monotonic()
 
     def ready(node: Node) -> None:
         print(node.ready_line(), flush=True)
-        print(f"vpnrouter: up after {time.monotonic() - started:.2f} s", file=sys.stderr)
+        tell(STARTUP, f"up after {time.monotonic() - started:.2f} s")
 
-    trio.run(partial(serve, alone=True), config, ready, path)
+    trio.run(partial(serve, overlaid=overlaid, alone=True), config, ready, path, loaded)

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, final
 import trio
 
 from vpnrouter.server.narrate import say
-from vpnrouter.server.reload import reload_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from vpnrouter.config.router import RouterConfig
+    from collections.abc import Awaitable, Callable
 
 
 async def watch_signals(
@@ -36,11 +33,13 @@ async def watch_signals(
 
 @final
 class Hangups:
-    """SIGHUPs, each answered by one reload of `path`; those that come during one by one more after it."""
+    """SIGHUPs, each answered by one `reread`; those that come during one by one more after it.
 
-    def __init__(self, path: str, reload: Callable[[RouterConfig], list[str]]) -> None:
-        self._path = path
-        self._reload = reload
+    `reread` is None for a router that was not started from a file.
+    """
+
+    def __init__(self, reread: Callable[[], Awaitable[object]] | None) -> None:
+        self._reread = reread
         self._noted = trio.Event()
 
     def note(self) -> None:
@@ -52,7 +51,7 @@ class Hangups:
         while True:
             await self._noted.wait()
             self._noted = trio.Event()
-            if self._path:
-                await reload_file(self._path, self._reload)
+            if self._reread is not None:
+                await self._reread()
             else:
                 say("SIGHUP", "this router was not started from a file")

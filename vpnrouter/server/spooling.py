@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
@@ -22,11 +21,13 @@ from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.mqtt.restore import restore_sessions
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError
+from vpnrouter.events.table import SPOOL_RECOVERED
 from vpnrouter.server.bridge_flows import have_lots
 from vpnrouter.server.committer import Committer
 from vpnrouter.server.endpoints import Endpoints
 from vpnrouter.server.faults import planted
 from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.narrate import tell_of
 from vpnrouter.spool.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Spooling:
             store.close()
             raise OperationError(str(error)) from error
         if count:
-            print(f"vpnrouter: {count:,} messages wait in the spool", file=sys.stderr)
+            tell_of(plane, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
         self.endpoints.tell_orphans()
         self.committer = Committer(spool, store)
         plane.committing = self.committer
@@ -152,11 +153,15 @@ class Spooling:
 
         committer.wake_with(wake_up)
 
-    def change(self, router: Router, config: RouterConfig) -> None:
-        """Take over the endpoints of a changed configuration."""
+    def change(
+        self, router: Router, config: RouterConfig, before: RouterConfig | None = None
+    ) -> None:
+        """Take over the endpoints of a changed configuration; `before` is the one that holds."""
         self.spool.max_usage = config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
         for name, written in config.msg_vpns.items():
-            self.endpoints.configure(router.vpns[name], written)
+            known = None if before is None else before.msg_vpns.get(name)
+            if known is not written:
+                self.endpoints.configure(router.vpns[name], written, known)
 
     def remove(self, vpn: MessageVpn) -> None:
         """Let go of the endpoints of a message VPN that is not configured any more."""

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.states import Inbound, Input
 from vpnrouter.bridges.terms import LinkEvent
+from vpnrouter.events.table import (
+    NO_REMOTE,
+    NOT_BOUND,
+    NOT_CONNECTED,
+    STALLED,
+    STALLED_CLEAR,
+    SUBSCRIPTION_REFUSED,
+)
 from vpnrouter.server.narrate import DOWN, REJECTED, UP, narrate
 
 if TYPE_CHECKING:
@@ -53,7 +61,7 @@ class Standing:
                 why = "Remote message-vpns disabled"
             if record.inbound_failure_reason != why:
                 record.inbound_failure_reason = why
-                narrate(record, "", f"stays down: {why}")
+                narrate(record, NO_REMOTE.name, f"stays down: {why}")
             return False
         return True
 
@@ -77,7 +85,7 @@ class Standing:
         # Told once and not at every attempt: a remote may be away for days.
         if why != self.told:
             self.told = why
-            narrate(self.record, "", f"not connected: {why}")
+            narrate(self.record, NOT_CONNECTED.name, f"not connected: {why}")
 
     def welcomed(self, link: Link, now_ns: int) -> None:
         """The bridge is logged in."""
@@ -93,7 +101,7 @@ class Standing:
         """Everything asked for is answered; `refusal` names a filter that was not granted, or is ""."""
         record = self.record
         if refusal:
-            narrate(record, "", f"remote subscription refused: {refusal}")
+            narrate(record, SUBSCRIPTION_REFUSED.name, f"remote subscription refused: {refusal}")
         if record.inbound_state is Inbound.READY_SUBSCRIBING:
             record.handle(Input.SUBSCRIBED, now_ns)
             if not self._announced:
@@ -104,7 +112,7 @@ class Standing:
         """What the flow of guaranteed messages tells; `in_sync`: all subscriptions are answered."""
         record = self.record
         if event == LinkEvent.UNBOUND:
-            narrate(record, "", f"not bound to its queue: {why}")
+            narrate(record, NOT_BOUND.name, f"not bound to its queue: {why}")
         elif event == LinkEvent.STALLED and record.is_up:
             if record.inbound_state is not Inbound.STALLED:
                 record.handle(Input.STALL, now_ns, why)
@@ -112,11 +120,11 @@ class Standing:
                 self._stall_told = now_ns >= self._stall_tells_ns
                 if self._stall_told:
                     self._stall_tells_ns = now_ns + STALL_TELLS_NS
-                    narrate(record, "", f"stalled: {why}")
+                    narrate(record, STALLED.name, f"stalled: {why}")
         elif event == LinkEvent.RELEASED and record.inbound_state is Inbound.STALLED:
             record.handle(Input.RELEASE, now_ns)
             if self._stall_told:
-                narrate(record, "", "goes on")
+                narrate(record, STALLED_CLEAR.name, "goes on")
             if in_sync:
                 self.subscribed("", now_ns)
 

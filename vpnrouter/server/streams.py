@@ -40,9 +40,10 @@ class ByteStream(Protocol):
 
 @final
 class StreamChannel(Channel):
-    """Tells the two tasks of a connection that there is something to do."""
+    """Tells the two tasks of a connection over `stream` that there is something to do."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: ByteStream) -> None:
+        self.stream = stream
         self._wanted = trio.Event()
         self._awake = trio.Event()
 
@@ -67,7 +68,7 @@ class StreamChannel(Channel):
 
 async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection) -> None:
     """Run one connection over `stream` until either side ends it; closes the stream."""
-    channel = StreamChannel()
+    channel = StreamChannel(stream)
     connection.outbox.channel = channel
     why = "closed"
     plane.streams += 1

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from vpnrouter.errors import OperationError
-from vpnrouter.server.narrate import say
+from vpnrouter.events.table import TRACE_TROUBLE
+from vpnrouter.server.narrate import log_here, tell
+from vpnrouter.server.trace_tap import HAND_OVER_S, each_of
 from vpnrouter.trace.retention import DAY_NS, Retention
 from vpnrouter.trace.writer import Writer, WriterThread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vpnrouter.config.trace import Trace
     from vpnrouter.core.router import Router
     from vpnrouter.server.otlp import OtlpThread
+    from vpnrouter.server.trace_tap import LiveTraces
 
 HAND_OVERS: Final = 4
 """Times in the life of a file that what was recorded is handed to the writer's thread.
@@ -45,8 +52,8 @@ def check_traces(written: Trace | None) -> None:
         open_exporter(written.otlp).shutdown()
 
 
-async def keep_traces(written: Trace, router: Router) -> None:
-    """Run the writer's thread until cancelled; then write the rest."""
+async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
+    """Run the writer's thread until cancelled; then write the rest. `live` shows rows to whoever looks."""
     recorder = router.plane.recorder
     exporter = _exporter(written, router.name)
     writer = Writer(
@@ -65,17 +72,23 @@ async def keep_traces(written: Trace, router: Router) -> None:
             written.retention.max_days * DAY_NS,
             written.retention.max_bytes,
         ),
-        observer=None if exporter is None else exporter.offer,
+        observer=each_of(None if exporter is None else exporter.offer, live.offer),
     )
+    live.writer = writer
     thread = WriterThread(writer, recorder, time.monotonic_ns)
     thread.start()
     if exporter is not None:
         exporter.start()
     try:
         while True:
-            await trio.sleep(written.rotation.max_seconds / HAND_OVERS)
+            until_s = trio.current_time() + written.rotation.max_seconds / HAND_OVERS
+            while trio.current_time() < until_s:
+                await trio.sleep(min(HAND_OVER_S, until_s - trio.current_time()))
+                if live.tails:
+                    break
             thread.tick()
     finally:
+        live.writer = None
         # In this thread: only the router's own may touch the block being filled.
         losses = router.plane.losses
         if losses is not None:
@@ -96,6 +109,19 @@ def _exporter(written: Trace, router: str) -> OtlpThread | None:
     try:
         exporter = open_exporter(written.otlp)
     except OperationError as error:
-        say("", f"{error}; no spans are sent")
+        tell(TRACE_TROUBLE, f"{error}; no spans are sent")
         return None
-    return OtlpThread(exporter, router, written.otlp.max_queue)
+    return OtlpThread(exporter, router, written.otlp.max_queue, say=_say_from_elsewhere())
+
+
+def _say_from_elsewhere() -> Callable[[str], None]:
+    """What tells from another thread: the event log is for the router's own."""
+    token = trio.lowlevel.current_trio_token()
+    log = log_here()
+
+    def say(text: str) -> None:
+        # After the run has ended nobody is left who listens.
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(partial(tell, TRACE_TROUBLE, text, log=log))
+
+    return say

@@ -41,6 +41,11 @@ class WebSocketStream:
         self._ended = False
         self._sending = trio.Lock()
 
+    @property
+    def inner(self) -> ByteStream:
+        """The stream below."""
+        return self._stream
+
     async def handshake(self) -> bool:
         """Answer the upgrade request; False when it is refused (no `mqtt` subprotocol, not a WebSocket)."""
         while True:

@@ -1,0 +1,132 @@
+"""Schemathesis against the description of the whole application: whatever is sent, no answer is a fault.
+
+Each run draws a seed and prints it with what fails; VPNROUTER_SEED repeats one.
+"""
+
+import contextlib
+import os
+import random
+import time
+from types import ModuleType
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+
+SEED = int(os.environ.get("VPNROUTER_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+
+QUICK_S = 12.0
+"""Seconds of the short run; what is left of the operations then is left to the long one."""
+
+NO_JSON = ("/metrics",)
+"""Paths whose answers are no JSON."""
+
+
+POSITIVE = schemathesis.GenerationMode.POSITIVE
+
+KNOWN = {
+    "msgVpnName": "blue",
+    "queueName": "orders",
+    "bridgeName": "from-red",
+    "bridgeVirtualRouter": "auto",
+    "bridgeKey": "from-red,auto",
+    "remoteMsgVpnName": "red",
+    "remoteMsgVpnLocation": "127.0.0.1:55556",
+    "clientUsername": "alice",
+    "clientProfileName": "bridging",
+    "aclProfileName": "default",
+}
+"""Names of what is there: a name that is drawn leads nowhere."""
+
+
+def operations(url: str) -> list[Any]:
+    """All operations of a served application, in an order that the seed draws."""
+    schema: Any = schemathesis.openapi.from_url(f"{url}/SEMP/v2/openapi.json")
+    found = [each.ok() for each in schema.get_all_operations()]
+    random.Random(SEED).shuffle(found)
+    return found
+
+
+def examine(operation: Any, url: str, mode: Any, examples: int, *, known: bool) -> int:
+    """Send requests made for one operation, to what is there or to anything; returns how many."""
+    names = {
+        each.name: KNOWN[each.name]
+        for each in operation.path_parameters
+        if known and each.name in KNOWN
+    }
+    sent = 0
+    session = requests.Session()
+    session.trust_env = False
+
+    @seed(SEED)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode, path_parameters=names or None))
+    def send(case: Any) -> None:
+        nonlocal sent
+        sent += 1
+        answer = case.call(base_url=url, session=session, timeout=20)
+        told = f"seed {SEED}: {case.as_curl_command()} -> {answer.status_code} {answer.text[:500]}"
+        assert answer.status_code < 500, told
+        if answer.status_code >= 400 and not case.path.startswith(NO_JSON):
+            error = answer.json()["meta"]["error"]
+            assert error["description"], told
+            assert answer.status_code in {400, 403, 404, 405}, told
+
+    # What takes anything cannot be asked wrongly.
+    with session, contextlib.suppress(Unsatisfiable):
+        send()
+    return sent
+
+
+def modes_of(operation: Any) -> list[Any]:
+    """How requests are made: names in a path cannot be wrong, and it takes long to find that out."""
+    wrong = operation.body or any(each.name == "count" for each in operation.query)
+    return list(schemathesis.GenerationMode)[: 2 if wrong else 1]
+
+
+def run(url: str, examples: int, seconds: float) -> tuple[int, int]:
+    """Examine operations until the time is over; returns how many of them, and how many requests."""
+    until = time.monotonic() + seconds
+    sent = looked = 0
+    for operation in operations(url):
+        if time.monotonic() > until:
+            break
+        looked += 1
+        for mode in modes_of(operation):
+            sent += examine(operation, url, mode, examples, known=True)
+        sent += examine(operation, url, POSITIVE, examples, known=False)
+    return looked, sent
+
+
+@pytest.fixture
+def url(kept: ModuleType, editor: Any, still: Any) -> Any:
+    """Where an application with all its parts is served."""
+    with kept.serving(kept.application(editor, still)) as place:
+        yield place
+
+
+def test_no_request_is_answered_by_a_fault(url: str, editor: Any) -> None:
+    """A few requests to as many operations as the time allows."""
+    looked, sent = run(url, 2, QUICK_S)
+    print(f"seed {SEED}: {looked} operations, {sent} requests, {len(editor.edits)} changes")
+    assert looked
+    assert sent
+    assert requests.get(f"{url}/health/live", timeout=20).status_code == 200
+
+
+@pytest.mark.slow
+def test_no_request_is_answered_by_a_fault_in_a_long_run(url: str, editor: Any) -> None:
+    """Every operation, many requests each."""
+    looked, sent = run(url, 40, 240.0)
+    print(f"seed {SEED}: {looked} operations, {sent} requests, {len(editor.edits)} changes")
+    assert editor.edits
+    assert requests.get(f"{url}/health/live", timeout=20).status_code == 200

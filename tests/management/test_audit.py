@@ -1,0 +1,132 @@
+"""Every action of the API is told to the audit trail: who did what, and in which message VPN."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from vpnrouter.config.management import Management
+from vpnrouter.management.access import Access
+from vpnrouter.management.application import ROUTERS, build_app
+from vpnrouter.management.queue_actions import _operator
+from vpnrouter.management.sources import Sources
+
+QUEUE = "/msgVpns/blue/queues/orders"
+CLIENT = "/SEMP/v2/action/msgVpns/blue/clients/c1"
+BRIDGE = "/SEMP/v2/action/msgVpns/blue/bridges/to-a,auto"
+SESSIONS = "/msgVpns/blue/mqttSessions"
+
+TOLD: dict[str, tuple[Any, str, str]] = {
+    f"/SEMP/v2/action{QUEUE}/msgs/1/delete": (None, "blue", "deleted message 1 of queue orders"),
+    f"/SEMP/v2/action{QUEUE}/startReplay": (None, "blue", "started a replay to queue orders"),
+    f"/SEMP/v2/action{QUEUE}/cancelReplay": (None, "blue", "ended the replay to queue orders"),
+    f"/SEMP/v2/action{QUEUE}/clearStats": (None, "blue", "cleared the counts of queue orders"),
+    f"/vpnrouter/v1{QUEUE}/copyMsgs": (
+        {"toQueueName": "dead", "msgIds": [2]},
+        "blue",
+        "copied 1 messages of queue orders to queue dead",
+    ),
+    f"/vpnrouter/v1{QUEUE}/moveMsgs": (
+        {"toQueueName": "dead", "msgIds": [2, 3]},
+        "blue",
+        "moved 2 messages of queue orders to queue dead",
+    ),
+    f"/SEMP/v2/action{QUEUE}/deleteMsgs": (
+        {"msgIds": [4]},
+        "blue",
+        "deleted 1 messages of queue orders",
+    ),
+    f"{CLIENT}/disconnect": (None, "blue", "disconnected client c1"),
+    f"{CLIENT}/clearStats": (None, "blue", "cleared the counts of client c1"),
+    f"{BRIDGE}/disconnect": (None, "blue", "dropped the connection of bridge to-a"),
+    f"{BRIDGE}/clearStats": (None, "blue", "cleared the counts of bridge to-a"),
+    f"{BRIDGE}/clearEvent": (
+        {"eventName": "ttl-exceeded"},
+        "blue",
+        "cleared event ttl-exceeded of bridge to-a",
+    ),
+    f"/SEMP/v2/action{SESSIONS}/c2,auto/clearStats": (
+        None,
+        "blue",
+        "cleared the counts of MQTT session c2",
+    ),
+    f"/vpnrouter/v1{SESSIONS}/c2,auto/delete": (None, "blue", "deleted MQTT session c2"),
+    "/vpnrouter/v1/spool/backup": ({"directory": "/b"}, "", "backed up the spool to /b"),
+}
+"""Each action, by path: its body, and what is told."""
+
+
+class Heard:
+    """An Audit that remembers."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
+        """See Audit."""
+        self.told.append((who, what, msg_vpn))
+
+
+def operators() -> list[APIRoute]:
+    """Every path that wants somebody who may change things and is no configuration."""
+    found = [route for each in ROUTERS for route in each.routes if isinstance(route, APIRoute)]
+    return [
+        route
+        for route in found
+        if any(below.call is _operator for below in route.dependant.dependencies)
+    ]
+
+
+def test_no_action_is_left_out() -> None:
+    """The table has one row for each of them, and nothing else changes something."""
+    left = list(TOLD)
+    for route in operators():
+        fits = [path for path in left if route.path_regex.fullmatch(path)]
+        assert len(fits) == 1, (route.path, fits)
+        left.remove(fits[0])
+    assert left == []
+    others = {
+        route.path
+        for each in ROUTERS
+        for route in each.routes
+        if isinstance(route, APIRoute) and route.methods - {"GET", "HEAD"}
+    } - {route.path for route in operators()}
+    assert all(re.match(r"/(SEMP/v2|vpnrouter/v1)/config(/|$)", path) for path in others), others
+
+
+@pytest.mark.parametrize("name", ["ann", ""])
+async def test_actions_are_told(still: Any, name: str) -> None:
+    """Once each, when it is done; what is refused is not told as done."""
+    heard: Any = Heard()
+    users = {name: {"password": "pw", "role": "admin"}} if name else {}
+    sources = Sources(
+        monitor=still,
+        queues=still.queues,
+        spool=still.keeper,
+        clients=still.clients,
+        audit=heard,
+    )
+    app = build_app(sources, Access.of(Management.model_validate({"users": users})))
+    transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
+    auth = (name, "pw") if name else None
+    still.clients.away.add("c2")
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://localhost:1", auth=auth, trust_env=False
+    ) as client:
+        for path, (body, msg_vpn, what) in TOLD.items():
+            answer = await client.put(path, json=body)
+            assert answer.status_code == 200, (path, answer.text)
+            assert heard.told == [(name, what, msg_vpn)], path
+            heard.told.clear()
+        still.queues.refusal = "full"
+        for path in (
+            f"/SEMP/v2/action{QUEUE}/msgs/1/delete",
+            f"/SEMP/v2/action{QUEUE}/cancelReplay",
+            f"/SEMP/v2/action{QUEUE}/startReplay",
+            f"/vpnrouter/v1{SESSIONS}/c2,auto/delete",
+            f"{BRIDGE}/clearEvent",
+        ):
+            assert (await client.put(path)).status_code == 400, path
+        assert heard.told == []

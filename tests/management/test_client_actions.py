@@ -1,0 +1,44 @@
+from typing import Any
+
+import pytest
+
+CLIENTS = "/SEMP/v2/action/msgVpns/blue/clients"
+USERS = {
+    "eve": {"password": "right", "role": "read-only"},
+    "ada": {"password": "right", "role": "admin", "msg_vpns": ["empty"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("action", "done"), [("disconnect", "disconnect"), ("clearStats", "clear")]
+)
+async def test_done(still: Any, opened: Any, action: str, done: str) -> None:
+    """An operator disconnects a client and clears its counts."""
+    async with opened(still) as client:
+        answer = await client.put(f"{CLIENTS}/c%2F3%2Cx/{action}", json={})
+    assert answer.status_code == 200
+    assert answer.json()["meta"]["responseCode"] == 200
+    assert still.clients.done == [(done, "blue", "c/3,x")]
+
+
+async def test_away(still: Any, opened: Any) -> None:
+    """A client that is away cannot be disconnected."""
+    still.clients.away.add("c1")
+    async with opened(still) as client:
+        answer = await client.put(f"{CLIENTS}/c1/disconnect")
+    assert answer.json()["meta"]["error"]["status"] == "NOT_ALLOWED"
+    assert "is not connected" in answer.json()["meta"]["error"]["description"]
+
+
+@pytest.mark.parametrize("action", ["disconnect", "clearStats"])
+async def test_refused(still: Any, opened: Any, action: str) -> None:
+    """No client, a body with something in it, who may only look, whose message VPN it is not: nothing is done."""
+    async with opened(still) as client:
+        assert (await client.put(f"{CLIENTS}/none/{action}")).status_code == 400
+        assert (await client.put(f"{CLIENTS}/c1/{action}", json={"a": 1})).status_code == 400
+        assert (await client.post(f"{CLIENTS}/c1/{action}")).status_code == 405
+    for user, code, status in (("eve", 403, "UNAUTHORIZED"), ("ada", 400, "NOT_FOUND")):
+        async with opened(still, USERS, auth=(user, "right")) as client:
+            answer = await client.put(f"{CLIENTS}/c1/{action}")
+        assert (answer.status_code, answer.json()["meta"]["error"]["status"]) == (code, status)
+    assert still.clients.done == []

@@ -1,0 +1,222 @@
+"""Bridges of two routers as their operators see them: backlog, cleared counts, a connection that is dropped."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from vpnrouter.core.discards import TTL_EXCEEDED
+from vpnrouter.core.guaranteed.terms import ALWAYS
+from vpnrouter.management.sources import Sources
+from vpnrouter.server.backlog import backlog_of, oldest_age_ms
+from vpnrouter.server.bridge_sources import BridgeSources
+from vpnrouter.server.cleared import ClearedEndpoints
+from vpnrouter.server.clients import RouterClients
+from vpnrouter.server.management import RouterMonitor
+from vpnrouter.wire.mqtt.message_packets import Publish
+
+EDGE = """
+listeners:
+  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
+  - {protocol: link, bind: "127.0.0.1:0"}
+  - {protocol: http, bind: "127.0.0.1:0"}
+msg_vpns:
+  blue:
+    authentication: {basic: {enabled: false}}
+    client_profiles: {default: {allow_bridge_connections_enabled: true}}
+    queues: {to-core: {subscriptions: [orders/>]}}
+"""
+CORE = """
+listeners:
+  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: yellow}
+  - {protocol: http, bind: "127.0.0.1:0"}
+msg_vpns:
+  yellow:
+    authentication: {basic: {enabled: false}}
+    queues: {orders: {subscriptions: [orders/>]}}
+    bridges:
+      from-blue:
+        guaranteed_retry_interval: 50
+        remote_connection: {retry_delay: 0}
+        remote_authentication: {basic: {client_username: core}}
+        remote_msg_vpns:
+          - {name: blue, router: edge, location: "127.0.0.1:LINK", queue_binding: to-core}
+        remote_subscriptions: [weather/>]
+"""
+PEER = "#bridge/core/yellow/from-blue"
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait until something is true; the test fails when it never is."""
+    with trio.fail_after(20):
+        while not true():  # noqa: ASYNC110 - nobody tells
+            await trio.sleep(0.005)
+
+
+class Seen:
+    """A router as management sees it."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.bridges = BridgeSources(node.book, node.bridges)
+        self.monitor = RouterMonitor(node.router, self.bridges)
+        self.clients = RouterClients(node.book, node.bridges, ClearedEndpoints())
+        self.sources = Sources(monitor=self.monitor, clients=self.clients)
+
+    def bridge(self, msg_vpn: str, name: str) -> Any:
+        """One bridge as it stands; it is in balance."""
+        status = self.monitor.bridge(msg_vpn, name)
+        assert status is not None
+        assert (status.rx_imbalance, status.tx_imbalance) == (0, 0)
+        return status
+
+
+async def test_a_bridge(running: Any, client_of: Any, port: Any) -> None:
+    """Both ends, from the first message to the connection that comes back."""
+    async with running(EDGE, "edge") as edge_node:
+        text = CORE.replace("LINK", str(port(edge_node, "link")))
+        async with running(text, "core") as core_node:
+            edge, core = Seen(edge_node), Seen(core_node)
+            await until(lambda: core.bridge("yellow", "from-blue").bound_to_queue)
+            publisher, subscriber = await client_of(edge_node), await client_of(core_node)
+            await publisher.connect("p")
+            await subscriber.connect("s")
+            await subscriber.subscribe("weather/#")
+            for number in range(5):
+                await publisher.publish(f"weather/{number}", b"x")
+                assert await subscriber.payload() == b"x"
+            _counts(edge, core)
+            await _clients(edge, core)
+            _cleared(edge, core)
+            await _backlog(edge, core, publisher)
+            await _dropped(edge, core)
+            await _by_http(port(core_node, "http"))
+
+
+def _counts(edge: Seen, core: Seen) -> None:
+    near, far = core.bridge("yellow", "from-blue"), edge.bridge("blue", PEER)
+    assert near.delivered_rx_msg_count == far.data_tx_msg_count == 5
+    assert (far.local_queue_name, far.local_queue_msg_count) == ("to-core", 0)
+    assert (far.local_queue_oldest_msg_age_ms, far.backlog_msg_count) == (-1, 0)
+    assert near.remote_address.startswith("127.0.0.1:")
+
+
+async def _clients(edge: Seen, core: Seen) -> None:
+    """A link is a client at both ends; what it attracts is its subscriptions, and a topic leads to it."""
+    there = edge.clients.client("blue", PEER)
+    here = core.clients.client("yellow", "#bridge/from-blue")
+    assert there is not None
+    assert here is not None
+    assert (there.platform, there.client_username) == ("vpnrouter link", "core")
+    assert (there.tx_msg_count, here.rx_msg_count, there.bind_count) == (5, 5, 1)
+    assert there.client_address.startswith("127.0.0.1:")
+    assert edge.clients.session("blue", PEER) is None
+    (row,) = await edge.clients.matches("blue", "weather/1", 9)
+    assert (row.holder, row.name, row.syntax) == ("bridge", PEER, "smf")
+    assert edge.clients.holders("blue") == [("bridge", PEER), ("queue", "to-core")]
+    assert edge.clients.held("blue", "bridge", PEER) == [row]
+    username = edge.clients.username("blue", "core")
+    assert username is not None
+    assert (username.connection_count, username.dynamic) == (1, True)
+
+
+def _cleared(edge: Seen, core: Seen) -> None:
+    """Each end clears its own; the balance stays, and what is not asked to be cleared is whole."""
+    whole = core.bridges["yellow", "from-blue"].status(0, whole=True)
+    assert core.monitor.clear_bridge_stats("yellow", "from-blue")
+    assert edge.monitor.clear_bridge_stats("blue", PEER)
+    near, far = core.bridge("yellow", "from-blue"), edge.bridge("blue", PEER)
+    assert (near.delivered_rx_msg_count, near.data_rx_msg_count, near.failure_count) == (0, 0, 0)
+    assert (far.data_tx_msg_count, far.offered_tx_msg_count, far.tx_byte_count) == (0, 0, 0)
+    assert core.bridges["yellow", "from-blue"].status(0, whole=True).data_rx_msg_count == 5
+    assert whole.data_rx_msg_count == 5
+    record = core.node.bridges[0].record
+    record.counters.data_rx(1, 9, 1)
+    record.counters.discard_rx(TTL_EXCEEDED)
+    assert core.bridge("yellow", "from-blue").ttl_exceeded_event_raised
+    assert core.monitor.clear_bridge_event("yellow", "from-blue", "ttl-exceeded")
+    near = core.bridge("yellow", "from-blue")
+    assert not near.ttl_exceeded_event_raised
+    assert near.discarded_rx == {TTL_EXCEEDED: 1}
+    for name in ("none", PEER):
+        assert not core.monitor.clear_bridge_stats("yellow", name)
+        assert not core.monitor.clear_bridge_event("yellow", name, "ttl-exceeded")
+        assert not core.monitor.disconnect_bridge("yellow", name)
+
+
+async def _backlog(edge: Seen, core: Seen, publisher: Any) -> None:
+    """What the other end does not take waits here, and is seen to."""
+    orders = core.node.router.vpns["yellow"].endpoints[0, "orders"]
+    terms = orders.terms.copy()
+    terms.ingress_enabled, terms.reject_behavior = False, ALWAYS
+    orders.take_terms(terms)
+    for number in range(3):
+        await publisher.send(Publish(b"orders/1", b"x", qos=1, packet_id=number + 1))
+        await publisher.packet()
+    await until(lambda: core.bridge("yellow", "from-blue").guaranteed_refused_msg_count > 0)
+    await until(lambda: core.bridge("yellow", "from-blue").rx_in_flight_msg_count == 3)
+    await until(lambda: edge.bridge("blue", PEER).tx_unacked_msg_count == 3)
+    far = edge.bridge("blue", PEER)
+    assert far.local_queue_msg_count == far.backlog_msg_count == far.tx_unacked_msg_count == 3
+    assert far.backlog_oldest_msg_age_ms == far.local_queue_oldest_msg_age_ms >= 0
+    near = core.bridge("yellow", "from-blue")
+    assert near.backlog_msg_count == near.rx_in_flight_msg_count == 3
+    assert core.monitor.clear_bridge_stats("yellow", "from-blue")
+    assert edge.monitor.clear_bridge_stats("blue", PEER)
+    near = core.bridge("yellow", "from-blue")
+    assert (near.data_rx_msg_count, near.guaranteed_rx_msg_count) == (3, 0)
+    terms = terms.copy()
+    terms.ingress_enabled = True
+    orders.take_terms(terms)
+    await until(lambda: orders.spooled_count == 3)
+    await until(lambda: edge.bridge("blue", PEER).backlog_msg_count == 0)
+    assert core.bridge("yellow", "from-blue").guaranteed_taken_msg_count == 3
+    assert edge.bridge("blue", PEER).backlog_oldest_msg_age_ms == -1
+    assert oldest_age_ms([orders]) >= 0
+    assert backlog_of(None).names == ""
+
+
+async def _dropped(edge: Seen, core: Seen) -> None:
+    """From either end, by its name as a bridge or as a client: it comes back, and keeps its counts."""
+    counted = core.bridge("yellow", "from-blue").data_rx_msg_count
+    assert counted == 3
+    for drop in (
+        lambda: core.monitor.disconnect_bridge("yellow", "from-blue"),
+        lambda: edge.monitor.disconnect_bridge("blue", PEER),
+        lambda: core.clients.disconnect("yellow", "#bridge/from-blue"),
+        lambda: edge.clients.disconnect("blue", PEER),
+    ):
+        failures = core.bridge("yellow", "from-blue").failure_count
+        assert drop()
+        await until(lambda f=failures: core.bridge("yellow", "from-blue").failure_count > f)
+        await until(lambda: core.bridge("yellow", "from-blue").bound_to_queue)
+        await until(lambda: edge.clients.client("blue", PEER) is not None)
+    assert core.bridge("yellow", "from-blue").data_rx_msg_count == counted
+
+
+async def _by_http(port: int) -> None:
+    """The same over the router's own listener: who is there, and who is put out."""
+    base = f"http://127.0.0.1:{port}"
+    async with httpx.AsyncClient(base_url=base, trust_env=False) as client:
+        names = (await client.get("/vpnrouter/v1/clients?select=clientName,clientAddress")).json()
+        answer = await client.put("/SEMP/v2/action/msgVpns/yellow/clients/s/disconnect")
+        again = await client.put("/SEMP/v2/action/msgVpns/yellow/clients/s/disconnect")
+        vpn = (await client.get("/SEMP/v2/monitor/msgVpns/yellow")).json()["data"]
+    assert [row["clientName"] for row in names["data"]] == ["#bridge/from-blue", "s"]
+    assert all(row["clientAddress"].startswith("127.0.0.1:") for row in names["data"])
+    assert (answer.status_code, again.status_code) == (200, 400)
+    assert json.loads(again.text)["meta"]["error"]["status"] == "NOT_FOUND"
+    assert vpn["msgVpnConnections"] == 1
+    assert vpn["rxMsgCount"] >= 5
+
+
+@pytest.mark.parametrize("name", ["none", "from-blue"])
+async def test_a_bridge_that_is_down(running: Any, name: str) -> None:
+    """There is nothing to drop, and its counts can be cleared all the same."""
+    async with running(CORE.replace("LINK", "1"), "core") as node:
+        seen = Seen(node)
+        assert not seen.monitor.disconnect_bridge("yellow", name)
+        assert seen.monitor.clear_bridge_stats("yellow", name) == (name == "from-blue")

@@ -1,0 +1,313 @@
+"""The configuration of a running router changed, written beside its file, and undone."""
+
+import json
+import stat
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from vpnrouter.config.document import Plain
+from vpnrouter.config.load import load
+from vpnrouter.config.plain import digest_of
+from vpnrouter.errors import ConfigError, OperationError
+from vpnrouter.management.editor import Editor
+from vpnrouter.server import limits
+
+
+async def test_a_change_holds_and_stays(edited: Any, capfd: Any) -> None:
+    """It is in force when the editor answers, told, and there for a router that starts from the file."""
+    async with edited() as one:
+        before = one.path.read_bytes()
+        told: Editor = one.editor
+        assert told.overlay() == {}
+        found = await one.set(7)
+        line = "msg_vpns.blue.max_subscription_count: 500000 -> 7 (at once)"
+        assert found.lines == (line,)
+        assert found.digest == told.digest() == digest_of(told.document())
+        assert one.value == 7
+        assert told.config().msg_vpns["blue"].max_subscription_count == 7
+        assert told.overlay() == {"msg_vpns": {"blue": {"max_subscription_count": 7}}}
+        place = ("msg_vpns", "blue", "max_subscription_count")
+        assert told.position(place).file == str(one.overlay)
+        assert told.position(("msg_vpns", "green")).file == str(one.path)
+        assert dict(told.positions())[place].file == str(one.overlay)
+        assert told.files() == (str(one.path), str(one.overlay))
+        assert one.path.read_bytes() == before, "the file is the person's"
+        assert stat.S_IMODE(one.overlay.stat().st_mode) == 0o600
+        assert one.stored() == 7
+        assert one.stored(overlay=False) != 7
+        assert f"CONFIG: ann: {found.lines[0]}" in capfd.readouterr().err
+        assert "first secret" not in one.overlay.read_text()
+    async with edited() as one:
+        assert one.value == 7
+        await one.set(8)
+        assert one.files() == ["overlay.yaml"]
+
+
+async def test_objects_come_and_go(edited: Any) -> None:
+    """What was in the file can go, what was not can come, both outlive a restart."""
+
+    def change(document: Plain) -> None:
+        del document["msg_vpns"]["blue"]["queues"]["q"]
+        document["msg_vpns"]["red"] = {"queues": {"new": None}}
+        document["msg_vpns"]["green"] = {"enabled": False}
+
+    async with edited() as one:
+        await one.editor.edit(change, "ann")
+        assert sorted(one.node.router.vpns) == ["blue", "green", "red"]
+        assert one.editor.overlay()["msg_vpns"]["blue"] == {"queues": {"q": None}}
+    async with edited() as one:
+        assert not one.node.config.msg_vpns["blue"].queues
+        assert list(one.node.config.msg_vpns["red"].queues) == ["new"]
+        assert not one.node.config.msg_vpns["green"].enabled
+
+
+async def test_what_is_refused(edited: Any) -> None:
+    """All problems are told, and nothing has changed."""
+
+    def bad(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["no_such"] = 1
+        document["msg_vpns"]["blue"]["max_topic_levels"] = "x"
+
+    def empty(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["max_topic_levels"] = None
+
+    def odd(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["max_topic_levels"] = object()
+
+    def fails(document: Plain) -> None:
+        document.clear()
+        raise KeyError("mine")
+
+    def gone(document: Plain) -> None:
+        document.clear()
+
+    async with edited() as one:
+        digest = one.editor.digest()
+        with pytest.raises(ConfigError) as refused:
+            await one.editor.edit(bad, "ann")
+        assert len(refused.value.problems) == 2
+        assert all(str(one.overlay) in text for text in refused.value.problems)
+        for change, said in (
+            (empty, "must not be empty"),
+            (odd, "holds no object"),
+            (gone, "router is missing"),
+        ):
+            with pytest.raises(ConfigError, match=said):
+                await one.editor.edit(change, "ann")
+        with pytest.raises(KeyError, match="mine"):
+            await one.editor.edit(fails, "ann")
+        assert one.editor.digest() == digest == digest_of(one.editor.document())
+        assert not one.overlay.exists()
+        await one.set(7)
+        assert one.value == 7
+
+
+async def test_what_needs_a_restart(edited: Any) -> None:
+    """It is refused here: the person's file is the place for it. What the file has changed meanwhile is not
+    held against others.
+    """
+
+    def rename(document: Plain) -> None:
+        document["router"]["name"] = "other"
+
+    def move(document: Plain) -> None:
+        document["router"]["data_dir"] = "elsewhere"
+
+    async with edited() as one:
+        with pytest.raises(OperationError, match=r"router\.name: here -> other \(needs restart\)"):
+            await one.editor.edit(rename, "ann")
+        with pytest.raises(ConfigError, match="data_dir"):
+            await one.editor.edit(move, "ann")
+        one.path.write_text(one.path.read_text() + "guaranteed_msging: {enabled: false}\n")
+        await one.editor.reread()
+        await one.set(7)
+        assert one.value == 7
+        assert one.node.config.guaranteed_msging.enabled
+
+
+async def test_a_certain_state_is_expected(edited: Any) -> None:
+    """Who looked at another configuration than the one in force is refused."""
+    async with edited() as one:
+        seen = one.editor.digest()
+        await one.set(7, expected=seen)
+        with pytest.raises(OperationError, match="another one by now"):
+            await one.set(8, expected=seen)
+        assert one.value == 7
+
+
+async def test_the_same_again(edited: Any) -> None:
+    """A change that changes nothing writes nothing."""
+    async with edited() as one:
+        await one.set(7)
+        number = one.overlay.stat().st_ino
+        found = await one.set(7)
+        assert found.lines == ()
+        assert one.overlay.stat().st_ino == number
+
+
+async def test_one_after_the_other(edited: Any) -> None:
+    """Changes asked for at once are made in turn, each upon the one before."""
+
+    def add(name: str, document: Plain) -> None:
+        document["msg_vpns"]["blue"]["queues"][name] = {}
+
+    async with edited() as one:
+        async with trio.open_nursery() as tasks:
+            for number in range(8):
+                tasks.start_soon(one.editor.edit, partial(add, f"q{number}"), "ann")
+            tasks.start_soon(one.editor.reread)
+        assert len(one.node.config.msg_vpns["blue"].queues) == 9
+        assert len(load(one.path).config.msg_vpns["blue"].queues) == 9
+
+
+async def test_going_back(edited: Any, monkeypatch: Any) -> None:
+    """The last ones can be returned to; further back is forgotten."""
+    monkeypatch.setattr(limits, "EDITOR_DOCUMENTS", 3)
+    async with edited() as one:
+        digests = [one.editor.digest()]
+        digests += [(await one.set(number)).digest for number in range(1, 5)]
+        with pytest.raises(OperationError, match="none of the last 3"):
+            await one.editor.return_to(digests[0], "ann")
+        await one.editor.return_to(digests[1], "ann")
+        assert one.value == 1
+        assert one.editor.digest() == digests[1]
+        assert one.stored() == 1
+        await one.editor.return_to(digests[4], "ann")
+        assert one.value == 4
+        assert (await one.editor.return_to(digests[4], "ann")).lines == ()
+
+
+async def test_examined(edited: Any) -> None:
+    """What a document would do is told, with every problem, and nothing is done."""
+    async with edited() as one:
+        document = json.loads(json.dumps(one.editor.document()))
+        assert await one.editor.examine(document) == type(await one.editor.examine(document))(
+            (), ()
+        )
+        document["msg_vpns"]["blue"]["max_subscription_count"] = 9
+        document["router"]["name"] = "other"
+        found = await one.editor.examine(document)
+        assert [str(change.kind.name) for change in found.changes] == ["RESTART", "IN_PLACE"]
+        document["zzz"] = 1
+        found = await one.editor.examine(document)
+        assert [problem.severity for problem in found.problems] == ["error"]
+        assert found.changes == ()
+        assert one.value != 9
+        assert not one.overlay.exists()
+
+
+async def test_masked_secrets_come_back(edited: Any) -> None:
+    """`***` is the secret that stands; where none stands it is refused."""
+
+    def masked(document: Plain) -> None:
+        users = document["msg_vpns"]["blue"]["client_usernames"]
+        users["ann"] = {"password": "***", "enabled": True}
+
+    def unknown(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["client_usernames"]["bob"] = {"password": "***"}
+
+    async with edited() as one:
+        await one.editor.edit(masked, "ann")
+        ann = one.node.config.msg_vpns["blue"].client_usernames["ann"]
+        assert ann.password is not None
+        assert ann.password.verify(b"first secret")
+        with pytest.raises(ConfigError, match=r"bob\.password: \*\*\* stands for none"):
+            await one.editor.edit(unknown, "ann")
+
+
+# -- the person's file and hand ----------------------------------------------------------------
+
+
+async def test_a_file_read_again_keeps_the_overlay(edited: Any, capfd: Any) -> None:
+    """SIGHUP brings what is new in the file; what the API changed lies over it still."""
+    async with edited() as one:
+        await one.set(7)
+        one.path.write_text(
+            one.path.read_text().replace("blue:\n", "blue:\n    max_topic_levels: 9\n")
+        )
+        capfd.readouterr()
+        await one.editor.reread()
+        assert one.value == 7
+        assert one.node.router.vpns["blue"].limits.max_topic_levels == 9
+        assert f"reloaded {one.path} and {one.overlay}: 1 change" in capfd.readouterr().err
+        assert one.editor.digest() == digest_of(one.editor.document())
+        await one.set(8)
+        assert one.node.router.vpns["blue"].limits.max_topic_levels == 9
+        one.overlay.unlink()
+        await one.editor.reread()
+        assert one.value > 8, "removed by hand"
+        await one.set(9)
+        assert one.stored() == 9
+
+
+async def test_an_overlay_edited_by_hand(edited: Any) -> None:
+    """It is not written over before it was read; a broken one stays where it is, and in force stays what was."""
+    async with edited() as one:
+        await one.set(7)
+        one.overlay.write_text("msg_vpns: {blue: {max_subscription_count: 5}}\n")
+        with pytest.raises(OperationError, match="changed by hand"):
+            await one.set(8)
+        assert one.value == 7
+        await one.editor.reread()
+        assert one.value == 5
+        one.overlay.write_text("msg_vpns: {blue: {max_subscription_count: no}}\n")
+        await one.editor.reread()
+        assert one.value == 5
+        with pytest.raises(OperationError, match="changed by hand"):
+            await one.set(8)
+        assert "no" in one.overlay.read_text()
+
+
+async def test_without_the_overlay(edited: Any) -> None:
+    """A router that was started without it neither reads nor writes it."""
+    async with edited() as one:
+        await one.set(7)
+        text = one.overlay.read_text()
+    async with edited(overlaid=False) as one:
+        assert one.value != 7
+        with pytest.raises(OperationError, match="--no-overlay"):
+            await one.set(8)
+        await one.editor.reread()
+        assert one.value != 7
+        assert one.overlay.read_text() == text
+
+
+async def test_changes_are_told_where_they_belong(edited: Any, monkeypatch: Any) -> None:
+    """Each line is an event with its message VPN and who did it; a change that is refused is one too."""
+    told: list[tuple[str, str, str, str]] = []
+    monkeypatch.setattr(
+        "vpnrouter.server.editor.tell",
+        lambda kind, text, msg_vpn="", name="": told.append((kind.name, text, msg_vpn, name)),
+    )
+
+    def several(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["max_subscription_count"] = 7
+        document["msg_vpns"]["red"] = {}
+        document["logging"] = {"level": "info"}
+
+    def bad(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["max_subscription_count"] = "x"
+        document["msg_vpns"]["blue"]["nothing"] = 1
+
+    async with edited() as one:
+        before = one.editor.digest()
+        await one.editor.edit(several, "ann")
+        assert {each[2] for each in told} == {"blue", "red", ""}
+        assert all(each[0] == "SYSTEM_CONFIG_CHANGE" and each[3] == "ann" for each in told)
+        assert ("SYSTEM_CONFIG_CHANGE", "ann: msg_vpns.red: added", "red", "ann") in told
+        told.clear()
+        with pytest.raises(ConfigError):
+            await one.editor.edit(bad, "bob")
+        with pytest.raises(OperationError):
+            await one.set(8, expected="0")
+        with pytest.raises(OperationError):
+            await one.editor.return_to("0", "bob")
+        assert [each[0] for each in told] == ["SYSTEM_CONFIG_CHANGE_REFUSED"] * 3
+        assert [each[3] for each in told] == ["bob", "ann", "bob"]
+        assert told[0][1].endswith("(and 1 more)")
+        told.clear()
+        await one.editor.return_to(before, "bob")
+        assert {each[3] for each in told} == {"bob"}

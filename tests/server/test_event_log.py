@@ -1,0 +1,143 @@
+"""The event log of a running router: thresholds, reloads, failures at its edge."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from vpnrouter.config.load import load
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.events import limits, table
+from vpnrouter.server.assemble import build_router
+from vpnrouter.server.event_log import RouterEvents
+from vpnrouter.server.narrate import log_here, say, tell_of
+
+TEXT = """
+logging: {level: info, rate_limit: 0}
+listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}]
+msg_vpns:
+  blue:
+    authentication: {basic: {enabled: false}}
+    max_connection_count: 2
+    event: {connection_count_threshold: {set_percent: 100, clear_percent: 50}}
+"""
+
+
+def names(node: Any) -> list[str]:
+    """What the log of a node holds."""
+    return [event.kind.name for event in node.router.plane.events.newest(1_000)]
+
+
+async def until(node: Any, name: str) -> None:
+    """Wait until an event of this name was raised."""
+    raised = trio.Event()
+    log = node.router.plane.events
+    log.listeners.append(lambda event: raised.set() if event.kind.name == name else None)
+    if name not in names(node):
+        with trio.fail_after(20):
+            await raised.wait()
+
+
+async def test_a_router_tells_what_happens(running: Any, client_of: Any) -> None:
+    """Listeners, logins, bounds, thresholds and their clear events, in order."""
+    async with running(TEXT) as node:
+        one, other, third = [await client_of(node) for _ in range(3)]
+        await one.connect("a")
+        await other.connect("b")
+        assert (await third.connect("c")).reason_code == 0x97
+        await until(node, "VPN_VPN_CONNECTIONS_HIGH")
+        await one.stream.aclose()
+        await until(node, "VPN_VPN_CONNECTIONS_HIGH_CLEAR")
+        assert names(node) == [
+            "SYSTEM_SERVICE_LISTEN_PORT_STATE_CHANGE",
+            "CLIENT_CLIENT_CONNECT",
+            "CLIENT_CLIENT_CONNECT",
+            "VPN_VPN_MAX_CONNECTIONS_EXCEEDED",
+            "SYSTEM_CLIENT_CONNECT_FAIL",
+            "VPN_VPN_CONNECTIONS_HIGH",
+            "CLIENT_CLIENT_DISCONNECT",
+            "VPN_VPN_CONNECTIONS_HIGH_CLEAR",
+        ]
+        assert not node.router.plane.events.stands(table.CONNECTIONS_EXCEEDED, "blue", "")
+
+
+async def test_a_reload_changes_the_log(
+    running: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path, client_of: Any
+) -> None:
+    """Form and levels hold from the next line on; message VPNs that come, change and go are told."""
+    async with running(TEXT) as node:
+        path = tmp_path / "here.yaml"
+        capfd.readouterr()
+        text = path.read_text()
+        for change in (
+            text.replace("level: info", "format: json, level: info") + "  green: {}\n",
+            text + "  green: {enabled: false}\n",
+            text,
+        ):
+            path.write_text(change)
+            node.reload(load(str(path)).config)
+        first, second, third = capfd.readouterr().err.splitlines()
+        assert first == "vpnrouter: VPN_VPN_STATE_CHANGE: VPN green added: up"
+        assert json.loads(second)["text"] == "VPN green down"
+        assert third == "vpnrouter: VPN_VPN_STATE_CHANGE: VPN green removed"
+
+
+async def test_two_routers_have_their_own_logs(
+    running: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each task tells the log of the router that it belongs to."""
+    one = "logging: {format: json, level: info}\nlisteners: [{protocol: http, bind: '127.0.0.1:0'}]"
+    async with running(one, "one") as first, running(one, "two") as second:
+        assert log_here() is None
+        assert first.router.plane.events is not second.router.plane.events
+        tell_of(second.router.plane, table.NOTE, "from afar")
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    told = [(line["router"], line["event"]) for line in lines]
+    assert ("two", "SYSTEM_SYSTEM_NOTE") in told
+    for router in ("one", "two"):
+        assert (router, "SYSTEM_SERVICE_LISTEN_PORT_STATE_CHANGE") in told
+        assert (router, "SYSTEM_SYSTEM_SHUTDOWN") in told
+
+
+@pytest.fixture
+def events(configured: Callable[..., RouterConfig]) -> RouterEvents:
+    """The events of a router that does not run."""
+    config = configured(TEXT)
+    return RouterEvents(build_router(config, 7, bytes(16)), config)
+
+
+async def test_audit(events: RouterEvents, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who did what, as one line each."""
+    events.acted("", "backed up the spool")
+    events.acted("ann", "deleted 3 messages of queue q", "blue")
+    assert [(row.event, row.name, row.msg_vpn_name) for row in events.events(0, 10)] == [
+        ("SYSTEM_MANAGEMENT_ACTION", "", ""),
+        ("SYSTEM_MANAGEMENT_ACTION", "ann", "blue"),
+    ]
+    assert capsys.readouterr().err.splitlines() == [
+        "vpnrouter: SYSTEM_MANAGEMENT_ACTION: somebody on this machine: backed up the spool",
+        "vpnrouter: SYSTEM_MANAGEMENT_ACTION: user ann: deleted 3 messages of queue q",
+    ]
+
+
+async def test_brute_force_does_not_fill_the_log(events: RouterEvents) -> None:
+    """A few denials a second are events, the others are counted with the next one."""
+    for _ in range(1_000):
+        events.denied("192.0.2.1", "wrong")
+    rows = events.newest_events(2_000)
+    assert limits.EVENT_DENIALS <= len(rows) <= 3 * limits.EVENT_DENIALS
+    assert rows[0].text == "login from 192.0.2.1 failed: wrong"
+    assert events.last_event_id() == len(rows)
+
+
+async def test_say_finds_the_log_of_its_task(events: RouterEvents) -> None:
+    """Labels and names; what is neither is a note."""
+    say("SIGHUP", "reloaded")
+    say("VPN_BRIDGING_LINK_UP", "up")
+    say("other", "x")
+    assert log_here() is events.log
+    found = [row.event for row in events.events(0, 10)]
+    assert found == ["SYSTEM_CONFIG_RELOAD", "VPN_BRIDGING_LINK_UP", "SYSTEM_SYSTEM_NOTE"]

@@ -1,0 +1,47 @@
+"""vpnrouter.server.session_rows: a session without a spool; with one, test_clients.py has it."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from vpnrouter.server.cleared import ClearedEndpoints
+from vpnrouter.server.session_rows import session_status
+from vpnrouter.wire.mqtt.packets import Will
+from vpnrouter.wire.mqtt.properties import Properties
+
+PLACE = Path(__file__).parents[1] / "core" / "world.py"
+
+
+@pytest.fixture(scope="module")
+def kit() -> ModuleType:
+    """The module world.py."""
+    spec = importlib.util.spec_from_file_location("core_world", PLACE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_session(kit: ModuleType) -> None:
+    """What it was begun with, and its will while that may still be published."""
+    world = kit.World()
+    client = world.connect(
+        "c",
+        clean_start=False,
+        properties=Properties(session_expiry_interval=60),
+        will=Will(b"gone/c", b"x"),
+    )
+    client.subscribe("a")
+    session = world.vpn().clients["c"]
+    row = session_status("blue", session, ClearedEndpoints())
+    assert (row.mqtt_session_client_id, row.client_name, row.owner) == ("c", "c", "#anonymous")
+    assert (row.connected, row.clean, row.durable) == (True, False, False)
+    assert (row.session_expiry_interval, row.subscription_count) == (60, 1)
+    assert (row.will, row.will_topic) == (True, "gone/c")
+    assert (row.queue_name, row.msg_count, row.spooled_msg_count) == ("", 0, 0)
+    client.disconnect()
+    row = session_status("blue", session, ClearedEndpoints())
+    assert (row.connected, row.will, row.will_topic, row.owner) == (False, False, "", "")

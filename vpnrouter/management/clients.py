@@ -1,0 +1,154 @@
+"""Clients: `/SEMP/v2/monitor/msgVpns/{…}/clients`, their subscriptions, and all clients at once."""
+
+from functools import partial
+from typing import Annotated, Final
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Depends, Path, Request
+from starlette.responses import Response
+
+from vpnrouter.management.asked import AskedMany, AskedOne
+from vpnrouter.management.attributes import Row, row_of
+from vpnrouter.management.client_source import ClientSource, ClientStatus, SubscriptionStatus
+from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers, sources_of
+from vpnrouter.management.envelope import Links, root_of, segment
+from vpnrouter.management.faults import not_found
+from vpnrouter.management.msg_vpns import MONITOR
+from vpnrouter.management.paging import Key
+
+routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/clients", tags=["client"])
+
+ours: Final = APIRouter(prefix="/vpnrouter/v1/clients", tags=["vpnrouter"])
+"""What the field's API has no path for."""
+
+
+async def _source(request: Request) -> ClientSource:
+    return sources_of(request).clients
+
+
+ClientsHere = Annotated[ClientSource, Depends(_source)]
+
+
+async def _client_name(
+    source: ClientsHere, msg_vpn: MsgVpnHere, name: Annotated[str, Path(alias="clientName")]
+) -> str:
+    client = unquote(name)
+    if source.client(msg_vpn, client) is None:
+        raise not_found(f"client {client} in msgVpn {msg_vpn}")
+    return client
+
+
+ClientHere = Annotated[str, Depends(_client_name)]
+"""The client of the path, which exists."""
+
+
+@routes.get(
+    "", summary="List clients", responses=answers(ClientStatus, many=True), response_model=None
+)
+async def clients(
+    request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, asked: AskedMany
+) -> Response:
+    """The clients of a message VPN, MQTT sessions whose clients are away included."""
+    keys = [(msg_vpn, name) for name in source.client_names(msg_vpn)]
+    links = partial(_links, root_of(request))
+    return await asked.reply(request, keys, partial(_row, source), links, ClientStatus)
+
+
+@routes.get(
+    "/{clientName}",
+    summary="Get a client",
+    responses=answers(ClientStatus, many=False),
+    response_model=None,
+)
+async def client(
+    request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, name: ClientHere, asked: AskedOne
+) -> Response:
+    """One client."""
+    key = (msg_vpn, name)
+    row = _row(source, key)
+    if row is None:
+        raise not_found(f"client {name} in msgVpn {msg_vpn}")
+    return asked.reply(request, row, _links(root_of(request), key), ClientStatus)
+
+
+@routes.get(
+    "/{clientName}/subscriptions",
+    summary="List the subscriptions of a client",
+    responses=answers(SubscriptionStatus, many=True),
+    response_model=None,
+)
+async def client_subscriptions(
+    request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, name: ClientHere, asked: AskedMany
+) -> Response:
+    """The subscriptions of a client; what it has bound to queues is counted in `bindCount`."""
+    held: dict[Key, SubscriptionStatus] = {
+        (each.subscription_topic,): each for each in source.subscriptions(msg_vpn, name)
+    }
+    uri = _links(root_of(request), (msg_vpn, name))["subscriptionsUri"]
+    return await asked.reply(
+        request,
+        list(held),
+        lambda key: row_of(held[key]),
+        lambda key: {"uri": f"{uri}/{segment(*key)}"},
+        SubscriptionStatus,
+    )
+
+
+@routes.get(
+    "/{clientName}/subscriptions/{subscriptionTopic}",
+    summary="Get a subscription of a client",
+    responses=answers(SubscriptionStatus, many=False),
+    response_model=None,
+)
+async def client_subscription(
+    request: Request,
+    source: ClientsHere,
+    msg_vpn: MsgVpnHere,
+    name: ClientHere,
+    written: Annotated[str, Path(alias="subscriptionTopic")],
+    asked: AskedOne,
+) -> Response:
+    """One subscription of a client."""
+    topic = unquote(written)
+    for each in source.subscriptions(msg_vpn, name):
+        if each.subscription_topic == topic:
+            uri = _links(root_of(request), (msg_vpn, name))["subscriptionsUri"]
+            links = {"uri": f"{uri}/{segment(topic)}"}
+            return asked.reply(request, row_of(each), links, SubscriptionStatus)
+    raise not_found(f"subscription {topic} of client {name}")
+
+
+@ours.get(
+    "",
+    summary="List the clients of all message VPNs",
+    responses=answers(ClientStatus, many=True),
+    response_model=None,
+)
+async def all_clients(
+    request: Request,
+    source: ClientsHere,
+    monitor: MonitorHere,
+    caller: CallerHere,
+    asked: AskedMany,
+) -> Response:
+    """The clients of all message VPNs that the user sees."""
+    # In order already: sorting a list that is sorted takes no time.
+    keys = [
+        (msg_vpn, name)
+        for msg_vpn in sorted(monitor.msg_vpn_names())
+        if caller.sees(msg_vpn)
+        for name in source.client_names(msg_vpn)
+    ]
+    links = partial(_links, root_of(request))
+    return await asked.reply(request, keys, partial(_row, source), links, ClientStatus)
+
+
+def _row(source: ClientSource, key: Key) -> Row | None:
+    status = source.client(*key)
+    return None if status is None else row_of(status)
+
+
+def _links(root: str, key: Key) -> Links:
+    msg_vpn, name = key
+    uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}/clients/{segment(name)}"
+    return {"uri": uri, "subscriptionsUri": f"{uri}/subscriptions"}

@@ -1,0 +1,158 @@
+"""One attribute of a kind of object: its name in SEMP, where its value stands, what it may be."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from vpnrouter.config.document import Plain
+from vpnrouter.config.model import Model
+from vpnrouter.config.secret import Secret
+from vpnrouter.config.shape import keys_of
+from vpnrouter.management.attributes import camel
+from vpnrouter.management.faults import invalid
+
+TEXT: Final = "text"
+NUMBER: Final = "number"
+TRUTH: Final = "truth"
+TEXTS: Final = "texts"
+RECORDS: Final = "records"
+OBJECT: Final = "object"
+
+_TYPES: Final[dict[str, type]] = {
+    TEXT: str,
+    NUMBER: int,
+    TRUTH: bool,
+    TEXTS: list,
+    RECORDS: list,
+    OBJECT: dict,
+}
+
+_WORDS: Final = {
+    TEXT: "a text",
+    NUMBER: "a whole number",
+    TRUTH: "true or false",
+    TEXTS: "a list of texts",
+    RECORDS: "a list of objects",
+    OBJECT: "an object",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """What one attribute is.
+
+    `keys` lead to its value inside the object's own mapping of a document, () for one that is part of the
+    object's key or always the same. `default` is the field's, `written_default` what holds where a
+    document says nothing. `blank` says that "" stands for no value. `of` and `key` are where its
+    description is.
+    """
+
+    name: str
+    form: str
+    keys: tuple[str, ...] = ()
+    default: Any = None
+    written_default: Any = None
+    bounds: tuple[int, int] | None = None
+    lengths: tuple[int, int] | None = None
+    choices: tuple[str, ...] = ()
+    blank: bool = False
+    required: bool = False
+    identifying: bool = False
+    fixed: bool = False
+    write_only: bool = False
+    hashed: bool = False
+    file: bool = False
+    ours: bool = False
+    record: type[Model] | None = None
+    of: type[Model] | None = None
+    key: str = ""
+    says: str = ""
+
+    def taken(self, value: Plain) -> Plain:
+        """What a request gives, as a document has it. Raises RequestError; no message shows a secret."""
+        if not _is(value, self.form):
+            raise invalid(f"{self.name}: must be {_WORDS[self.form]}")
+        if self.form == TEXT:
+            return self._text(value)
+        if self.form == NUMBER and self.bounds is not None:
+            least, most = self.bounds
+            if not least <= value <= most:
+                shown = value if abs(value) < 1 << 64 else "a larger number"
+                raise invalid(f"{self.name}: must be from {least} to {most}, not {shown}")
+        if self.form == TEXTS:
+            return [_encodable(self.name, each) for each in value]
+        if self.form == RECORDS:
+            return [self._one_record(each) for each in value]
+        if self.form == OBJECT:
+            return self._object(value)
+        return value
+
+    def shown(self, value: Plain) -> Plain:
+        """What a model holds, as an answer has it."""
+        if value is None:
+            return "" if self.form == TEXT else self.default
+        if self.form == TEXTS:
+            return list(value)
+        if self.form == OBJECT:
+            return _camel(value)
+        if self.form == RECORDS:
+            return [_camel(each) for each in value]
+        return "" if isinstance(value, Secret) else value
+
+    def _text(self, value: str) -> str:
+        _encodable(self.name, value)
+        if self.choices and value not in self.choices and not (self.blank and not value):
+            shown = f", not {value}" if len(value) <= 60 and not self.write_only else ""
+            raise invalid(f"{self.name}: must be one of {', '.join(self.choices)}{shown}")
+        if self.lengths is not None and not self.lengths[0] <= len(value) <= self.lengths[1]:
+            least, most = self.lengths
+            raise invalid(f"{self.name}: has {len(value)} characters, must have {least} to {most}")
+        return value
+
+    def _one_record(self, value: Plain) -> Plain:
+        if not isinstance(value, dict):
+            raise invalid(f"{self.name}: must be {_WORDS[self.form]}")
+        for name, given in value.items():
+            _encodable(f"{self.name}.{printable(name)}", given)
+        return self._snake(value)
+
+    def _object(self, value: dict[str, Plain]) -> Plain:
+        for name, given in value.items():
+            if not _is(given, NUMBER) or abs(given) >= 1 << 63:
+                raise invalid(f"{self.name}.{printable(name)}: must be {_WORDS[NUMBER]}")
+        return self._snake(value)
+
+    def _snake(self, value: dict[str, Plain]) -> Plain:
+        known = {} if self.record is None else {camel(key): key for key in keys_of(self.record)}
+        for name in value:
+            if name not in known:
+                raise invalid(f"{self.name}: there is no attribute {printable(name)}")
+        return {known[name]: given for name, given in value.items()}
+
+
+def _is(value: object, form: str) -> bool:
+    # True is an int for Python and no number for anybody else.
+    return isinstance(value, _TYPES[form]) and isinstance(value, bool) is (form == TRUTH)
+
+
+def _camel(record: Model) -> Plain:
+    """The keys of a model that have a value."""
+    found = {
+        key: getattr(record, f"{key}_" if key == "from" else key) for key in keys_of(type(record))
+    }
+    return {camel(key): value for key, value in found.items() if value is not None}
+
+
+def _encodable(name: str, value: Plain) -> str:
+    """A text that is one: JSON can name halves of characters."""
+    if not isinstance(value, str):
+        raise invalid(f"{name}: must be a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise invalid(f"{name}: is no Unicode text") from None
+    return value
+
+
+def printable(name: str) -> str:
+    """A name that came from outside, bounded, without what has no place in an answer."""
+    return name[:60].encode("ascii", "backslashreplace").decode()

@@ -1,0 +1,196 @@
+"""The description of the paths for OpenAPI: what each takes and answers, attribute by attribute."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from vpnrouter.config.model import Model
+from vpnrouter.config.reference import field_docs
+from vpnrouter.config.shape import bounds_of, keys_of
+from vpnrouter.management.attributes import camel
+from vpnrouter.management.config.attribute import (
+    NUMBER,
+    OBJECT,
+    RECORDS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Attribute,
+)
+from vpnrouter.management.config.kind import Kind
+from vpnrouter.management.config.kinds import children_of
+
+Schema = dict[str, Any]
+
+_TYPES: Final = {
+    TEXT: "string",
+    NUMBER: "integer",
+    TRUTH: "boolean",
+    TEXTS: "array",
+    RECORDS: "array",
+    OBJECT: "object",
+}
+
+_ANSWERS: Final = {
+    400: "No such object, or an attribute or parameter that is wrong",
+    401: "A user and password are needed",
+    403: "The user may not",
+}
+
+_docs = cache(field_docs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Says:
+    """What a path is for: an object or the collection, and what happens to it."""
+
+    one: bool = False
+    many: bool = False
+    creates: bool = False
+    changes: bool = False
+    deletes: bool = False
+
+
+def fill(told: Schema, kind: Kind, says: Says) -> None:
+    """Put what is to be said of a path into `told`: parameters, body, answers."""
+    told["parameters"] = parameters_of(kind if says.one else kind.parent)
+    told["responses"] = answers(kind, many=says.many, nothing=says.deletes)
+    if says.creates or says.changes:
+        told["requestBody"] = body(kind, creates=says.creates)
+
+
+def schema_of(attribute: Attribute) -> Schema:
+    """The JSON schema of one attribute."""
+    schema: Schema = {"type": _TYPES[attribute.form]}
+    if attribute.form == TEXTS:
+        schema["items"] = {"type": "string"}
+    if attribute.form == RECORDS and attribute.record is not None:
+        schema["items"] = _record(attribute.record)
+    if attribute.form == OBJECT and attribute.record is not None:
+        schema |= _record(attribute.record, "integer")
+    schema["description"] = _description(attribute)
+    if attribute.bounds is not None:
+        schema["minimum"], schema["maximum"] = attribute.bounds
+    if attribute.lengths is not None:
+        schema["minLength"], schema["maxLength"] = attribute.lengths
+    if attribute.choices:
+        blank = [""] if attribute.blank and "" not in attribute.choices else []
+        schema["enum"] = [*attribute.choices, *blank]
+    if attribute.write_only:
+        schema["writeOnly"] = True
+    if not attribute.required and attribute.default is not None:
+        schema["default"] = attribute.default
+    return schema
+
+
+def row_schema(kind: Kind) -> Schema:
+    """The JSON schema of an answer's object."""
+    known = {name: {"type": "string"} for each in kind.chain[:-1] for name in each.key_names}
+    own = {
+        each.name: _shown(schema_of(each))
+        for each in kind.attributes.values()
+        if not each.write_only
+    }
+    return {"type": "object", "properties": known | own}
+
+
+def body_schema(kind: Kind, *, creates: bool) -> Schema:
+    """The JSON schema of a body that makes an object, or of one that changes it."""
+    properties = {
+        each.name: schema_of(each)
+        for each in kind.attributes.values()
+        if creates or not each.identifying
+    }
+    for name, only in kind.absent.items():
+        properties[name] = {
+            "enum": [only],
+            "description": "Not part of this router, which takes the default alone.",
+        }
+    for name in sorted(kind.tolerated):
+        properties[name] = {"deprecated": True, "description": "Not looked at."}
+    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    required = [each.name for each in kind.attributes.values() if each.required]
+    if creates and required:
+        schema["required"] = required
+    if kind.together:
+        schema["dependentRequired"] = {
+            name: [other] for pair in kind.together for name, other in (pair, pair[::-1])
+        }
+    return schema
+
+
+def parameters_of(kind: Kind | None) -> list[Schema]:
+    """The names in the path of an object."""
+    return [
+        {
+            "name": each.name,
+            "in": "path",
+            "required": True,
+            "description": _description(each),
+            "schema": _path_schema(each),
+        }
+        for above in (() if kind is None else kind.chain)
+        for each in above.identity
+    ]
+
+
+def body(kind: Kind, *, creates: bool) -> Schema:
+    """The description of a body."""
+    schema = body_schema(kind, creates=creates)
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def answers(kind: Kind, *, many: bool = False, nothing: bool = False) -> Schema:
+    """The answers of a path."""
+    row = row_schema(kind)
+    names = ["uri", *(f"{each.collection}Uri" for each in children_of(kind))]
+    links = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    schema: Schema = {"type": "object", "properties": {"meta": {"type": "object"}}}
+    if not nothing:
+        schema["properties"] |= {
+            "data": {"type": "array", "items": row} if many else row,
+            "links": {"type": "array", "items": links} if many else links,
+        }
+    told: Schema = {
+        "200": {"description": "Done", "content": {"application/json": {"schema": schema}}}
+    }
+    return told | {str(code): {"description": text} for code, text in _ANSWERS.items()}
+
+
+def _path_schema(attribute: Attribute) -> Schema:
+    schema: Schema = {"type": "string"}
+    if all(attribute.choices) and attribute.choices:
+        schema["enum"] = list(attribute.choices)
+    elif attribute.lengths is not None:
+        schema["minLength"] = attribute.lengths[0]
+    return schema
+
+
+def _shown(schema: Schema) -> Schema:
+    """Of an answer: what a person wrote may be longer than what a request may say."""
+    return {name: value for name, value in schema.items() if name not in {"minLength", "maxLength"}}
+
+
+def _record(model: type[Model], holds: str = "string") -> Schema:
+    docs = _docs(model)
+    properties: dict[str, Schema] = {}
+    for key, info in keys_of(model).items():
+        said = docs.get(key, docs.get(f"{key}_", ""))
+        properties[camel(key)] = {"type": holds, "description": said}
+        bounds = bounds_of(info)
+        if bounds is not None:
+            properties[camel(key)] |= {"minimum": bounds[0], "maximum": bounds[1]}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _description(attribute: Attribute) -> str:
+    text = attribute.says
+    if not text and attribute.of is not None:
+        text = _docs(attribute.of).get(attribute.key, "")
+    if attribute.form == TEXT and attribute.blank:
+        text += ' "" for none.'
+    if attribute.file:
+        text += " A path on the router's machine."
+    if attribute.hashed:
+        text += " It is kept as a hash."
+    return f"{text} Not part of the field's API." if attribute.ours else text

@@ -1,0 +1,272 @@
+"""The paths of all kinds, made from the table: list, create, get, update, replace, delete."""
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.responses import Response
+
+from vpnrouter.config.document import Plain
+from vpnrouter.management.access import Caller
+from vpnrouter.management.asked import AskedMany, AskedOne, Many
+from vpnrouter.management.attributes import Row
+from vpnrouter.management.config import change, describe
+from vpnrouter.management.config.editing import (
+    NO_OPAQUE_PASSWORD,
+    ChangerHere,
+    EditorHere,
+    body_of,
+    demand_all,
+    edit,
+    hash_passwords,
+    keys_of,
+    look,
+)
+from vpnrouter.management.config.given import Asked, Given, key_of, known_by_path, read_given
+from vpnrouter.management.config.kind import Keys, Kind
+from vpnrouter.management.config.kinds import KINDS, children_of
+from vpnrouter.management.config.msg_vpn_kind import MSG_VPN
+from vpnrouter.management.config.read import keys_in, row_at
+from vpnrouter.management.context import CallerHere
+from vpnrouter.management.editor import Editor
+from vpnrouter.management.envelope import (
+    Links,
+    done_reply,
+    list_reply,
+    object_reply,
+    root_of,
+    segment,
+)
+from vpnrouter.management.faults import not_found
+from vpnrouter.management.paging import Key, page_of
+from vpnrouter.management.select import parse_select
+from vpnrouter.management.where import parse_where
+
+CONFIG: Final = "/SEMP/v2/config"
+
+Handler = Callable[..., Coroutine[Any, Any, Response]]
+
+
+class _Blank(StringConvertor):
+    """A part of a key that may be empty."""
+
+    regex = "[^/,]*"
+
+
+class _Word(StringConvertor):
+    """A part of a key that holds no comma, so that one behind it may, unencoded."""
+
+    regex = "[^/,]+"
+
+
+register_url_convertor("blank", _Blank())
+register_url_convertor("word", _Word())
+
+routes: Final = APIRouter(prefix=CONFIG, dependencies=[NO_OPAQUE_PASSWORD])
+
+
+def path_of(kind: Kind | None) -> str:
+    """The path of an object, its keys as parameters."""
+    chain = () if kind is None else kind.chain
+    return "".join(f"/{each.collection}/{each.path}" for each in chain)
+
+
+def uri_of(request: Request, kind: Kind, keys: Keys) -> str:
+    """Where an object is."""
+    parts = (
+        f"/{each.collection}/{segment(*key)}" for each, key in zip(kind.chain, keys, strict=True)
+    )
+    return f"{root_of(request)}{CONFIG}{''.join(parts)}"
+
+
+def _links(request: Request, kind: Kind, keys: Keys) -> Links:
+    uri = uri_of(request, kind, keys)
+    below = {f"{each.collection}Uri": f"{uri}/{each.collection}" for each in children_of(kind)}
+    return {"uri": uri} | below
+
+
+def _object(request: Request, editor: Editor, kind: Kind, keys: Keys, select: str) -> Response:
+    row = row_at(editor.config(), kind, keys)
+    if row is None:
+        raise not_found(kind.told(keys))
+    selected = parse_select(select, kind.readable)
+    return object_reply(request, _cut(row, selected), _links(request, kind, keys))
+
+
+def _cut(row: Row, selected: frozenset[str] | None) -> Row:
+    if selected is None:
+        return row
+    return {name: value for name, value in row.items() if name in selected}
+
+
+def _lister(kind: Kind) -> Handler:
+    async def lister(
+        request: Request, caller: CallerHere, editor: EditorHere, asked: AskedMany
+    ) -> Response:
+        above = keys_of(request, kind.parent)
+        look(caller, editor, above)
+        return await _page(request, caller, editor, kind, above, asked)
+
+    return lister
+
+
+async def _page(
+    request: Request, caller: Caller, editor: Editor, kind: Kind, above: Keys, asked: Many
+) -> Response:
+    config = editor.config()
+    found = keys_in(config, kind, above)
+    if found is None and kind.parent is not None:
+        raise not_found(kind.parent.told(above))
+    keys = [key for key in found or () if kind is not MSG_VPN or caller.sees(key[0])]
+    selected = parse_select(asked.select, kind.readable)
+    conditions = parse_where(asked.where, kind.readable)
+
+    def row(key: Key) -> Row | None:
+        return row_at(config, kind, (*above, key))
+
+    page = await page_of(keys, row, asked.count, asked.cursor, conditions)
+    return list_reply(
+        request,
+        [_cut(each, selected) for _, each in page.rows],
+        [_links(request, kind, (*above, key)) for key, _ in page.rows],
+        page.total,
+        page.cursor,
+    )
+
+
+def _getter(kind: Kind) -> Handler:
+    async def getter(
+        request: Request, caller: CallerHere, editor: EditorHere, asked: AskedOne
+    ) -> Response:
+        keys = keys_of(request, kind)
+        look(caller, editor, keys)
+        return _object(request, editor, kind, keys, asked.select)
+
+    return getter
+
+
+def _creator(kind: Kind) -> Handler:
+    async def creator(
+        request: Request, caller: ChangerHere, editor: EditorHere, asked: AskedOne
+    ) -> Response:
+        above = keys_of(request, kind.parent)
+        look(caller, editor, above)
+        if kind is MSG_VPN:
+            demand_all(caller)
+        body = await body_of(request)
+        keys = (*above, key_of(kind, body))
+        reads = Asked(creates=True, may_name_files=caller.msg_vpns is None)
+        given = read_given(kind, known_by_path(kind, above), body, reads)
+        return await _apply(request, caller, editor, kind, keys, given, change.create, asked.select)
+
+    return creator
+
+
+def _updater(kind: Kind) -> Handler:
+    async def updater(
+        request: Request, caller: ChangerHere, editor: EditorHere, asked: AskedOne
+    ) -> Response:
+        keys = keys_of(request, kind)
+        look(caller, editor, keys)
+        reads = Asked(may_name_files=caller.msg_vpns is None)
+        given = read_given(kind, kind.known_by(keys), await body_of(request), reads)
+        return await _apply(request, caller, editor, kind, keys, given, change.patch, asked.select)
+
+    return updater
+
+
+def _replacer(kind: Kind) -> Handler:
+    async def replacer(
+        request: Request, caller: ChangerHere, editor: EditorHere, asked: AskedOne
+    ) -> Response:
+        keys = keys_of(request, kind)
+        # Whoever may make a message VPN may do so by its name; for all others it must be there.
+        if kind is not MSG_VPN or caller.msg_vpns is not None:
+            look(caller, editor, keys)
+        reads = Asked(creates=True, may_name_files=caller.msg_vpns is None)
+        known = kind.known_by(keys)
+        given = read_given(kind, known, await body_of(request), reads)
+        # What the path says has to be a key that a new object could have.
+        key_of(kind, known)
+        return await _apply(
+            request, caller, editor, kind, keys, given, change.replace, asked.select
+        )
+
+    return replacer
+
+
+def _deleter(kind: Kind) -> Handler:
+    async def deleter(request: Request, caller: ChangerHere, editor: EditorHere) -> Response:
+        keys = keys_of(request, kind)
+        look(caller, editor, keys)
+        if kind is MSG_VPN:
+            demand_all(caller)
+        dropping = partial(change.delete, kind=kind, keys=keys)
+        await edit(editor, caller, kind, keys, dropping, deletes=True)
+        return done_reply(request)
+
+    return deleter
+
+
+async def _apply(
+    request: Request,
+    caller: Caller,
+    editor: Editor,
+    kind: Kind,
+    keys: Keys,
+    given: Given,
+    how: Callable[[Plain, Kind, Keys, Given], None],
+    select: str,
+) -> Response:
+    # A misspelt selection is told before anything changes.
+    parse_select(select, kind.readable)
+    await hash_passwords(kind, given)
+    await edit(editor, caller, kind, keys, lambda document: how(document, kind, keys, given))
+    return _object(request, editor, kind, keys, select)
+
+
+_DESCRIPTIONS: Final[list[Callable[[], None]]] = []
+"""What `describe_paths` does: it takes longer than everything else here, and few ask for it."""
+
+
+def describe_paths() -> None:
+    """Put the attributes into the descriptions of the paths, before OpenAPI is made of these."""
+    for describes in _DESCRIPTIONS:
+        describes()
+
+
+def _add(kind: Kind) -> None:
+    """The paths of one kind."""
+    collection = f"{path_of(kind.parent)}/{kind.collection}"
+    one = path_of(kind)
+    title = kind.title[0].upper() + kind.title[1:]
+    table: list[tuple[str, str, str, Handler, describe.Says]] = [
+        ("GET", collection, f"get{title}s", _lister(kind), describe.Says(many=True)),
+        ("POST", collection, f"create{title}", _creator(kind), describe.Says(creates=True)),
+        ("GET", one, f"get{title}", _getter(kind), describe.Says(one=True)),
+        ("PATCH", one, f"update{title}", _updater(kind), describe.Says(one=True, changes=True)),
+        ("PUT", one, f"replace{title}", _replacer(kind), describe.Says(one=True, changes=True)),
+        ("DELETE", one, f"delete{title}", _deleter(kind), describe.Says(one=True, deletes=True)),
+    ]
+    for method, path, name, handler, says in table:
+        if method in {"PATCH", "PUT"} and not kind.changes:
+            continue
+        told: dict[str, Any] = {}
+        _DESCRIPTIONS.append(partial(describe.fill, told, kind, says))
+        routes.add_api_route(
+            path,
+            handler,
+            methods=[method],
+            operation_id=name,
+            summary=name,
+            tags=[kind.noun],
+            deprecated=kind.deprecated or None,
+            response_model=None,
+            openapi_extra=told,
+        )
+
+
+for _each in KINDS:
+    _add(_each)

@@ -1,0 +1,242 @@
+"""How the objects of a kind stand in what holds them: by name, in a list of mappings, as a list of texts.
+
+Each store knows two forms: models, which are read, and plain data of a document, which is changed. What a
+person may write short (a key without a value, a text for a mapping) is understood in plain data, and
+written out where something in it changes.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from vpnrouter.config.document import Plain
+from vpnrouter.config.problem import Path
+from vpnrouter.management.faults import not_allowed
+from vpnrouter.management.paging import Key
+
+AUTO: Final = "auto"
+"""The one virtual router that a bridge here is on."""
+
+
+Held = Any
+"""A model, what one of its fields has, or None."""
+
+
+class Store(Protocol):
+    """`holder` is the model, or the mapping, of what the objects stand in."""
+
+    @property
+    def home(self) -> tuple[str, ...]:
+        """The keys that lead from the holder to the objects."""
+
+    def keys(self, holder: Held) -> Iterator[Key]:
+        """The keys of all objects of a model."""
+
+    def model(self, holder: Held, key: Key) -> Held:
+        """The object in a model, None if it is not there."""
+
+    def find(self, holder: Plain, key: Key) -> Plain:
+        """The object in plain data, None if it is not there."""
+
+    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+        """Put an object into plain data, which does not hold it."""
+
+    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+        """Write an object anew that plain data holds."""
+
+    def drop(self, holder: Plain, key: Key) -> None:
+        """Take an object out of plain data."""
+
+    def path(self, holder: Plain, key: Key) -> Path:
+        """The keys and indexes from the holder to an object of plain data, or to where it would stand."""
+
+
+def reached(model: Held, keys: Sequence[str]) -> Held:
+    """What models hold at the end of `keys`, None where one of them is not there."""
+    for key in keys:
+        if model is None:
+            return None
+        model = getattr(model, key)
+    return model
+
+
+def opened(holder: Plain, keys: Sequence[str]) -> Plain:
+    """The mapping at the end of `keys`, made where it is not there."""
+    for key in keys:
+        if holder.get(key) is None:
+            holder[key] = {}
+        holder = holder[key]
+    return holder
+
+
+def _listed(holder: Plain, home: tuple[str, ...]) -> Plain:
+    within = opened(holder, home[:-1])
+    if within.get(home[-1]) is None:
+        within[home[-1]] = []
+    return within[home[-1]]
+
+
+class Named:
+    """Objects by name; `rest` is what each key has behind the name, always the same."""
+
+    def __init__(self, *home: str, rest: Key = (), built_in: str = "") -> None:
+        self.home = home
+        self._rest = rest
+        self._built_in = built_in
+
+    def keys(self, holder: Held) -> Iterator[Key]:
+        """See Store."""
+        return ((name, *self._rest) for name in reached(holder, self.home))
+
+    def model(self, holder: Held, key: Key) -> Held:
+        """See Store."""
+        return reached(holder, self.home).get(key[0]) if key[1:] == self._rest else None
+
+    def find(self, holder: Plain, key: Key) -> Plain:
+        """See Store."""
+        objects = opened(holder, self.home)
+        name = key[0]
+        if key[1:] != self._rest or (name not in objects and name != self._built_in):
+            return None
+        if objects.get(name) is None:
+            objects[name] = {}
+        return objects[name]
+
+    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+        """See Store."""
+        opened(holder, self.home)[key[0]] = written
+
+    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+        """See Store."""
+        self.add(holder, key, written)
+
+    def drop(self, holder: Plain, key: Key) -> None:
+        """See Store."""
+        del opened(holder, self.home)[key[0]]
+
+    def path(self, holder: Plain, key: Key) -> Path:
+        """See Store."""
+        return (*self.home, key[0])
+
+
+class Records:
+    """Mappings in a list; `fields` of them are the key, `rest` what it has behind these."""
+
+    def __init__(self, *home: str, fields: tuple[str, ...], rest: Key = ()) -> None:
+        self.home = home
+        self._fields = fields
+        self._rest = rest
+
+    def keys(self, holder: Held) -> Iterator[Key]:
+        """See Store."""
+        return (
+            (*(getattr(each, field) for field in self._fields), *self._rest)
+            for each in reached(holder, self.home)
+        )
+
+    def model(self, holder: Held, key: Key) -> Held:
+        """See Store."""
+        for found, each in zip(self.keys(holder), reached(holder, self.home), strict=True):
+            if found == key:
+                return each
+        return None
+
+    def find(self, holder: Plain, key: Key) -> Plain:
+        """See Store."""
+        items = _listed(holder, self.home)
+        index = self._index(items, key)
+        if index is None:
+            return None
+        if not isinstance(items[index], dict):
+            items[index] = {self._fields[0]: items[index]}
+        return items[index]
+
+    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+        """See Store."""
+        known = dict(zip(self._fields, key, strict=False))
+        _listed(holder, self.home).append(known | written)
+
+    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+        """See Store."""
+        items = _listed(holder, self.home)
+        index = self._index(items, key)
+        if index is not None:
+            items[index] = dict(zip(self._fields, key, strict=False)) | written
+
+    def drop(self, holder: Plain, key: Key) -> None:
+        """See Store."""
+        items = _listed(holder, self.home)
+        index = self._index(items, key)
+        if index is not None:
+            del items[index]
+
+    def path(self, holder: Plain, key: Key) -> Path:
+        """See Store."""
+        items = _listed(holder, self.home)
+        index = self._index(items, key)
+        return (*self.home, len(items) if index is None else index)
+
+    def _index(self, items: Plain, key: Key) -> int | None:
+        count = len(self._fields)
+        if key[count:] != self._rest:
+            return None
+        for index, item in enumerate(items):
+            written = item if isinstance(item, dict) else {self._fields[0]: item}
+            if tuple(written.get(field) for field in self._fields) == key[:count]:
+                return index
+        return None
+
+
+class Texts:
+    """Texts in a list. With `syntax`, the key beside the list that names their dialect comes first in each
+    key: the field has a dialect for each of them, here all of a list share one.
+    """
+
+    def __init__(self, *home: str, syntax: str = "") -> None:
+        self.home = home
+        self._syntax = (*home[:-1], syntax) if syntax else ()
+
+    def keys(self, holder: Held) -> Iterator[Key]:
+        """See Store."""
+        first = (reached(holder, self._syntax),) if self._syntax else ()
+        return ((*first, each) for each in dict.fromkeys(reached(holder, self.home)))
+
+    def model(self, holder: Held, key: Key) -> Held:
+        """See Store."""
+        if self._syntax and reached(holder, self._syntax) != key[0]:
+            return None
+        return key if key[-1] in reached(holder, self.home) else None
+
+    def find(self, holder: Plain, key: Key) -> Plain:
+        """See Store."""
+        found = key[-1] in _listed(holder, self.home)
+        return {} if found and self._written_syntax(holder) == key[:-1] else None
+
+    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+        """See Store. Raises RequestError for another dialect than that of those which are there."""
+        items = _listed(holder, self.home)
+        there = self._written_syntax(holder)
+        if there != key[:-1]:
+            if items:
+                raise not_allowed(
+                    f"the others here are of syntax {there[0]}; all of one list have one syntax"
+                )
+            opened(holder, self._syntax[:-1])[self._syntax[-1]] = key[0]
+        items.append(key[-1])
+
+    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+        """See Store: a text has nothing to write anew."""
+
+    def drop(self, holder: Plain, key: Key) -> None:
+        """See Store."""
+        items = _listed(holder, self.home)
+        items[:] = [each for each in items if each != key[-1]]
+
+    def path(self, holder: Plain, key: Key) -> Path:
+        """See Store."""
+        items = _listed(holder, self.home)
+        return (*self.home, items.index(key[-1]) if key[-1] in items else len(items))
+
+    def _written_syntax(self, holder: Plain) -> Key:
+        if not self._syntax:
+            return ()
+        return (opened(holder, self._syntax[:-1]).get(self._syntax[-1]) or "smf",)

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: what a router counts, in its text format."""

@@ -1,0 +1,206 @@
+"""The page that a scrape gets, made in portions between which the router goes on."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, final
+
+import trio
+
+from vpnrouter.management import limits
+from vpnrouter.management.metrics.family import Family, head, labelled
+from vpnrouter.management.metrics.figures import FigureSource
+from vpnrouter.management.metrics.router_families import (
+    LEFT_OUT,
+    LEFT_OUT_LABELS,
+    LISTENER,
+    LISTENER_LABELS,
+    PROCESS,
+    ROUTER,
+    SPOOL,
+    TRACE,
+)
+from vpnrouter.management.metrics.sheet import Sheet
+from vpnrouter.management.metrics.vpn_families import (
+    BRIDGE,
+    BRIDGE_LABELS,
+    MSG_VPN,
+    MSG_VPN_LABELS,
+    QUEUE,
+    QUEUE_LABELS,
+)
+
+PORTION_NS: Final = 3_000_000
+"""How long work goes on before the router's other tasks have their turn."""
+
+LOOK: Final = 8
+"""Rows between two looks at the clock."""
+
+SHEETS: Final = 32
+"""Sections whose templates are kept: all of them for whoever sees everything, and for some users who see less."""
+
+
+class Rows(NamedTuple):
+    """Of each object its labels as text, and its numbers."""
+
+    labels: list[str]
+    figures: list[Sequence[object]]
+
+
+class Section(NamedTuple):
+    """Families that have the same labels; their names are fields of the rows that show them."""
+
+    families: dict[str, Family]
+    labels: tuple[str, ...] = ()
+
+
+SECTIONS: Final = {
+    "router": Section(ROUTER),
+    "process": Section(PROCESS),
+    "listener": Section(LISTENER, LISTENER_LABELS),
+    "spool": Section(SPOOL),
+    "trace": Section(TRACE),
+    "msg_vpn": Section(MSG_VPN, MSG_VPN_LABELS),
+    "bridge": Section(BRIDGE, BRIDGE_LABELS),
+    "queue": Section(QUEUE, QUEUE_LABELS),
+    "left_out": Section(LEFT_OUT, LEFT_OUT_LABELS),
+}
+"""Everything that a page may have, in its order."""
+
+
+@final
+class Turns:
+    """Gives the router's other tasks their turn when this one has had its portion."""
+
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock_ns = clock_ns
+        self._until_ns = clock_ns() + PORTION_NS
+
+    @property
+    def over(self) -> bool:
+        """Whether `give` is due."""
+        return self._clock_ns() >= self._until_ns
+
+    async def give(self) -> None:
+        """Let the others go on."""
+        await trio.lowlevel.checkpoint()
+        self._until_ns = self._clock_ns() + PORTION_NS
+
+
+@final
+class Exposition:
+    """Makes pages. Keeps the labels of objects as text between two scrapes."""
+
+    def __init__(self) -> None:
+        self._labels: dict[tuple[str, ...], str] = {}
+        self._sheets: dict[tuple[str, str], Sheet] = {}
+        # One at a time: more would share the loop's time and all be late.
+        self.making = trio.Lock()
+
+    async def page(
+        self,
+        source: FigureSource,
+        router: str,
+        sees: Callable[[str], bool] | None,
+        *,
+        user: str = "",
+        openmetrics: bool = False,
+    ) -> str:
+        """Everything of a router; with `sees` only what belongs to message VPNs that it is true for.
+
+        `user` tells those apart who see different things.
+        """
+        if len(self._labels) > limits.METRICS_LABELS:
+            self._labels.clear()
+        own = "{" + labelled(("router",), (router,))
+        made = _Page(self, own, user, openmetrics=openmetrics)
+        if sees is None:
+            alone: tuple[tuple[str, Sequence[object] | None], ...] = (
+                ("router", source.router()),
+                ("process", source.process()),
+                ("spool", source.spool()),
+                ("trace", source.traces()),
+            )
+            for name, figures in alone:
+                if figures is not None:
+                    await made.write(name, Rows([own], [figures]))
+            await made.write_all("listener", source.listeners(), limits.METRICS_LABELS)
+            sees = _all
+        left_out = Rows([], [])
+        several: tuple[tuple[str, Iterator[Any], int], ...] = (
+            ("msg_vpn", source.msg_vpns(sees), limits.METRICS_MSG_VPNS),
+            ("bridge", source.bridges(sees), limits.METRICS_BRIDGES),
+            ("queue", source.queues(sees), limits.METRICS_QUEUES),
+        )
+        for name, figures_of, most in several:
+            beyond = await made.write_all(name, figures_of, most)
+            left_out.labels.append(f'{own},kind="{name}"')
+            left_out.figures.append((name, beyond))
+        await made.write("left_out", left_out)
+        if openmetrics:
+            made.parts.append("# EOF\n")
+        return "".join(made.parts)
+
+    def sheet(self, user: str, name: str) -> Sheet:
+        """What writes a section for a user."""
+        found = self._sheets.get((user, name))
+        if found is None:
+            if len(self._sheets) >= SHEETS:
+                del self._sheets[next(iter(self._sheets))]
+            section = SECTIONS[name]
+            found = Sheet(list(section.families.values()), len(section.labels))
+            self._sheets[user, name] = found
+        return found
+
+    def labels_of(self, own: str, name: str, figures: Sequence[Any]) -> str:
+        """The labels of an object, which its row begins with."""
+        names = SECTIONS[name].labels
+        key = (name, *figures[: len(names)])
+        known = self._labels.get(key)
+        if known is None:
+            known = f"{own},{labelled(names, key[1:])}"
+            self._labels[key] = known
+        return known
+
+
+@final
+class _Page:
+    """One page in the making."""
+
+    def __init__(self, exposition: Exposition, own: str, user: str, *, openmetrics: bool) -> None:
+        self.parts: list[str] = []
+        self._exposition = exposition
+        self._own = own
+        self._user = user
+        self._openmetrics = openmetrics
+        self._turns = Turns()
+
+    async def write_all(self, name: str, figures: Iterator[Sequence[Any]], most: int) -> int:
+        """Write the rows of objects; how many there are beyond `most`."""
+        rows = Rows([], [])
+        beyond = 0
+        labels_of = self._exposition.labels_of
+        for count, each in enumerate(figures):
+            if count >= most:
+                beyond += 1
+            else:
+                rows.labels.append(labels_of(self._own, name, each))
+                rows.figures.append(each)
+            if count % LOOK == 0 and self._turns.over:
+                await self._turns.give()
+        await self.write(name, rows)
+        return beyond
+
+    async def write(self, name: str, rows: Rows) -> None:
+        """Write a section."""
+        if not rows.labels:
+            return
+        for family, text in self._exposition.sheet(self._user, name).write(*rows):
+            if text:
+                self.parts.append(head(family, openmetrics=self._openmetrics))
+                self.parts.append(text)
+            if self._turns.over:
+                await self._turns.give()
+
+
+def _all(_: str) -> bool:
+    return True

@@ -1,0 +1,225 @@
+"""What /metrics asks of a running router: rows of numbers, in the order of the families that show them.
+
+Counters never go down as long as what they count is there. Ages are seconds. A direction's pair is what came in
+and what went out. None stands for "does not apply".
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Protocol, final
+
+from vpnrouter.management.metrics.family import Histogram
+
+Pair = tuple[float | None, float | None]
+"""Received, sent."""
+
+
+class MsgVpnFigures(NamedTuple):
+    """One message VPN; the first field is its label."""
+
+    msg_vpn: str
+    enabled: int
+    connections: int
+    max_connections: int
+    subscriptions: int
+    max_subscriptions: int
+    messages: Pair
+    size: Pair
+    discarded: Mapping[str, int]
+    rejected: int
+    nack_disconnects: int
+    retained: int
+    retained_refused: int
+    spool_size: int
+    max_spool_size: int
+    egress_flows: int
+    sessions: int
+    session_messages: int
+    session_size: int
+    replay_log_messages: int
+    replay_log_size: int
+
+
+class BridgeFigures(NamedTuple):
+    """One bridge; the first two fields are its labels."""
+
+    msg_vpn: str
+    bridge: str
+    info: Mapping[str, str]
+    up: int
+    enabled: int
+    inbound_state: str
+    outbound_state: str
+    state_age: float
+    uptime: int
+    failures: int
+    messages: Pair
+    size: Pair
+    control_messages: Pair
+    control_size: Pair
+    delivered: int
+    offered: int
+    discarded_rx: Mapping[str, int]
+    discarded_tx: Mapping[str, int]
+    in_flight: Pair
+    backlog: int
+    backlog_age: float | None
+    imbalance: Pair
+    last_message_age: Pair
+    guaranteed: int
+    guaranteed_taken: int
+    guaranteed_refused: int
+    guaranteed_duplicates: int
+    parked: int
+    remotes: int
+    remotes_up: int
+
+
+class QueueFigures(NamedTuple):
+    """One queue, topic endpoint or parking lot; the first two fields are its labels."""
+
+    msg_vpn: str
+    queue: str
+    messages: int
+    size: int
+    max_size: int
+    unacked: int
+    consumers: int
+    oldest_age: float | None
+    ingress_disabled: int
+    egress_disabled: int
+    spooled: int
+    spooled_size: int
+    acked: int
+    redelivered: int
+    moved: int
+    deleted: int
+    discarded: Mapping[str, int]
+    refused: Mapping[str, int]
+    imbalance: int
+
+
+class ListenerFigures(NamedTuple):
+    """One listener; the first two fields are its labels."""
+
+    protocol: str
+    bind: str
+    connections: int
+    max_connections: int
+
+
+class SpoolFigures(NamedTuple):
+    """The message spool."""
+
+    up: int
+    messages_size: int
+    max_messages_size: int
+    unit_size: int
+    segments: int
+    commits: Histogram
+    failed_commits: int
+
+
+class TraceFigures(NamedTuple):
+    """Routing traces. `dropped` by reason; what is waiting is neither written nor dropped."""
+
+    rows: int
+    dropped: Mapping[str, int]
+    files: int
+    size: int
+    removed_files: int
+    tails: int
+
+
+class ProcessFigures(NamedTuple):
+    """The process; names are those that all exporters use."""
+
+    cpu_seconds: float
+    resident_size: int
+    virtual_size: int
+    open_descriptors: int
+    most_descriptors: int
+    threads: int
+    start_time: float
+
+
+class RouterFigures(NamedTuple):
+    """The router as a whole."""
+
+    info: Mapping[str, str]
+    ready: int
+    uptime: float
+    connections: int
+    protocol_errors: int
+    logins_refused: int
+    accepts_refused: int
+    accept_errors: int
+    loop_lag: Histogram
+
+
+class FigureSource(Protocol):
+    """A running router, as /metrics sees it. All is called in the router's own thread.
+
+    Iterators may be left for a while between two rows, while the router goes on: what is gone meanwhile is
+    left out.
+    """
+
+    def router(self) -> RouterFigures:
+        """The router as a whole."""
+
+    def process(self) -> ProcessFigures:
+        """The process."""
+
+    def spool(self) -> SpoolFigures | None:
+        """The message spool; None where guaranteed messaging is off."""
+
+    def traces(self) -> TraceFigures | None:
+        """Routing traces; None where nothing is traced."""
+
+    def listeners(self) -> Iterator[ListenerFigures]:
+        """The listeners for clients and bridges, in the order of the configuration."""
+
+    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
+        """Those of the message VPNs whose name `sees` is true for."""
+
+    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
+        """The bridges in those message VPNs."""
+
+    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
+        """Their queues, topic endpoints and parking lots, not what belongs to one client."""
+
+
+@final
+class NoFigures:
+    """A router that nothing is known of."""
+
+    def router(self) -> RouterFigures:
+        """See FigureSource."""
+        return RouterFigures({}, 1, 0.0, 0, 0, 0, 0, 0, Histogram((), (0,), 0.0))
+
+    def process(self) -> ProcessFigures:
+        """See FigureSource."""
+        return ProcessFigures(0.0, 0, 0, 0, 0, 0, 0.0)
+
+    def spool(self) -> SpoolFigures | None:
+        """See FigureSource."""
+        return None
+
+    def traces(self) -> TraceFigures | None:
+        """See FigureSource."""
+        return None
+
+    def listeners(self) -> Iterator[ListenerFigures]:
+        """See FigureSource."""
+        yield from ()
+
+    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
+        """See FigureSource."""
+        yield from ()
+
+    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
+        """See FigureSource."""
+        yield from ()
+
+    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
+        """See FigureSource."""
+        yield from ()
