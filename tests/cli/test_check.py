@@ -69,7 +69,7 @@ def test_notes_do_not_refuse(tmp_path: Path) -> None:
     (row,) = json.loads(out)
     assert row["accepted"] is True
     (note,) = [one for one in row["problems"] if one["severity"] == "note"]
-    assert set(note) == {"severity", "line", "column", "message"}
+    assert set(note) == {"severity", "file", "line", "column", "message"}
     assert note["line"] == 29
 
 
@@ -104,10 +104,53 @@ def test_json(tmp_path: Path, accepted: bool) -> None:
         else [
             {
                 "severity": "error",
+                "file": str(path),
                 "line": 2,
                 "column": 1,
-                "message": "unknown key zzz; known keys are guaranteed_msging, listeners, management, msg_vpns,"
-                " router, trace",
+                "message": "unknown key zzz; known keys are guaranteed_msging, listeners, logging, management,"
+                " msg_vpns, router, trace",
             }
         ]
     )
+
+
+def test_overlay(tmp_path: Path) -> None:
+    """What the management API changed is checked with the file, told in the summary, and can be left out."""
+    path, data = tmp_path / "c.yaml", tmp_path / "data"
+    path.write_text(f"router: {{name: r, data_dir: {data}}}\nmsg_vpns: {{blue: {{}}}}\n")
+    assert (
+        check(str(path))[1]
+        == f"{path}: ok: router r, 0 listeners, 1 message VPN, 0 bridges, 1 warning\n"
+    )
+    data.mkdir()
+    overlay = data / "overlay.yaml"
+    overlay.write_text("msg_vpns: {green: {}}\n")
+    code, out, _ = check(str(path))
+    assert code == 0
+    assert out == (
+        f"{path}: ok: router r, 0 listeners, 2 message VPNs, 0 bridges, with {overlay}, 1 warning\n"
+    )
+    assert json.loads(check("--json", str(path))[1])[0]["overlay"] == str(overlay)
+    overlay.write_text("msg_vpns: {green: {zzz: 1}}\n")
+    code, out, err = check(str(path))
+    assert code == 2
+    assert out == f"{path}: refused: with {overlay}, 2 errors, 1 warning\n"
+    assert f"{overlay}:1:20: unknown key zzz in msg_vpns.green" in err
+    assert "--no-overlay" in err
+    code, out, err = check("--no-overlay", str(path))
+    assert code == 0
+    assert str(overlay) not in err
+    assert str(overlay) not in out
+
+
+def test_what_fits_not_together_because_of_an_overlay(tmp_path: Path) -> None:
+    """A problem of the mesh that stands in an overlay is told with its file."""
+    other, data = tmp_path / "other.yaml", tmp_path / "data"
+    data.mkdir()
+    other.write_text(f"router: {{name: other, data_dir: {data}}}\n")
+    overlay = data / "overlay.yaml"
+    overlay.write_text("router: {name: edge}\n")
+    code, out, err = check(EDGE, str(other))
+    assert code == 2
+    assert out.splitlines()[1].startswith(f"{other}: refused: router edge, ")
+    assert f"{overlay}:1:16: router.name: another router has the name edge at {EDGE}:3:9" in err

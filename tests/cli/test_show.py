@@ -232,3 +232,97 @@ def test_queues_that_do_not_balance(served: Any, capsys: pytest.CaptureFixture[s
     served.still.queues.changes["blue", "dead"] = {"imbalance": -1}
     assert app.run(["show", "queues", "--balance"]) == 1
     assert lines(capsys)[-1] == "1 of 3 queues do not balance"
+
+
+def test_message_vpns(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a message VPN, its counts in --stats."""
+    assert app.run(["show", "vpns"]) == 0
+    titles, *rows = lines(capsys)
+    assert titles.split()[:3] == ["VPN", "Admin", "State"]
+    assert [row.split()[0] for row in rows] == ["a/b", "blue", "empty"]
+    assert app.run(["show", "vpns", "blue", "--stats"]) == 0
+    assert lines(capsys)[0] == "Message VPN blue: up"
+
+
+def test_wide(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """More columns, behind the others."""
+    for what, last in (("bridges", "Reason"), ("queues", "Replay")):
+        assert app.run(["show", what]) == 0
+        titles = lines(capsys)[0]
+        assert app.run(["show", what, "--wide"]) == 0
+        wide = lines(capsys)[0]
+        assert wide.startswith(titles.rstrip())
+        assert wide.rstrip().endswith(last)
+
+
+def clients(count: int) -> list[dict[str, Any]]:
+    """Rows of clients."""
+    from vpnrouter.management.attributes import row_of
+    from vpnrouter.management.client_source import ClientStatus
+
+    return [row_of(ClientStatus("blue", f"client-{number:05}")) for number in range(count)]
+
+
+def test_many_clients(recorded: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are printed block by block, each once, below one line of titles; as JSON in one list."""
+    recorded.answers["/vpnrouter/v1/clients"] = clients(1_201)
+    assert app.run(["show", "clients"]) == 0
+    titles, *rows = lines(capsys)
+    assert titles.startswith("Client ")
+    assert [row.split()[0] for row in rows] == [f"client-{number:05}" for number in range(1_201)]
+    assert len({row.index("connected") for row in rows}) == 1
+    assert app.run(["show", "clients", "--json", "--count", "120"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 120
+
+
+def test_who_gets_a_topic(recorded: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """--matching asks the router, with the topic as it was written."""
+    row = {
+        "msgVpnName": "blue",
+        "subscriptionTopic": "a/#",
+        "holder": "client",
+        "name": "c",
+        "qos": 1,
+    }
+    recorded.answers["/vpnrouter/v1/msgVpns/blue/matches"] = [row]
+    assert app.run(["show", "subscriptions", "--matching", "a/b&c", "--msg-vpn", "blue"]) == 0
+    assert lines(capsys)[1].split() == ["a/#", "client", "c", "blue", "1"]
+    assert recorded.asked[-1][1] == "/vpnrouter/v1/msgVpns/blue/matches?topic=a%2Fb%26c"
+
+
+def test_watched(
+    served: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Block after block with rates, until ^C, which is a good end."""
+    from vpnrouter.cli import _show_watch
+
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_show_watch.time, "sleep", sleep)
+    assert app.run(["show", "bridges", "to-a", "--watch", "0.5"]) == 0
+    said = [line for line in lines(capsys) if line.startswith(("Bridge", "to-a"))]
+    assert [line.split()[-2:] for line in said[::2]] == [["Rx/s", "Tx/s"]] * 2
+    assert [line.split()[-2:] for line in said[1::2]] == [["-", "-"], ["0", "0"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["vpns", "--balance"], "is for bridges and queues"),
+        (["queues", "--matching", "t"], "is for subscriptions"),
+        (["events", "--wide"], "one form only"),
+        (["vpns", "--url", "http://a", "--url", "http://b"], "several are for topology"),
+        (["vpns", "--watch", "1", "--json"], "does not go with --json"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2."""
+    assert app.run(["show", *arguments]) == 2
+    assert said in capsys.readouterr().err

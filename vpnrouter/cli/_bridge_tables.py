@@ -1,16 +1,23 @@
 """Bridges as tables: overview, detail, counts and rates, and the balance."""
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TextIO
 
-from rich.console import Console
 from rich.table import Table
 
-Row = Mapping[str, Any]
+from vpnrouter.cli._printed import (
+    Collected,
+    Row,
+    add_rate_columns,
+    console_for,
+    duration,
+    printer_for,
+    rate_cells,
+    shown,
+    words,
+)
 
-WIDE: Final = 1_000
-"""Columns where the output is no terminal: lines that another program reads are not folded."""
+__all__ = ["Row", "Tables", "console_for", "duration", "shown", "words"]
 
 _NONE: Final = "-"
 
@@ -30,17 +37,6 @@ _COUNTS: Final = (
     ("bytes a second, average", "average{}ByteRate"),
     ("discarded", "discarded{}MsgCount"),
 )
-
-
-def console_for(file: TextIO) -> Console:
-    """A console that prints to `file` what it is given: names hold brackets and colons, no markup."""
-    return Console(
-        file=file,
-        width=None if file.isatty() else WIDE,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
 
 
 class Half(NamedTuple):
@@ -90,45 +86,24 @@ def is_balanced(row: Row) -> bool:
 
 
 class Tables:
-    """Prints rows of the management API to `file`."""
+    """Prints bridges of the management API to `file`."""
 
-    def __init__(self, file: TextIO) -> None:
-        self._console = console_for(file)
+    def __init__(self, file: TextIO | Collected) -> None:
+        self._console = printer_for(file)
 
     is_balanced = staticmethod(is_balanced)
 
-    def overview(self, rows: Sequence[Row]) -> None:
+    def overview(self, rows: Sequence[Row], *, wide: bool = False) -> None:
         """One line a bridge."""
+        columns = (*_COLUMNS, *(_WIDE_COLUMNS if wide else ()))
         table = Table(box=None, pad_edge=False)
-        for title in (
-            "Bridge",
-            "VPN",
-            "Remote VPN",
-            "Remote router",
-            "Direction",
-            "Admin",
-            "Inbound",
-            "Outbound",
-            "Queue",
-            "Uptime",
-            "Health",
-            "Last forwarded",
-        ):
+        for title, _ in columns:
             table.add_column(title, overflow="fold")
+        add_rate_columns(table, rows)
         for row in rows:
             table.add_row(
-                row["bridgeName"],
-                row["msgVpnName"],
-                row["remoteMsgVpnName"] or _NONE,
-                row["remoteRouterName"] or _NONE,
-                direction(row),
-                "enabled" if row["enabled"] else "disabled",
-                row["inboundState"],
-                row["outboundState"],
-                queue(row),
-                duration(row["uptime"]) if row["uptime"] else _NONE,
-                row["health"],
-                last_forwarded(row),
+                *(cell(row) for _, cell in columns),
+                *rate_cells(row),
                 style=_COLOURS.get(row["health"]) if row["health"] != "up" else None,
             )
         self._console.print(table)
@@ -226,33 +201,37 @@ def last_forwarded(row: Row) -> str:
     return f"{least / 1_000:.1f} s ago" if least < 60_000 else f"{duration(least // 1_000)} ago"
 
 
-def duration(seconds: int) -> str:
-    """`4d 03:02:01`, without the days where there are none."""
-    minutes, second = divmod(seconds, 60)
-    hours, minute = divmod(minutes, 60)
-    days, hour = divmod(hours, 24)
-    clock = f"{hour:02}:{minute:02}:{second:02}"
-    return f"{days}d {clock}" if days else clock
-
-
-def words(name: str) -> str:
-    """`inboundFailureReason` → `inbound failure reason`."""
-    return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
-
-
-def shown(value: object) -> str:
-    """A value for people."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case dict():
-            return ", ".join(f"{key} {count:,}" for key, count in sorted(value.items())) or _NONE
-        case _:
-            return str(value) or _NONE
-
-
 def _count(row: Row, name: str, way: str) -> int:
     filled = name.format(way)
     return int(row[filled[0].lower() + filled[1:]])
+
+
+_COLUMNS: Final[tuple[tuple[str, Callable[[Row], str]], ...]] = (
+    ("Bridge", lambda row: str(row["bridgeName"])),
+    ("VPN", lambda row: str(row["msgVpnName"])),
+    ("Remote VPN", lambda row: row["remoteMsgVpnName"] or _NONE),
+    ("Remote router", lambda row: row["remoteRouterName"] or _NONE),
+    ("Direction", direction),
+    ("Admin", lambda row: "enabled" if row["enabled"] else "disabled"),
+    ("Inbound", lambda row: str(row["inboundState"])),
+    ("Outbound", lambda row: str(row["outboundState"])),
+    ("Queue", queue),
+    ("Uptime", lambda row: duration(row["uptime"]) if row["uptime"] else _NONE),
+    ("Health", lambda row: str(row["health"])),
+    ("Last forwarded", last_forwarded),
+)
+
+_WIDE_COLUMNS: Final[tuple[tuple[str, Callable[[Row], str]], ...]] = (
+    ("Establisher", lambda row: row["establisher"] or _NONE),
+    ("Remote address", lambda row: row["remoteAddress"] or _NONE),
+    ("Client", lambda row: row["clientName"] or _NONE),
+    ("Max TTL", lambda row: str(row["maxTtl"])),
+    ("TLS", lambda row: "yes" if row["encrypted"] else "no"),
+    ("Compressed", lambda row: "yes" if row["compressed"] else "no"),
+    ("Rx messages", lambda row: f"{row['dataRxMsgCount']:,}"),
+    ("Tx messages", lambda row: f"{row['dataTxMsgCount']:,}"),
+    ("Rx discards", lambda row: f"{row['discardedRxMsgCount']:,}"),
+    ("Tx discards", lambda row: f"{row['discardedTxMsgCount']:,}"),
+    ("Failures", lambda row: f"{row['failureCount']:,}"),
+    ("Reason", lambda row: row["inboundFailureReason"] or row["outboundFailureReason"] or _NONE),
+)

@@ -4,17 +4,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vpnrouter.cli._completed import queue_names, vpn_names
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
 
-Name = Annotated[str, typer.Argument(help="The queue.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(help="The queue.", show_default=False, autocompletion=queue_names)
+]
 
 MsgVpn = Annotated[
     str,
     typer.Option(
-        metavar="VPN", help="Its message VPN; needed where several have a queue of that name."
+        metavar="VPN",
+        help="Its message VPN; needed where several have a queue of that name.",
+        autocompletion=vpn_names,
     ),
 ]
 

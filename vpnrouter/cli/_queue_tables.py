@@ -5,7 +5,16 @@ from typing import Final, TextIO
 
 from rich.table import Table
 
-from vpnrouter.cli._bridge_tables import Row, console_for, duration, shown, words
+from vpnrouter.cli._printed import (
+    Collected,
+    Row,
+    add_rate_columns,
+    duration,
+    printer_for,
+    rate_cells,
+    shown,
+    words,
+)
 
 MEGABYTE: Final = 1_000_000
 
@@ -23,24 +32,43 @@ _COUNTS: Final = (
 )
 
 
+_WIDE_COLUMNS: Final = (
+    ("Durable", "durable"),
+    ("Owner", "owner"),
+    ("Permission", "permission"),
+    ("Max binds", "maxBindCount"),
+    ("Max redelivery", "maxRedeliveryCount"),
+    ("Max TTL", "maxTtl"),
+    ("Dead message queue", "deadMsgQueue"),
+    ("Spooled", "spooledMsgCount"),
+    ("Acknowledged", "ackedMsgCount"),
+    ("Redelivered", "redeliveredMsgCount"),
+    ("Highest id", "highestMsgId"),
+    ("Replay", "replayState"),
+)
+
+
 class QueueTables:
     """Prints rows of the management API to `file`."""
 
-    def __init__(self, file: TextIO) -> None:
-        self._console = console_for(file)
+    def __init__(self, file: TextIO | Collected) -> None:
+        self._console = printer_for(file)
 
     @staticmethod
     def is_balanced(row: Row) -> bool:
         """Whether every message of the queue is accounted for."""
         return not row["imbalance"]
 
-    def overview(self, rows: Sequence[Row]) -> None:
+    def overview(self, rows: Sequence[Row], *, wide: bool = False) -> None:
         """One line a queue."""
         table = Table(box=None, pad_edge=False)
         for title in ("Queue", "VPN", "Type", "Access", "In", "Out"):
             table.add_column(title, overflow="fold")
         for title in ("Messages", "MB", "of MB", "Unacked", "Consumers", "Lost", "Oldest"):
             table.add_column(title, justify="right")
+        for title, _ in _WIDE_COLUMNS if wide else ():
+            table.add_column(title, overflow="fold")
+        add_rate_columns(table, rows)
         for row in rows:
             table.add_row(
                 row["queueName"],
@@ -56,6 +84,8 @@ class QueueTables:
                 f"{row['bindCount']:,}",
                 f"{sum(row['discarded'].values()) + sum(row['refused'].values()):,}",
                 age(row["oldestMsgAgeMs"]),
+                *(shown(row[name]) for _, name in (_WIDE_COLUMNS if wide else ())),
+                *rate_cells(row),
                 style="yellow" if is_stuck(row) else None,
             )
         self._console.print(table)

@@ -33,7 +33,7 @@ def connect(
     """
     from vpnrouter.management.client import ManagementClient
 
-    password = _password(user, password_file)
+    password = password_of(user, password_file)
     try:
         return ManagementClient(
             url, user, password, ca_file="" if ca_file is None else str(ca_file)
@@ -42,7 +42,11 @@ def connect(
         raise typer.BadParameter(str(error), param_hint="--url") from error
 
 
-def _password(user: str, password_file: Path | None) -> str:
+def password_of(user: str, password_file: Path | None) -> str:
+    """The password of `user` from its file, or asked for where a terminal is; "" for no user.
+
+    Raises BadParameter for a file that cannot be read, and where nobody can be asked.
+    """
     if password_file is None:
         if not user:
             return ""

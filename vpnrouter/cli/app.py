@@ -5,6 +5,7 @@ could not be done, 2 wrong use or a refused configuration, 130 interrupted.
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
@@ -27,15 +28,29 @@ class Command(NamedTuple):
 COMMANDS: Final[Mapping[str, Command]] = {
     "run": Command("vpnrouter.cli.run", "Serve one router in the foreground."),
     "check": Command("vpnrouter.cli.check", "Check configurations without starting anything."),
+    "plan": Command("vpnrouter.cli.plan", "Compare running routers with one mesh file."),
+    "apply": Command("vpnrouter.cli.apply", "Make running routers what one mesh file says."),
+    "drift": Command("vpnrouter.cli.drift", "Tell whether routers are what one mesh file says."),
+    "explain": Command("vpnrouter.cli.explain", "Say where a message goes, and why."),
     "show": Command("vpnrouter.cli.show", "Show what a running router is and does."),
+    "tui": Command("vpnrouter.cli.tui", "Look at running routers on a screen."),
+    "events": Command("vpnrouter.cli.events", "Show what happened, and follow what happens."),
+    "bridge": Command("vpnrouter.cli.bridge", "Enable, disable or reconnect a bridge."),
+    "client": Command("vpnrouter.cli.client", "Disconnect a client."),
     "queue": Command("vpnrouter.cli.queue", "Look into a queue, delete, copy or move messages."),
     "spool": Command("vpnrouter.cli.spool", "Back up, restore and verify the message spool."),
+    "pub": Command("vpnrouter.cli.pub", "Publish to an MQTT broker."),
+    "sub": Command("vpnrouter.cli.sub", "Subscribe at an MQTT broker and print what comes."),
     "report": Command("vpnrouter.cli.report", "Report what the topology did, from its traces."),
     "simulate": Command("vpnrouter.cli.simulate", "Make traces of a mesh whose truth is known."),
     "demo": Command("vpnrouter.cli.demo", "Run routers, bridge and report on real flights."),
     "certs": Command("vpnrouter.cli.certs", "Make certificates for a trial of TLS."),
     "hash-password": Command("vpnrouter.cli.hash_password", "Hash a password for a configuration."),
+    "completion": Command("vpnrouter.cli.completion", "Print the completion script of a shell."),
 }
+
+COMPLETION: Final = "_VPNROUTER_COMPLETE"
+"""Environment variable that a shell sets when it wants a line completed: see vpnrouter/cli/completion.py."""
 
 EXIT_FAILED: Final = 1
 EXIT_WRONG_USE: Final = 2
@@ -53,11 +68,13 @@ def run(arguments: Sequence[str]) -> int:
     An error raised on purpose becomes lines on stderr. Anything else is a bug and escapes, so that
     its traceback is seen.
     """
+    # A shell that completes gives the words of its line in the environment, and no arguments.
+    words = _words_to_complete() if COMPLETION in os.environ else arguments
     # No option before the command takes a value: the first word that is no option is the command.
-    named = next((word for word in arguments if not word.startswith("-")), None)
+    named = next((word for word in words if not word.startswith("-")), None)
     try:
         application = typer.main.get_command(_application(named))
-        application.main(args=list(arguments), prog_name="vpnrouter")
+        application.main(args=list(arguments), prog_name="vpnrouter", complete_var=COMPLETION)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else EXIT_FAILED
     except KeyboardInterrupt:
@@ -91,6 +108,15 @@ def _application(named: str | None) -> typer.Typer:
         else:
             application.command(name, help=row.help)(_listed_only)
     return application
+
+
+def _words_to_complete() -> list[str]:
+    """The words behind the program's name on the line that a shell wants to have completed."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return line.split()[1:]
 
 
 def _listed_only() -> None:

@@ -24,8 +24,17 @@ def command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print summary and problems as JSON on stdout.")
     ] = False,
+    no_overlay: Annotated[
+        bool,
+        typer.Option(
+            "--no-overlay", help="Leave out what was changed by the management API of the routers."
+        ),
+    ] = False,
 ) -> None:
     """Check configurations, each by itself and all together, without starting anything.
+
+    What was changed by a router's management API lies over its file (overlay.yaml in its data directory) and
+    is read with it; the summary says so.
 
     Problems go to stderr, a summary of each file to stdout. Exit code 0 when all are accepted,
     warnings and notes or not, and 2 when one is refused.
@@ -33,7 +42,7 @@ def command(
     from vpnrouter.config.load import read
     from vpnrouter.config.mesh import check_mesh
 
-    readings = [read(path) for path in configs]
+    readings = [read(path, overlay=not no_overlay) for path in configs]
     together = check_mesh([reading.loaded for reading in readings if reading.loaded is not None])
     rows = [(reading, _problems_of(reading, together)) for reading in readings]
     if as_json:
@@ -47,8 +56,9 @@ def command(
 
 
 def _problems_of(reading: "Reading", together: Sequence["Finding"]) -> list["Problem | Finding"]:
-    """The file's own problems and those of the mesh that stand in it, in the file's order."""
-    mine = [finding for finding in together if finding.position.file == reading.file]
+    """The problems of a file and its overlay and those of the mesh that stand there, in their order."""
+    files = (reading.file, reading.overlay_file)
+    mine = [finding for finding in together if finding.position.file in files]
     return sorted({*reading.problems, *mine}, key=lambda one: (one.position, one.message))
 
 
@@ -73,6 +83,8 @@ def _summary(reading: "Reading", problems: Sequence["Problem | Finding"]) -> str
             _counted(len(config.msg_vpns), "message VPN"),
             _counted(bridges, "bridge"),
         ]
+    if reading.overlay_file is not None:
+        parts.append(f"with {reading.overlay_file}")
     return f"{reading.file}: {'refused' if errors else 'ok'}: {', '.join([*parts, *told])}"
 
 
@@ -83,11 +95,13 @@ def _counted(number: int, what: str) -> str:
 def _row(reading: "Reading", problems: Sequence["Problem | Finding"]) -> dict[str, object]:
     return {
         "file": reading.file,
+        "overlay": reading.overlay_file,
         "accepted": _count(problems, "error") == 0,
         "router": reading.loaded.config.router.name if reading.loaded is not None else None,
         "problems": [
             {
                 "severity": problem.severity,
+                "file": problem.position.file,
                 "line": problem.position.line,
                 "column": problem.position.column,
                 "message": problem.message,

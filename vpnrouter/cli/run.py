@@ -8,8 +8,17 @@ import typer
 
 def command(
     config: Annotated[Path, typer.Argument(help="The router's YAML file.", show_default=False)],
+    no_overlay: Annotated[
+        bool,
+        typer.Option(
+            "--no-overlay",
+            help="Leave out what was changed by the management API, and let nobody change it.",
+        ),
+    ] = False,
 ) -> None:
     """Serve the router that CONFIG describes until SIGTERM or SIGINT; SIGHUP reads CONFIG again.
+
+    What was changed by the management API lies over CONFIG in overlay.yaml of the router's data directory.
 
     Prints one line on stdout when every listener is bound:
     ready router=NAME mqtt=HOST:PORT link=HOST:PORT, with repeated keys for several listeners.
@@ -18,9 +27,9 @@ def command(
 
     from vpnrouter.config.load import load
 
-    loaded = load(str(config))
+    loaded = load(str(config), overlay=not no_overlay)
     for warning in loaded.warnings:
         print(warning, file=sys.stderr)
     from vpnrouter.server.run import run
 
-    run(loaded.config, str(config))
+    run(loaded.config, str(config), loaded, overlaid=not no_overlay)

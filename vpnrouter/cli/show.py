@@ -1,47 +1,95 @@
-"""`vpnrouter show bridges|queues [NAME]`: what a running router is and does."""
+"""`vpnrouter show vpns|clients|subscriptions|queues|bridges|topology|events [NAME]`: what a running router is
+and does.
+"""
 
 import json
 import sys
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Protocol, TextIO
 
 import typer
 
-from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli import limits
+from vpnrouter.cli._completed import names_to_show, vpn_names
+from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, User, connect
+from vpnrouter.cli._show_what import Asked, What
 
 if TYPE_CHECKING:
-    from vpnrouter.cli._bridge_tables import Tables
-    from vpnrouter.cli._queue_tables import QueueTables
+    from collections.abc import Callable, Sequence
+
+    from vpnrouter.cli._printed import Collected, Row
+    from vpnrouter.management.client import ManagementClient
 
 _FAILED: Final = 1
 
+_BALANCED: Final = frozenset({What.BRIDGES, What.QUEUES})
 
-class What(StrEnum):
-    """What can be shown."""
+_ONE_LINE: Final = frozenset({What.TOPOLOGY, What.EVENTS})
+"""What has no other form than its own."""
 
-    BRIDGES = "bridges"
-    QUEUES = "queues"
 
-    @property
-    def one(self) -> str:
-        """One of them."""
-        return self.value.removesuffix("s")
+class _Style(NamedTuple):
+    """How to show it."""
+
+    wide: bool
+    detail: bool
+    stats: bool
+    balance: bool
+
+
+class _Tables(Protocol):
+    """Prints rows of one kind."""
+
+    def overview(self, rows: "Sequence[Row]", *, wide: bool = False) -> None:
+        """One line each."""
+
+    def detail(self, rows: "Sequence[Row]") -> None:
+        """Everything about each."""
+
+    def stats(self, rows: "Sequence[Row]") -> None:
+        """Counts and rates."""
 
 
 def command(
     what: Annotated[What, typer.Argument(help="What to show.", show_default=False)],
     name: Annotated[
-        str, typer.Argument(help="Only this one; * stands for any characters.", show_default=False)
+        str,
+        typer.Argument(
+            help="Only this one; * stands for any characters.",
+            show_default=False,
+            autocompletion=names_to_show,
+        ),
     ] = "",
-    msg_vpn: Annotated[str, typer.Option(metavar="VPN", help="Only those in this VPN.")] = "",
+    msg_vpn: Annotated[
+        str, typer.Option(metavar="VPN", help="Only those in this VPN.", autocompletion=vpn_names)
+    ] = "",
+    matching: Annotated[
+        str, typer.Option(metavar="TOPIC", help="Only subscriptions that get this topic.")
+    ] = "",
+    wide: Annotated[bool, typer.Option("--wide", help="More columns.")] = False,
     detail: Annotated[bool, typer.Option("--detail", help="Everything about each one.")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Counts, rates and discards.")] = False,
     balance: Annotated[
         bool, typer.Option("--balance", help="Is every message accounted for? Exit code 1 if not.")
     ] = False,
+    count: Annotated[
+        int, typer.Option(min=0, help="At most so many; 0 for all, and of events the newest 20.")
+    ] = 0,
+    watch: Annotated[
+        float | None,
+        typer.Option("--watch", metavar="SECONDS", min=0.1, help="Show it again and again."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all attributes as JSON.")] = False,
-    url: Url = DEFAULT_URL,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="VPNROUTER_URL",
+            help="The router's http listener; for topology several times.",
+            show_default=DEFAULT_URL,
+        ),
+    ] = None,
     user: User = "",
     password_file: PasswordFile = None,
     ca_file: CaFile = None,
@@ -49,59 +97,156 @@ def command(
     """Show what a running router is and does, as its management API tells.
 
     Exit code 0 when it was shown, 1 when there is no answer, nothing of that name, or, with
-    --balance, a message that is not accounted for.
+    --balance, a message that is not accounted for. --watch ends by ^C with 0.
     """
-    rows = _named(what, _asked(what, msg_vpn, url, user, password_file, ca_file), name, msg_vpn)
-    tables = _tables(what)
-    if as_json:
-        print(json.dumps(rows, indent=2))
-    elif not rows:
-        print(f"vpnrouter: no {what}", file=sys.stderr)
-    else:
-        if detail:
-            tables.detail(rows)
-        if stats:
-            tables.stats(rows)
-        if balance:
-            tables.balance(rows)
-        if not (detail or stats or balance):
-            tables.overview(rows)
-    if balance and not all(tables.is_balanced(row) for row in rows):
-        raise typer.Exit(_FAILED)
+    from vpnrouter.cli._show_topology import show_topology
+    from vpnrouter.cli._show_watch import watch as watched
+
+    urls = url or [DEFAULT_URL]
+    style = _Style(wide, detail, stats, balance)
+    _check(what, style, matching, urls, as_json=as_json, watching=watch is not None)
+    with ExitStack() as stack:
+        clients = [
+            stack.enter_context(connect(each, user, password_file, ca_file)) for each in urls
+        ]
+        if what is What.TOPOLOGY:
+            show_topology(clients, name, msg_vpn, watch, as_json=as_json)
+            return
+        asked = Asked(what, name, msg_vpn, matching, count)
+        if watch is not None:
+            watched(watch, _look(clients[0], asked, style))
+        elif as_json:
+            good = _print_json(_rows(clients[0], asked), what)
+            if balance and not good:
+                raise typer.Exit(_FAILED)
+        elif not _show(_rows(clients[0], asked), what, style, sys.stdout):
+            raise typer.Exit(_FAILED)
 
 
-def _tables(what: What) -> "Tables | QueueTables":
-    if what is What.QUEUES:
-        from vpnrouter.cli._queue_tables import QueueTables
-
-        return QueueTables(sys.stdout)
-    from vpnrouter.cli._bridge_tables import Tables
-
-    return Tables(sys.stdout)
-
-
-def _asked(
+def _check(
     what: What,
-    msg_vpn: str,
-    url: str,
-    user: str,
-    password_file: Path | None,
-    ca_file: Path | None,
-) -> list[dict[str, Any]]:
-    with connect(url, user, password_file, ca_file) as client:
-        return {What.BRIDGES: client.bridges, What.QUEUES: client.queues}[what](msg_vpn)
+    style: _Style,
+    matching: str,
+    urls: list[str],
+    *,
+    as_json: bool,
+    watching: bool,
+) -> None:
+    """Raise BadParameter for options that do not go together."""
+    if matching and what is not What.SUBSCRIPTIONS:
+        raise typer.BadParameter("is for subscriptions", param_hint="--matching")
+    if style.balance and what not in _BALANCED:
+        raise typer.BadParameter("is for bridges and queues", param_hint="--balance")
+    if what in _ONE_LINE and any(style):
+        raise typer.BadParameter(f"{what} have one form only", param_hint="--wide")
+    if len(urls) > 1 and what is not What.TOPOLOGY:
+        raise typer.BadParameter("several are for topology", param_hint="--url")
+    if watching and as_json:
+        raise typer.BadParameter("does not go with --json", param_hint="--watch")
 
 
-def _named(what: What, rows: list[dict[str, Any]], name: str, msg_vpn: str) -> list[dict[str, Any]]:
-    if not name:
-        return rows
-    from vpnrouter.errors import OperationError
-    from vpnrouter.management.where import matches
+def _rows(client: "ManagementClient", asked: Asked) -> Iterator[dict[str, Any]]:
+    from vpnrouter.cli._show_rows import rows_of
 
-    key = f"{what.one}Name"
-    found = [row for row in rows if matches(name, row[key])]
-    if not found:
-        where = f" in message VPN {msg_vpn}" if msg_vpn else ""
-        have = ", ".join(dict.fromkeys(row[key] for row in rows)) or "none"
-        raise OperationError(f"there is no {what.one} {name}{where}; there are: {have}")
-    return found
+    return rows_of(client, asked)
+
+
+def _tables(what: What, out: "TextIO | Collected") -> _Tables:
+    match what:
+        case What.QUEUES:
+            from vpnrouter.cli._queue_tables import QueueTables
+
+            return QueueTables(out)
+        case What.BRIDGES:
+            from vpnrouter.cli._bridge_tables import Tables
+
+            return Tables(out)
+    from vpnrouter.cli._listing import Listing
+    from vpnrouter.cli._status_columns import CLIENTS, SUBSCRIPTIONS, VPNS
+
+    specs = {What.VPNS: VPNS, What.CLIENTS: CLIENTS}
+    return Listing(out, specs.get(what, SUBSCRIPTIONS))
+
+
+def _show(
+    rows: Iterable[dict[str, Any]], what: What, style: _Style, out: "TextIO | Collected"
+) -> bool:
+    """Print rows as they come; whether all of them balance, where that was asked."""
+    each = iter(rows)
+    # The tables of bridges and queues want all of them; there are few.
+    most = None if what in _BALANCED else limits.SHOW_BLOCK_ROWS
+    tables: Any = None
+    good = True
+    while block := list(islice(each, most)):
+        if what is What.EVENTS:
+            _print_events(block, out)
+            continue
+        if tables is None:
+            tables = _tables(what, out)
+        _print(tables, block, style)
+        good = good and not (style.balance and not all(map(tables.is_balanced, block)))
+        if most is None:
+            return good
+    if tables is None and what is not What.EVENTS:
+        print(f"vpnrouter: no {what}", file=sys.stderr)
+    return good
+
+
+def _print(tables: Any, rows: list[dict[str, Any]], style: _Style) -> None:  # noqa: ANN401
+    if style.detail:
+        tables.detail(rows)
+    if style.stats:
+        tables.stats(rows)
+    if style.balance:
+        tables.balance(rows)
+    if not (style.detail or style.stats or style.balance):
+        tables.overview(rows, wide=style.wide)
+
+
+def _print_events(rows: list[dict[str, Any]], out: "TextIO | Collected") -> None:
+    from vpnrouter.cli._event_lines import line_of
+    from vpnrouter.cli._printed import printer_for
+
+    printer = printer_for(out)
+    for row in rows:
+        printer.print(line_of(row))
+
+
+def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
+    """Print a list, object by object as they come; whether all of them balance."""
+    from vpnrouter.cli._bridge_tables import is_balanced
+
+    good = True
+    before = "[\n"
+    for row in rows:
+        text = json.dumps(row, indent=2).replace("\n", "\n  ")
+        print(f"{before}  {text}", end="")
+        before = ",\n"
+        if what is What.BRIDGES:
+            good = good and is_balanced(row)
+        elif what is What.QUEUES:
+            good = good and not row["imbalance"]
+    print("[]" if before == "[\n" else "\n]")
+    return good
+
+
+def _look(
+    client: "ManagementClient", asked: Asked, style: _Style
+) -> "Callable[[Collected, float], None]":
+    """One look of `--watch`: only as many rows as a terminal shows."""
+    from vpnrouter.cli._show_rows import rows_of
+    from vpnrouter.cli._show_watch import Rates, height
+
+    rates = Rates(asked.what)
+
+    def look(out: "Collected", now_s: float) -> None:
+        most = height()
+        fits = asked._replace(most=min(asked.most or most, most)) if most else asked
+        rows = list(rows_of(client, fits))
+        rates.put(rows, now_s)
+        if rows:
+            _show(rows, asked.what, style, out)
+        else:
+            out.print(f"no {asked.what}")
+
+    return look

@@ -1,0 +1,91 @@
+"""Completion of names that a running router knows: quick, and silent where it does not answer."""
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from vpnrouter.cli import limits
+from vpnrouter.cli._show_what import What
+
+if TYPE_CHECKING:
+    from vpnrouter.management.client import ManagementClient
+
+PATIENCE_S: Final = 0.7
+"""Seconds that whoever pressed the key waits for a router that does not answer."""
+
+_HARMLESS: Final = re.compile(r"[\w./@#+~=-]+", re.ASCII)
+"""Names made of these are offered. A shell evaluates what it is given here, and clients name themselves."""
+
+
+def names_to_show(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of what `show` is to show."""
+    what = ctx.params.get("what")
+    return _names(ctx, incomplete, What(what)) if what else []
+
+
+def bridge_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of bridges."""
+    return _names(ctx, incomplete, What.BRIDGES)
+
+
+def client_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of clients."""
+    return _names(ctx, incomplete, What.CLIENTS)
+
+
+def queue_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of queues."""
+    return _names(ctx, incomplete, What.QUEUES)
+
+
+def vpn_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of message VPNs."""
+    return _names(ctx, incomplete, What.VPNS)
+
+
+def _names(ctx: typer.Context, incomplete: str, what: What) -> list[str]:
+    if what in {What.EVENTS, What.SUBSCRIPTIONS}:
+        return []
+    # Whatever is wrong, it is no moment to say so: somebody is writing a command.
+    try:
+        found = _asked(ctx.params, incomplete, what)
+    except Exception:  # noqa: BLE001
+        return []
+    return sorted({name for name in found if _HARMLESS.fullmatch(name)})
+
+
+def _asked(given: dict[str, Any], incomplete: str, what: What) -> list[str]:
+    from vpnrouter.cli._router_access import DEFAULT_URL
+    from vpnrouter.management.client import ManagementClient
+
+    if given.get("user"):
+        return []  # its password would have to be asked for
+    url = given.get("url") or DEFAULT_URL
+    ca_file = given.get("ca_file")
+    with ManagementClient(
+        url if isinstance(url, str) else url[0],
+        ca_file=str(ca_file) if ca_file else "",
+        patience_s=PATIENCE_S,
+    ) as client:
+        names = (row[what.key] for row in _rows(client, what, given, incomplete))
+        fitting = (name for name in names if name.startswith(incomplete))
+        return list(islice(fitting, limits.SHOW_COMPLETIONS))
+
+
+def _rows(
+    client: "ManagementClient", what: What, given: dict[str, Any], incomplete: str
+) -> Iterable[dict[str, Any]]:
+    msg_vpn = str(given.get("msg_vpn") or "")
+    match what:
+        case What.VPNS:
+            return client.msg_vpns()
+        case What.CLIENTS:
+            begins = "" if not incomplete or "," in incomplete else f"clientName=={incomplete}*"
+            return client.clients(msg_vpn, wanted=limits.SHOW_COMPLETIONS, where=begins)
+        case What.QUEUES:
+            return client.queues(msg_vpn)
+        case _:
+            return client.bridges(msg_vpn)

@@ -1,0 +1,113 @@
+"""A table of many rows, printed block by block; details and counts of single ones."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TextIO
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from vpnrouter.cli._printed import (
+    RATE_TITLES,
+    RX_RATE,
+    Collected,
+    Row,
+    printer_for,
+    rate_cells,
+    shown,
+    words,
+)
+
+_MOST_KEPT: Final = 60
+"""Columns are not kept wider than this for the sake of one long name."""
+
+
+class Column(NamedTuple):
+    """One column: its title, what stands in it, whether numbers stand in it."""
+
+    title: str
+    cell: Callable[[Row], str]
+    right: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spec:
+    """How a kind of object is listed. `title` begins its details; `stats` are labels and the attributes of
+    what was received and sent ("" for neither); `reasons` is the attribute with counts by reason.
+    """
+
+    title: Callable[[Row], str]
+    columns: tuple[Column, ...]
+    wide: tuple[Column, ...] = ()
+    stats: tuple[tuple[str, str, str], ...] = ()
+    reasons: str = ""
+    style: Callable[[Row], str | None] = lambda _: None
+
+
+class Listing:
+    """Prints rows of one kind. Rows may come in several blocks: only the first has titles, and columns never
+    get narrower, so that blocks stand below each other.
+    """
+
+    def __init__(self, out: TextIO | Collected, spec: Spec) -> None:
+        self._console = printer_for(out)
+        self._spec = spec
+        self._widths: list[int] = []
+
+    def overview(self, rows: Sequence[Row], *, wide: bool = False) -> None:
+        """One line each."""
+        columns = self._spec.columns + (self._spec.wide if wide else ())
+        rated = RX_RATE in rows[0] if rows else False
+        titles = [column.title for column in columns] + [*RATE_TITLES] * rated
+        right = [column.right for column in columns] + [True, True] * rated
+        cells = [[*(column.cell(row) for column in columns), *rate_cells(row)] for row in rows]
+        first = not self._widths
+        if first:
+            self._widths = [0] * len(titles)
+        for place, title in enumerate(titles):
+            longest = max(map(cell_len, (title, *(line[place] for line in cells))))
+            self._widths[place] = max(self._widths[place], min(longest, _MOST_KEPT))
+        lines = [Text(self._line(titles, right), style="bold")] if first else []
+        for row, line in zip(rows, cells, strict=True):
+            lines.append(Text(self._line(line, right), style=self._spec.style(row) or ""))
+        self._console.print(Text("\n", no_wrap=True, overflow="ignore").join(lines))
+
+    def _line(self, cells: Sequence[str], right: Sequence[bool]) -> str:
+        """Cells below each other. A table of rich takes a second for a thousand rows."""
+        padded = []
+        for cell, width, to_the_right in zip(cells, self._widths, right, strict=True):
+            blank = " " * (width - cell_len(cell))
+            padded.append(blank + cell if to_the_right else cell + blank)
+        return "  ".join(padded).rstrip()
+
+    def detail(self, rows: Sequence[Row]) -> None:
+        """All attributes of each."""
+        for row in rows:
+            self._console.print(self._spec.title(row), style=self._spec.style(row))
+            table = Table(box=None, show_header=False, pad_edge=False)
+            for name, value in row.items():
+                if name != RX_RATE:
+                    table.add_row(f"  {words(name)}", shown(value))
+            self._console.print(table)
+            self._console.print()
+
+    def stats(self, rows: Sequence[Row]) -> None:
+        """Counts, rates, and discards by reason."""
+        for row in rows:
+            self._console.print(self._spec.title(row), style=self._spec.style(row))
+            table = Table("", "received", "sent", box=None, pad_edge=False)
+            for column in table.columns[1:]:
+                column.justify = "right"
+            for label, received, sent in self._spec.stats:
+                # A router of an earlier version does not tell all of them.
+                if received in row or sent in row:
+                    table.add_row(f"  {label}", _number(row, received), _number(row, sent))
+            for reason, count in sorted(row.get(self._spec.reasons, {}).items()):
+                table.add_row(f"  discarded: {reason}", f"{count:,}")
+            self._console.print(table)
+            self._console.print()
+
+
+def _number(row: Row, name: str) -> str:
+    return f"{row[name]:,}" if name in row else ""

@@ -1,0 +1,266 @@
+"""One connection to an MQTT broker, over a plain blocking socket: packets out, packets in, pings between."""
+
+import socket
+import ssl
+import time
+from typing import Final, Self, final
+
+from vpnrouter.cli import limits
+from vpnrouter.cli._mqtt_options import Broker
+from vpnrouter.errors import OperationError, ProtocolError
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.framing import frame_at, read_varint
+from vpnrouter.wire.mqtt.packets import Connack, Connect, Disconnect, Packet, Pingreq, Pingresp
+from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import reason_text
+
+ANSWER_S: Final = 10.0
+"""Seconds that a broker has to take the connection, to answer CONNECT, and to take what is sent."""
+
+_LONGEST_WAIT_S: Final = 3_600.0
+"""A socket cannot wait for ever and still be told how long."""
+
+_NOTHING_YET: Final = (BlockingIOError, TimeoutError, ssl.SSLWantReadError)
+
+_LEAST_HEADER: Final = 5
+"""Bytes that hold any length field."""
+
+
+@final
+class MqttLink:
+    """A connection whose CONNECT was answered well; `connack` is the answer.
+
+    Raises OperationError, in one line with the way out, when there is no broker, it refuses, breaks the
+    protocol or ends the connection, here and in all methods.
+    """
+
+    def __init__(self, broker: Broker, connect: Connect) -> None:
+        self._broker = broker
+        self._level = broker.level
+        self._keep_alive_s = float(broker.keep_alive_s)
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._need = 0
+        self._asked_s = 0.0
+        self._answers = 0
+        self._early: list[Packet] = []
+        """What came right behind the answer to CONNECT: messages of a session that lasts."""
+        self._socket = _connected(broker)
+        self._sent_s = time.monotonic()
+        try:
+            self.connack = self._open(connect)
+        except BaseException:
+            self._socket.close()
+            raise
+        asked = self.connack.properties.server_keep_alive
+        if asked is not None:
+            self._keep_alive_s = float(asked)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    @property
+    def level(self) -> int:
+        """4 (MQTT 3.1.1) or 5."""
+        return self._level
+
+    def send(self, data: bytes) -> None:
+        """Hand over encoded packets; returns when the system has taken them."""
+        try:
+            self._socket.settimeout(ANSWER_S)
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise OperationError(f"{self._broker} takes nothing more; is it overloaded?") from None
+        except OSError as error:
+            # It may have said why before it closed.
+            self._last_words()
+            raise OperationError(f"lost {self._broker}: {_why(error)}") from None
+        self._sent_s = time.monotonic()
+
+    def say(self, packet: Packet) -> None:
+        """Send one packet."""
+        self.send(encode(packet, self._level))
+
+    def receive(self, until_s: float) -> list[Packet]:
+        """What has come; waits for it until `until_s` (of time.monotonic), and pings meanwhile when it is
+        time. [] when nothing came, or the answer to a ping.
+        """
+        if self._early:
+            early, self._early = self._early, []
+            return early
+        while True:
+            now_s = time.monotonic()
+            self._keep_alive(now_s)
+            wakes_s = min(until_s, now_s + _LONGEST_WAIT_S)
+            if self._keep_alive_s:
+                wakes_s = min(wakes_s, self._next_ping_s())
+            chunk = self._read(max(0.0, wakes_s - now_s))
+            if chunk:
+                self._asked_s = 0.0
+                answers = self._answers
+                packets = self._packets(chunk)
+                if packets or self._answers != answers:
+                    return packets
+            if chunk is None and time.monotonic() >= until_s:
+                return []
+
+    def settle(self, patience_s: float = ANSWER_S) -> list[Packet]:
+        """Wait until the broker has read everything that was sent: it answers a ping behind it. Returns
+        what else came.
+        """
+        answers = self._answers
+        self.say(Pingreq())
+        end_s = time.monotonic() + patience_s
+        came: list[Packet] = []
+        while self._answers == answers:
+            came += self.receive(end_s)
+            if time.monotonic() >= end_s:
+                raise OperationError(f"{self._broker} does not answer within {patience_s:.0f} s")
+        return came
+
+    def end(self) -> None:
+        """Say goodbye, and let the broker close: what is on its way is not thrown away."""
+        try:
+            self.say(Disconnect())
+            self._socket.settimeout(1.0)
+            if not isinstance(self._socket, ssl.SSLSocket):
+                self._socket.shutdown(socket.SHUT_WR)
+            while self._socket.recv(limits.MQTT_CLIENT_CHUNK_BYTES):
+                pass
+        except (OSError, OperationError):
+            pass  # it closed sooner
+
+    def _open(self, connect: Connect) -> Connack:
+        self.send(encode(connect, self._level))
+        end_s = time.monotonic() + ANSWER_S
+        while time.monotonic() < end_s:
+            chunk = self._read(end_s - time.monotonic())
+            packets = self._packets(chunk) if chunk else []
+            if packets:
+                self._early = packets[1:]
+                return self._admitted(packets[0])
+        raise OperationError(f"{self._broker} did not answer; is it an MQTT broker?")
+
+    def _admitted(self, packet: Packet) -> Connack:
+        if not isinstance(packet, Connack):
+            raise OperationError(f"{self._broker} answered CONNECT with another packet")
+        if packet.reason_code:
+            raise OperationError(
+                f"{self._broker} refused client {self._broker.client_id}:"
+                f" {said(packet.reason_code, packet.properties)}{_hint(self._broker)}"
+            )
+        return packet
+
+    def _next_ping_s(self) -> float:
+        """When the next ping is due, or the answer to the one that was sent."""
+        return (self._asked_s or self._sent_s) + self._keep_alive_s
+
+    def _keep_alive(self, now_s: float) -> None:
+        if not self._keep_alive_s or now_s < self._next_ping_s():
+            return
+        if self._asked_s:
+            raise OperationError(
+                f"{self._broker} did not answer a ping within {self._keep_alive_s:.0f} s"
+            )
+        self.say(Pingreq())
+        self._asked_s = now_s
+
+    def _read(self, wait_s: float) -> bytes | None:
+        """Bytes that came within `wait_s`, None when none did."""
+        try:
+            self._socket.settimeout(wait_s)
+            chunk = self._socket.recv(limits.MQTT_CLIENT_CHUNK_BYTES)
+        except _NOTHING_YET:
+            return None
+        except OSError as error:
+            raise OperationError(f"lost {self._broker}: {_why(error)}") from None
+        if not chunk:
+            hint = (
+                "; a broker of MQTT 3.1.1 says no in this way, --mqtt 5 may bring the reason"
+                if self._level == 4
+                else ""
+            )
+            raise OperationError(f"{self._broker} closed the connection{hint}")
+        return chunk
+
+    def _packets(self, chunk: bytes) -> list[Packet]:
+        if self._held:
+            # A large packet comes in many pieces: joining them at each would be quadratic.
+            self._parts.append(chunk)
+            self._held += len(chunk)
+            if self._held < self._need:
+                return []
+            chunk = b"".join(self._parts)
+        found: list[Packet] = []
+        start, end = 0, len(chunk)
+        try:
+            while size := frame_at(chunk, start, end, limits.MQTT_CLIENT_PACKET_BYTES):
+                packet = decode(chunk, start, size, self._level)
+                start += size
+                if isinstance(packet, Pingresp):
+                    self._answers += 1
+                elif isinstance(packet, Disconnect):
+                    why = said(packet.reason_code, packet.properties)
+                    raise OperationError(f"{self._broker} ended the connection: {why}")
+                else:
+                    found.append(packet)
+        except ProtocolError as error:
+            raise OperationError(f"{self._broker} breaks the protocol: {error}") from None
+        self._hold(chunk[start:])
+        return found
+
+    def _hold(self, rest: bytes) -> None:
+        self._parts = [rest] if rest else []
+        self._held = len(rest)
+        self._need = self._held + 1
+        if self._held >= _LEAST_HEADER:
+            length, start = read_varint(rest, 1, len(rest))
+            self._need = start + length
+
+    def _last_words(self) -> None:
+        """Raise what the broker said before it closed, if it did."""
+        while chunk := self._read(0.2):
+            self._packets(chunk)
+
+
+def said(reason_code: int, properties: Properties) -> str:
+    """`0x97 Quota exceeded (503 Spool Over Quota)`."""
+    text = reason_text(reason_code)
+    return f"{text} ({properties.reason_string})" if properties.reason_string else text
+
+
+def _connected(broker: Broker) -> socket.socket:
+    try:
+        plain = socket.create_connection((broker.host, broker.port), ANSWER_S)
+    except OSError as error:
+        raise OperationError(
+            f"cannot connect to {broker}: {_why(error)}; --url, or --host and --port, say where"
+        ) from None
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if broker.tls is None:
+        return plain
+    try:
+        return broker.tls.wrap_socket(plain, server_hostname=broker.host)
+    except ssl.SSLCertVerificationError as error:
+        plain.close()
+        raise OperationError(
+            f"the certificate of {broker} is not trusted: {error.verify_message};"
+            " --ca-file names its authority"
+        ) from None
+    except OSError as error:
+        plain.close()
+        raise OperationError(f"no TLS with {broker}: {_why(error)}") from None
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {ANSWER_S:.0f} s"
+    return error.strerror or str(error)
+
+
+def _hint(broker: Broker) -> str:
+    return "" if broker.username else "; it may want --user and --password-file"

@@ -1,0 +1,106 @@
+"""What all tables of `show` have in common: where they are printed, how values read, rates while one watches."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, TextIO, final
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+Row = Mapping[str, Any]
+
+WIDE: Final = 1_000
+"""Columns where the output is no terminal: lines that another program reads are not folded."""
+
+RX_RATE: Final = "watchedRxMsgRate"
+TX_RATE: Final = "watchedTxMsgRate"
+"""Attributes that `--watch` adds to rows: messages a second since the redraw before, None at the first."""
+
+RATE_TITLES: Final = ("Rx/s", "Tx/s")
+
+_NONE: Final = "-"
+
+
+class Printer(Protocol):
+    """Takes what a table prints."""
+
+    def print(self, *objects: Any, style: str | None = None) -> None:  # noqa: ANN401 (rich takes anything)
+        """Print it, in this style."""
+
+
+@final
+class Collected:
+    """Keeps what is printed, to be drawn at once."""
+
+    def __init__(self) -> None:
+        self._parts: list[RenderableType] = []
+
+    def print(self, *objects: Any, style: str | None = None) -> None:  # noqa: ANN401
+        """See Printer."""
+        if not objects:
+            self._parts.append(Text())
+        for each in objects:
+            plain = isinstance(each, str)
+            self._parts.append(Text(each, style=style or "") if plain else each)
+
+    def drawn(self) -> Group:
+        """All of it."""
+        return Group(*self._parts)
+
+
+def console_for(file: TextIO) -> Console:
+    """A console that prints to `file` what it is given: names hold brackets and colons, no markup."""
+    return Console(
+        file=file,
+        width=None if file.isatty() else WIDE,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def printer_for(out: TextIO | Collected) -> Printer:
+    """A console for a file; what collects stays as it is."""
+    return out if isinstance(out, Collected) else console_for(out)
+
+
+def add_rate_columns(table: Table, rows: Sequence[Row]) -> None:
+    """Columns for the rates of watched rows; none where they have no such rates."""
+    if rows and RX_RATE in rows[0]:
+        for title in RATE_TITLES:
+            table.add_column(title, justify="right")
+
+
+def rate_cells(row: Row) -> tuple[str, ...]:
+    """The cells of these columns."""
+    if RX_RATE not in row:
+        return ()
+    return tuple(_NONE if row[name] is None else f"{row[name]:,.0f}" for name in (RX_RATE, TX_RATE))
+
+
+def duration(seconds: int) -> str:
+    """`4d 03:02:01`, without the days where there are none."""
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    clock = f"{hour:02}:{minute:02}:{second:02}"
+    return f"{days}d {clock}" if days else clock
+
+
+def words(name: str) -> str:
+    """`inboundFailureReason` → `inbound failure reason`."""
+    return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
+
+
+def shown(value: object) -> str:
+    """A value for people."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case dict():
+            return ", ".join(f"{key} {count:,}" for key, count in sorted(value.items())) or _NONE
+        case _:
+            return str(value) or _NONE

@@ -1,0 +1,114 @@
+"""`--watch`: the same thing again and again, with rates between two looks."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, final
+
+from vpnrouter.cli._printed import RX_RATE, TX_RATE, Collected
+from vpnrouter.cli._show_what import What
+from vpnrouter.errors import OperationError
+
+_COUNTED: Final = {
+    What.VPNS: ("rxMsgCount", "txMsgCount"),
+    What.CLIENTS: ("rxMsgCount", "txMsgCount"),
+    What.QUEUES: ("spooledMsgCount", "ackedMsgCount"),
+    What.BRIDGES: ("dataRxMsgCount", "dataTxMsgCount"),
+}
+"""What rates are made of, received and sent; into a queue and out of it."""
+
+
+@final
+class Rates:
+    """Adds messages a second to rows of one kind, from their counts at the look before."""
+
+    def __init__(self, what: What) -> None:
+        self._what = what
+        self._before: dict[tuple[str, str], tuple[int, int]] = {}
+        self._before_s = 0.0
+
+    def put(self, rows: Sequence[dict[str, Any]], now_s: float) -> None:
+        """Set RX_RATE and TX_RATE of each row, None where it was not there before or began anew."""
+        counted = _COUNTED.get(self._what)
+        if counted is None:
+            return
+        now: dict[tuple[str, str], tuple[int, int]] = {}
+        elapsed_s = now_s - self._before_s
+        for row in rows:
+            key = (row["msgVpnName"], row[self._what.key])
+            counts = (row[counted[0]], row[counted[1]])
+            now[key] = counts
+            before = self._before.get(key)
+            for name, count, earlier in zip(
+                (RX_RATE, TX_RATE), counts, before or counts, strict=True
+            ):
+                known = before is not None and count >= earlier and elapsed_s > 0
+                row[name] = (count - earlier) / elapsed_s if known else None
+        self._before, self._before_s = now, now_s
+
+
+def watch(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
+    """Draw again and again until ^C: in place on a terminal, block after block elsewhere.
+
+    `draw` takes where to print and the time (of time.monotonic). When the router does not answer, that is
+    shown, and asked again; at the first time it is an error.
+    """
+    try:
+        if sys.stdout.isatty():
+            _on_terminal(interval_s, draw)
+        else:
+            _in_blocks(interval_s, draw)
+    except KeyboardInterrupt:
+        return
+
+
+def _on_terminal(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(markup=False, emoji=False, highlight=False)
+    first = _looked(draw, interval_s, again=False)
+    # The whole picture is written over the one before: nothing is cleared, so nothing flickers.
+    with Live(
+        first.drawn(), console=console, screen=True, auto_refresh=False, vertical_overflow="crop"
+    ) as live:
+        live.refresh()
+        while True:
+            time.sleep(interval_s)
+            live.update(_looked(draw, interval_s, again=True).drawn(), refresh=True)
+
+
+def _in_blocks(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
+    from vpnrouter.cli._printed import console_for
+
+    console = console_for(sys.stdout)
+    again = False
+    while True:
+        console.print(_looked(draw, interval_s, again=again).drawn())
+        console.print()
+        sys.stdout.flush()
+        again = True
+        time.sleep(interval_s)
+
+
+def _looked(
+    draw: Callable[[Collected, float], None], interval_s: float, *, again: bool
+) -> Collected:
+    found = Collected()
+    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    found.print(f"{moment}, every {interval_s:g} s; ^C ends")
+    try:
+        draw(found, time.monotonic())
+    except OperationError as error:
+        if not again:
+            raise
+        found.print(str(error), style="bold red")
+    return found
+
+
+def height() -> int:
+    """Rows that fit the terminal below the titles, 0 where there is no terminal."""
+    import shutil
+
+    return max(1, shutil.get_terminal_size().lines - 3) if sys.stdout.isatty() else 0

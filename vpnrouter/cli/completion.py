@@ -1,0 +1,31 @@
+"""`vpnrouter completion bash|zsh|fish`: what makes a shell complete commands, options and names."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from vpnrouter.cli.app import COMPLETION
+
+
+class Shell(StrEnum):
+    """Shells that can be served."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def command(
+    shell: Annotated[Shell, typer.Argument(help="Which shell.", show_default=False)],
+) -> None:
+    """Print the script that makes a shell complete commands, options, and names of a running router.
+
+    bash: source <(vpnrouter completion bash) in ~/.bashrc; zsh: source <(vpnrouter completion zsh) in
+    ~/.zshrc, behind compinit; fish: vpnrouter completion fish >
+    ~/.config/fish/completions/vpnrouter.fish. Names come from the router at VPNROUTER_URL, if it
+    answers at once and asks for no login.
+    """
+    from typer._completion_shared import get_completion_script
+
+    print(get_completion_script(prog_name="vpnrouter", complete_var=COMPLETION, shell=shell.value))
