@@ -19,9 +19,34 @@ VAGUE_NAMES: Final = {"utils", "util", "helpers", "helper", "common", "misc", "m
 
 NO_TEST_OF_ITS_OWN: Final[dict[str, str]] = {
     "vpnrouter/limits.py": "tests/test_limits_page.py, and a test beside each user of a bound",
-    "vpnrouter/topology/limits.py": "tests/test_limits_page.py, and a test beside each user of a bound",
+    **{
+        f"vpnrouter/{package}/limits.py": "tests/test_limits_page.py, and a test beside each user of a bound"
+        for package in ("cli", "events", "explain", "management", "server", "topology", "tui")
+    },
+    **{
+        f"vpnrouter/management/config/{name}.py": "tests/management/config/test_kinds.py"
+        for name in (
+            "absent",
+            "access_kinds",
+            "bridge_kinds",
+            "endpoint_kinds",
+            "msg_vpn_kind",
+            "row",
+        )
+    },
     "vpnrouter/build_info.py": "tests/test_build.py",
+    "vpnrouter/management/metrics/figures.py": "values: tests/management/metrics/test_exposition.py",
+    "vpnrouter/management/metrics/router_families.py": "tests/management/metrics/test_exposition.py",
+    "vpnrouter/management/metrics/vpn_families.py": "tests/management/metrics/test_exposition.py",
+    "vpnrouter/management/trace_source.py": "a protocol and its values",
+    "vpnrouter/plan/router_api.py": "a protocol",
+    "vpnrouter/tui/bridge_actions.py": "tests/tui/screens/test_bridges.py and test_bridge.py",
+    "vpnrouter/tui/client_actions.py": "tests/tui/screens/test_clients.py and test_client.py",
     "vpnrouter/management/client_source.py": "a protocol and its values",
+    "vpnrouter/management/profile_status.py": "rows: tests/management/test_profiles.py",
+    "vpnrouter/management/session_status.py": "rows: tests/management/test_mqtt_sessions.py",
+    "vpnrouter/events/kind.py": "values: tests/events/test_table.py",
+    "vpnrouter/events/levels.py": "values: tests/events/test_table.py",
     "vpnrouter/management/editor.py": "a protocol and its values",
     "vpnrouter/management/event_source.py": "a protocol and its values",
     "vpnrouter/management/sources.py": "values without behaviour",
@@ -42,7 +67,6 @@ NO_TEST_OF_ITS_OWN: Final[dict[str, str]] = {
     "vpnrouter/bridges/flow_terms.py": "values without behaviour",
     "vpnrouter/core/vpn_limits.py": "values without behaviour",
     "vpnrouter/cli/run.py": "tests/endtoend/test_run.py: it is a process",
-    "vpnrouter/server/bridge_sources.py": "tests/server/test_management.py",
     "vpnrouter/server/host.py": "a protocol: tests/server/test_reactor.py and test_tasks.py",
     "vpnrouter/server/loop.py": "tests/server/test_run.py: nothing works without it",
     "vpnrouter/server/signals.py": "tests/server/test_stop.py and tests/endtoend/test_run.py",

@@ -164,6 +164,9 @@ def _direction(router: Router, row: Row, way: str, title: str) -> list[Line]:
         ("messages", f"{row[f'data{way}MsgCount']:,}{last}"),
         ("in flight", (f"{waiting:,}", "warn" if waiting else "")),
     ]
+    if way == "Tx" and row["backlogOldestMsgAgeMs"] >= 0:
+        oldest = f"{row['backlogMsgCount']:,}, the oldest {fmt.age(row['backlogOldestMsgAgeMs'])}"
+        rows.append(("waiting", (oldest, "warn")))
     if way == "Rx" and row["parkedMsgCount"]:
         rows.append(("set aside", (f"{row['parkedMsgCount']:,}", "warn")))
     if row[f"{low}Imbalance"]:

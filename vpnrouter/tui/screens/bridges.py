@@ -80,7 +80,7 @@ class Bridges(View):
             )
         which = f"of message VPN {self._msg_vpn}" if self._msg_vpn else "of all message VPNs"
         only = "those that are not up" if self._down_only else "all"
-        return text((f"bridges {which}: {only}; wait: messages in flight", "dim"))
+        return text((f"bridges {which}: {only}; wait: messages known to wait", "dim"))
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Open the bridge."""
@@ -111,7 +111,7 @@ class Bridges(View):
 
 
 def _entry(place: int, row: Row) -> Entry:
-    waiting = row["rxInFlightMsgCount"] + row["txInFlightMsgCount"] + row["parkedMsgCount"]
+    waiting = row["backlogMsgCount"]
     why = why_down(row) if row["health"] == "down" else ""
     if not why and row["lastFailureAgeMs"] >= 0:
         why = f"{fmt.age(row['lastFailureAgeMs'])} ago"
