@@ -171,7 +171,7 @@ def mosquitto(tmp_path: Path) -> Iterator[int]:
     """A mosquitto broker; yields its port."""
     program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
     if not Path(program).exists():
-        pytest.skip("needs mosquitto")
+        pytest.skip("mosquitto is not installed: apt-get install mosquitto")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     (tmp_path / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
@@ -211,7 +211,7 @@ def test_mosquitto_sub_takes_what_pub_sends(ann: list[str], broker: int) -> None
     """mosquitto_sub at our router gets what pub kept there, with its property."""
     program = shutil.which("mosquitto_sub")
     if program is None:
-        pytest.skip("needs mosquitto_sub")
+        pytest.skip("mosquitto_sub is not installed: apt-get install mosquitto-clients")
     published(ann, "peer/1", "hello", "-r", "-D", "a=b", "-q", "1")
     login = ["-p", str(broker), "-u", "ann", "-P", "right", "-V", "5"]
     done = subprocess.run(

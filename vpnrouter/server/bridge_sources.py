@@ -10,6 +10,7 @@ from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.rates import RateMeter
 from vpnrouter.bridges.states import Outbound
 from vpnrouter.bridges.status import (
+    NO_RATES,
     BridgeStatus,
     GuaranteedCounts,
     RemoteStatus,
@@ -82,7 +83,7 @@ class OwnBridge:
         self._ttl_seen = 0
 
     def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
-        """See BridgeSource.status."""
+        """See BridgeSource.status; of a `whole` one rates and ages are left out."""
         runner = self.runner
         record = runner.record
         half = runner.half
@@ -102,7 +103,7 @@ class OwnBridge:
             now_ns,
             Surroundings(
                 counters=counters,
-                rates=self._meter.bridge_rates(),
+                rates=NO_RATES if whole else self._meter.bridge_rates(),
                 rx_in_flight=0 if half is None else half.in_flight,
                 bound_to_queue=bound,
                 local_queue_name=waits.names,
@@ -190,15 +191,15 @@ class PeerBridge:
     """A bridge of another router, by its record."""
 
     def __init__(self, record: Bridge, book: LinkBook, key: str, cleared: Cleared) -> None:
-        self._record = record
+        self.record = record
         self._book = book
-        self._key = key
+        self.key = key
         self._meter = RateMeter()
         self._cleared = cleared
 
     def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
         """See BridgeSource.status."""
-        record = self._record
+        record = self.record
         link = self._tally()
         waits = backlog_of(link)
         return status_of(
@@ -206,7 +207,7 @@ class PeerBridge:
             now_ns,
             Surroundings(
                 counters=self._cleared.shown(record, whole=whole),
-                rates=self._meter.bridge_rates(),
+                rates=NO_RATES if whole else self._meter.bridge_rates(),
                 tx_in_flight=_in_flight(record),
                 local_queue_name=waits.names,
                 outbound_bridge_name=_peer_bridge(link),
@@ -220,16 +221,16 @@ class PeerBridge:
 
     def kept(self) -> tuple[Endpoint, ...]:
         """The endpoints here whose messages wait for it."""
-        return backlog_of(self._book.serving.get(self._key)).endpoints
+        return backlog_of(self._book.serving.get(self.key)).endpoints
 
     def sample(self, now_ns: int) -> None:
         """See BridgeSource.sample."""
         self._tally()
-        _sample(self._meter, now_ns, self._record.counters)
+        _sample(self._meter, now_ns, self.record.counters)
 
     def disconnect(self) -> bool:
         """See BridgeSource.disconnect."""
-        link = self._book.serving.get(self._key)
+        link = self._book.serving.get(self.key)
         if link is None:
             return False
         link.goodbye(close_codes.ADMINISTRATIVE, DISCONNECTED)
@@ -239,15 +240,15 @@ class PeerBridge:
     def clear_stats(self) -> None:
         """See BridgeSource.clear_stats."""
         self._tally()
-        self._cleared.clear(self._record)
+        self._cleared.clear(self.record)
 
     def clear_event(self, event: str) -> None:
         """See BridgeSource.clear_event: a peer's bridge raises none here."""
 
     def _tally(self) -> Link | None:
-        for half in self._record.sending:
+        for half in self.record.sending:
             half.link.tally()
-        return self._book.serving.get(self._key)
+        return self._book.serving.get(self.key)
 
 
 @final
@@ -263,10 +264,20 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
         self._runners = runners
         self._own: dict[int, OwnBridge] = {}
         self._peers: dict[str, PeerBridge] = {}
+        self._found: dict[tuple[str, str], OwnBridge | PeerBridge] = {}
         self._cleared = Cleared()
 
     def __getitem__(self, key: tuple[str, str]) -> OwnBridge | PeerBridge:
-        return self._all()[key]
+        # A page asks for one after the other: all of them need not be looked through each time.
+        source = self._found.get(key)
+        return source if source is not None and self._is_here(source) else self._all()[key]
+
+    def _is_here(self, source: OwnBridge | PeerBridge) -> bool:
+        if isinstance(source, OwnBridge):
+            return source.runner in self._runners
+        link = self._book.serving.get(source.key)
+        known = self._book.records.get(source.key) is source.record
+        return known and (link is None or link.inbound is None)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self._all())
@@ -302,6 +313,7 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
         if self._cleared:
             own = [runner.record for runner in self._runners]
             self._cleared.keep([*own, *book.records.values()])
+        self._found = found
         return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter.bridges.rates import BridgeRates, RateMeter
+from vpnrouter.bridges.status import NO_RATES
 from vpnrouter.core.totals import Sums, VpnTotals, totals
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ millisecond. As few are added up anew whenever somebody asks."""
 
 SAMPLE_S: Final = 1.0
 """Seconds between samples."""
-
-NO_RATES: Final = BridgeRates()
 
 
 @final
