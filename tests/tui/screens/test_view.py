@@ -1,5 +1,7 @@
 from typing import Any
 
+from vpnrouter.tui.screens.view import shortened
+
 NOBODY = "http://127.0.0.1:1"
 
 
@@ -106,3 +108,12 @@ def test_action_whose_answer_is_lost(looking: Any, mesh: Any) -> None:
         assert "LOST" in await seen.look()
 
     looking(test, mesh.edge())
+
+
+def test_the_way_here_gives_place_to_the_clock() -> None:
+    """Of a long way the end is left, of a long name its beginning."""
+    places = ["overview", "bridges", "bridge blue/from-red"]
+    assert shortened(places, 41) == " › ".join(places)
+    assert shortened(places, 35) == "bridges › bridge blue/from-red"
+    assert shortened(places, 20) == "bridge blue/from-red"
+    assert shortened(places, 12) == "bridge blue…"

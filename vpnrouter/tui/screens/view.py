@@ -10,7 +10,7 @@ from textual.screen import Screen
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import DeniedError, UnreachableError
 from vpnrouter.tui.keys import Key, foot
-from vpnrouter.tui.pieces import Line, text, width_of
+from vpnrouter.tui.pieces import Line, fit, text, width_of
 from vpnrouter.tui.router import Router
 from vpnrouter.tui.widgets.lines import Lines
 
@@ -152,9 +152,8 @@ class View(Screen[None]):
         where = f"{router.label}  {fmt.clock(app.wall())}Z"
         if len(app.routers) > 1:
             where = f"router {app.routers.index(router) + 1}/{len(app.routers)} {where}"
-        places = " › ".join(app.places_to(self))
         room = max(0, self.size.width - len(where) - 1)
-        head = text((places, "title"))
+        head = text((shortened(app.places_to(self), room), "title"))
         gap = " " * max(1, room - width_of(head) + 1)
         self.lines("places").show([(*head, (gap, ""), (where, "accent"))])
         lost = [one for one in app.routers if one.connection.is_lost]
@@ -166,6 +165,15 @@ class View(Screen[None]):
             refused = next((one.said for one in self.routers if one.said), "")
             self.lines("notes").show([text((refused, "warn")) if refused else self.note()])
         self.lines("foot").show([foot(self.KEYS, may_change=router.store.may_change())])
+
+
+def shortened(places: Sequence[str], room: int) -> str:
+    """As many of the last places as there is room for: where one is counts more than how one came."""
+    for first in range(len(places)):
+        shown = " › ".join(places[first:])
+        if width_of(text((shown, ""))) <= room:
+            return shown
+    return fit(places[-1], room).rstrip() if places else ""
 
 
 def _lost_line(router: Router, now: float, wall: float) -> Line:
