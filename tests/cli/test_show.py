@@ -287,7 +287,7 @@ def test_who_gets_a_topic(recorded: Any, capsys: pytest.CaptureFixture[str]) -> 
     recorded.answers["/vpnrouter/v1/msgVpns/blue/matches"] = [row]
     assert app.run(["show", "subscriptions", "--matching", "a/b&c", "--msg-vpn", "blue"]) == 0
     assert lines(capsys)[1].split() == ["a/#", "client", "c", "blue", "1"]
-    assert recorded.asked[-1][1] == "/vpnrouter/v1/msgVpns/blue/matches?topic=a%2Fb%26c"
+    assert recorded.asked[-1][1] == "/vpnrouter/v1/msgVpns/blue/matches?count=100&topic=a%2Fb%26c"
 
 
 def test_watched(
