@@ -27,7 +27,9 @@ class Entry(NamedTuple):
 
 
 class Table(Lines):
-    """Rows under titles. The cursor stays with its row while rows come and go around it."""
+    """Rows under titles. The cursor stays with its row while rows come and go around it, once somebody has
+    put it there: which of several routers answers first is no reason to stand on a row.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", show=False),
@@ -71,6 +73,7 @@ class Table(Lines):
         self.cursor = 0
         self.empty = empty
         self._follows = follows
+        self._moved = False
         self._entries: list[Entry] = []
 
     @property
@@ -96,7 +99,7 @@ class Table(Lines):
         self.empty = empty or self.empty
         if self._follows and was_last:
             self.cursor = len(self._entries) - 1
-        elif key != self.key:
+        elif key != self.key and self._moved:
             same = (place for place, each in enumerate(self._entries) if each.key == key)
             self.cursor = next(same, self.cursor)
         self._keep_in_sight()
@@ -165,6 +168,7 @@ class Table(Lines):
             self.post_message(self.Chosen(self, self.key))
 
     def _move_to(self, wanted: int) -> None:
+        self._moved = True
         before, top = self.cursor, self.top
         self.cursor = wanted
         self._keep_in_sight()
