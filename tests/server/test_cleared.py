@@ -73,19 +73,32 @@ def test_endpoints(before: Any, after: Any, recovered: int, fault: int) -> None:
     assert live.imbalance(held + after[3]) == fault
 
 
+def _counts_of(live: object) -> list[str]:
+    """Names of the numbers that can be written; compiled classes have no list of them."""
+    found = []
+    for name in dir(live):
+        if name[0] != "_" and isinstance(getattr(live, name), int):
+            try:
+                setattr(live, name, getattr(live, name))
+            except AttributeError:
+                continue
+            found.append(name)
+    assert len(found) > 10
+    return found
+
+
 def test_everything_is_taken_off() -> None:
     """No count of an endpoint or a bridge is forgotten when another one is added."""
     for kind, since in ((EndpointCounters, endpoint_counts), (Counters, bridge_counts)):
-        live, base, names = kind(), kind(), [name for name in kind.__slots__ if name[0] != "_"]
+        live, base = kind(), kind()
+        names = _counts_of(live)
         for number, name in enumerate(names, 100):
-            if isinstance(getattr(live, name), int):
-                setattr(live, name, number)
-                setattr(base, name, 90)
+            setattr(live, name, number)
+            setattr(base, name, 90)
         shown = since(live, base)  # type: ignore[operator]
         for number, name in enumerate(names, 100):
-            if isinstance(getattr(live, name), int):
-                kept = name.startswith(("last_", "peak_"))
-                assert getattr(shown, name) == (number if kept else number - 90), name
+            kept = name.startswith(("last_", "peak_"))
+            assert getattr(shown, name) == (number if kept else number - 90), name
 
 
 @given(flows, flows, COUNT, st.integers(-2, 2))

@@ -180,8 +180,8 @@ async def payload(
     found = source.payload(msg_vpn, name, msg_id)
     if found is None:
         raise not_found(f"msg {msg_id} in queue {name}")
-    # Whatever a publisher wrote, no browser is to take it for a page.
-    sent = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+    # Whatever a publisher wrote, no browser takes it for a page: see exchange.py.
+    sent = {"cache-control": "no-store"}
     return Response(found, 200, sent, media_type="application/octet-stream")
 
 
