@@ -7,6 +7,7 @@ and each connection is closed under Hypercorn when a write takes too long or the
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
@@ -204,14 +205,20 @@ class Place:
         self.waiting_since = trio.current_time()
         """When it began to wait for its first or its next request; infinite while it is served."""
 
+    def leave(self) -> None:
+        """Nothing more will come: unless it is served, anybody may have its place."""
+        if self.waiting_since != math.inf:
+            self.waiting_since = -math.inf
+
 
 @final
 class _Stream(trio.abc.HalfCloseableStream):
     """A TCP stream whose peer has WRITE_S to take what is written; `served` ends soon after it ended."""
 
-    def __init__(self, inner: trio.SocketStream, served: trio.CancelScope) -> None:
+    def __init__(self, inner: trio.SocketStream, served: trio.CancelScope, place: Place) -> None:
         self._inner = inner
         self._served = served
+        self._place = place
         self.socket = inner.socket
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -231,6 +238,7 @@ class _Stream(trio.abc.HalfCloseableStream):
         data = bytes(await self._inner.receive_some(max_bytes))
         if not data:
             self._served.deadline = min(self._served.deadline, trio.current_time() + LAST_S)
+            self._place.leave()
         return data
 
     async def aclose(self) -> None:
@@ -347,7 +355,7 @@ async def _serve_one(
     taken: dict[trio.SocketStream, Place],
 ) -> None:
     served = trio.CancelScope()
-    stream: trio.abc.Stream = _Stream(accepted, served)
+    stream: trio.abc.Stream = _Stream(accepted, served, place)
     if tls is not None:
         stream = trio.SSLStream(stream, tls.context, server_side=True, https_compatible=True)
     try:
