@@ -1,5 +1,6 @@
 """Connections of the management API: who waits makes room, and nothing but HTTP/1.1 is spoken."""
 
+import math
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ import pytest
 import trio
 
 from vpnrouter.server import management
-from vpnrouter.server.management import serve_management
+from vpnrouter.server.management import Place, serve_management
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SLOW = GET.replace(b"GET /", b"GET /slow")
@@ -141,3 +142,12 @@ async def test_http_2_by_prior_knowledge(listening: socket.socket, capsys: Any) 
         assert not said.startswith(b"\0")
         assert b" 200 " in await answer_to(await connected())
     assert capsys.readouterr().err == ""
+
+
+async def test_who_has_gone_gives_its_place_at_once() -> None:
+    """Not after the pause that a silent connection is given; whoever is served keeps it."""
+    gone, served = Place(), Place()
+    gone.leave()
+    served.waiting_since = math.inf
+    served.leave()
+    assert (gone.waiting_since, served.waiting_since) == (-math.inf, math.inf)
