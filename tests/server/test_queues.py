@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from vpnrouter.core.guaranteed import purging, reasons
-from vpnrouter.core.guaranteed.flow import Flow
+from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.receipt import SPOOLED
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.message import Message
@@ -233,3 +233,75 @@ async def test_replay(stored: Any) -> None:
         0,
         reasons.REPLAY_CANCELLED,
     )
+
+
+async def test_highest_and_last_message(one: Any, queues: RouterQueues, stored: Any) -> None:
+    """The highest id is of what is in the queue now, the last spooled one of what came last, be it gone or not."""
+
+    def shown() -> tuple[int, int, int]:
+        status = queues.queue("blue", "q")
+        assert status is not None
+        return status.lowest_msg_id, status.highest_msg_id, status.last_spooled_msg_id
+
+    assert shown() == (0, 0, 0)
+    await publish(one, b"1", b"2", b"3")
+    first, second, third = ids(queues, "q")
+    assert shown() == (first, third, third)
+    assert await queues.delete_msgs("blue", "q", [third]) == Done(1)
+    assert shown() == (first, second, third)
+
+    one = stored(TWO)
+    one.spooling.serve_with(None)
+    queues = RouterQueues(one.router, one.spooling.spool)
+    assert shown() == (first, second, second)
+    endpoint = one.router.vpns["blue"].endpoints[0, "q"]
+    flow = Hand(endpoint, "reader", 10)
+    endpoint.bind(flow, CONSUME, CONSUME)
+    with trio.fail_after(20):
+        while len(flow.unacked) < 2:
+            one.spooling.committer.step()
+            await trio.sleep(0.001)
+    assert shown() == (first, second, second)
+    for number in (first, second):
+        endpoint.settle(flow, number, ACCEPTED)
+    assert shown() == (0, 0, second)
+    await publish(one, b"4")
+    newest = ids(queues, "q")[0]
+    assert newest > third
+    assert shown() == (newest, newest, newest)
+
+
+async def test_attributes_of_the_running_endpoint(stored: Any) -> None:
+    """Whatever is written for a queue or topic endpoint is shown of the running one, by the words of its kind."""
+    written = (
+        "delivery_count_enabled: true, delivery_delay: 5, respect_dmq_eligible_enabled: true,"
+        " redelivery: {enabled: false, delay: {enabled: true, initial_interval: 11, max_interval: 12,"
+        " multiplier: 150}}, reject_low_priority_msg: {enabled: true, limit: 13}"
+    )
+    one = stored(
+        f"msg_vpns: {{blue: {{queues: {{q: {{{written}, partition: {{rebalance_delay: 14,"
+        f" rebalance_max_handoff_time: 15}}}}}}, topic_endpoints: {{t: {{{written},"
+        " reject_msg_to_sender_on_discard_behavior: when-topic-endpoint-enabled}}}}"
+    )
+    queues = RouterQueues(one.router, one.spooling.spool)
+    for name, rejecting in (
+        ("q", "when-queue-enabled"),
+        ("#topic-endpoint/t", "when-topic-endpoint-enabled"),
+    ):
+        shown = queues.queue("blue", name)
+        assert shown is not None
+        assert (shown.delivery_count_enabled, shown.delivery_delay) == (True, 5)
+        assert (shown.redelivery_enabled, shown.redelivery_delay_enabled) == (False, True)
+        assert shown.redelivery_delay_initial_interval == 11
+        assert shown.redelivery_delay_max_interval == 12
+        assert shown.redelivery_delay_multiplier == 150
+        assert (shown.reject_low_priority_msg_enabled, shown.reject_low_priority_msg_limit) == (
+            True,
+            13,
+        )
+        assert shown.respect_dmq_eligible_enabled
+        assert shown.reject_msg_to_sender_on_discard_behavior == rejecting
+    shown = queues.queue("blue", "q")
+    assert shown is not None
+    assert shown.partition_rebalance_delay == 14
+    assert shown.partition_rebalance_max_handoff_time == 15

@@ -26,6 +26,9 @@ class QueueStatus:
     owner: str = ""
     permission: str = "consume"
     dead_msg_queue: str = ""
+    delivery_count_enabled: bool = False
+    delivery_delay: int = 0
+    """Seconds."""
     max_bind_count: int = 0
     max_delivered_unacked_msgs_per_flow: int = 0
     max_msg_size: int = 0
@@ -35,6 +38,19 @@ class QueueStatus:
     max_redelivery_count: int = 0
     max_ttl: int = 0
     partition_count: int = 0
+    partition_rebalance_delay: int = 0
+    partition_rebalance_max_handoff_time: int = 0
+    """Both in seconds."""
+    redelivery_enabled: bool = True
+    redelivery_delay_enabled: bool = False
+    redelivery_delay_initial_interval: int = 0
+    redelivery_delay_max_interval: int = 0
+    """Both in milliseconds."""
+    redelivery_delay_multiplier: int = 0
+    """Hundredths."""
+    reject_low_priority_msg_enabled: bool = False
+    reject_low_priority_msg_limit: int = 0
+    respect_dmq_eligible_enabled: bool = False
     respect_msg_priority_enabled: bool = False
     respect_ttl_enabled: bool = False
     reject_msg_to_sender_on_discard_behavior: str = ""
@@ -49,8 +65,10 @@ class QueueStatus:
     """How long the oldest message has been waiting, -1 for none."""
     lowest_msg_id: int = 0
     highest_msg_id: int = 0
-    """Spool ids of the oldest and newest message, 0 for none."""
+    """Spool ids of the oldest and newest message in the queue, 0 for none."""
     last_spooled_msg_id: int = 0
+    """Spool id of the last message that came in, be it there or not; after a restart of the newest that was
+    still there, 0 for none."""
     bind_count: int = 0
     """Consumers that are bound now."""
 

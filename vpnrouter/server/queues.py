@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Final, final
 
 import trio
 
 from vpnrouter.core.guaranteed import operations, reasons
 from vpnrouter.core.guaranteed.kinds import KIND_NAMES, PARKING, QUEUE, SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.pools import waits
+from vpnrouter.core.guaranteed.pools import last_held, waits
 from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.core.guaranteed.replay_start import replay_to
-from vpnrouter.core.guaranteed.terms import ALWAYS, MEGABYTE, NEVER
+from vpnrouter.core.guaranteed.terms import ALWAYS, MEGABYTE, NAMES, NEVER, WHEN_ENABLED
 from vpnrouter.errors import Refused
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.cleared import ClearedEndpoints
@@ -30,6 +31,21 @@ SECOND_NS: Final = 1_000_000_000
 
 PORTION: Final = 1_000
 """Messages that an operation takes on before the router's other work has its turn."""
+
+REJECTING_QUEUE: Final = {
+    NEVER: "never",
+    WHEN_ENABLED: "when-queue-enabled",
+    ALWAYS: "always",
+}
+REJECTING_ENDPOINT: Final = REJECTING_QUEUE | {WHEN_ENABLED: "when-topic-endpoint-enabled"}
+"""How the field writes when a message that is not taken comes back."""
+
+_SAME: Final = tuple(
+    each.name
+    for each in fields(QueueStatus)
+    if each.name in NAMES and each.name not in {"max_msg_spool_usage", "permission"}
+)
+"""Attributes that the running endpoint has under the same name and in the same unit."""
 
 _PERMISSION_NAMES: Final = {number: name for name, number in PERMISSIONS.items()}
 
@@ -229,40 +245,24 @@ def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCount
     steady_ns = endpoint.vpn.plane.steady_ns
     binds = counters.bind_failures
     too_many = sum(count for reason, count in binds.items() if "Max clients" in reason)
-    never = terms.reject_behavior == NEVER
+    rejecting = REJECTING_ENDPOINT if endpoint.kind == TOPIC_ENDPOINT else REJECTING_QUEUE
     return QueueStatus(
         msg_vpn_name=msg_vpn,
         queue_name=name,
         endpoint_type=KIND_NAMES[endpoint.kind],
         durable=endpoint.durable,
         access_type="exclusive" if terms.exclusive else "non-exclusive",
-        ingress_enabled=terms.ingress_enabled,
-        egress_enabled=terms.egress_enabled,
-        owner=terms.owner,
         permission=_PERMISSION_NAMES[terms.permission],
-        dead_msg_queue=terms.dead_msg_queue,
-        max_bind_count=terms.max_bind_count,
-        max_delivered_unacked_msgs_per_flow=terms.max_delivered_unacked_msgs_per_flow,
-        max_msg_size=terms.max_msg_size,
         max_msg_spool_usage=terms.max_msg_spool_usage // MEGABYTE,
-        max_spooled_msg_count=terms.max_spooled_msg_count,
-        max_redelivery_count=terms.max_redelivery_count,
-        max_ttl=terms.max_ttl,
-        partition_count=terms.partition_count,
-        respect_msg_priority_enabled=terms.respect_msg_priority_enabled,
-        respect_ttl_enabled=terms.respect_ttl_enabled,
-        reject_msg_to_sender_on_discard_behavior="never"
-        if never
-        else "always"
-        if terms.reject_behavior == ALWAYS
-        else "when-queue-enabled",
+        reject_msg_to_sender_on_discard_behavior=rejecting[terms.reject_behavior],
+        **{same: getattr(terms, same) for same in _SAME},
         msg_count=endpoint.spooled_count,
         msg_spool_usage=endpoint.spooled_bytes,
         msg_spool_peak_usage=counters.peak_bytes,
         tx_unacked_msg_count=sum(len(flow.unacked) for flow in endpoint.flows),
         oldest_msg_age_ms=(steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1,
         lowest_msg_id=oldest[0].msg_id if oldest else 0,
-        highest_msg_id=endpoint.newest,
+        highest_msg_id=last_held(endpoint),
         last_spooled_msg_id=endpoint.newest,
         bind_count=len(endpoint.flows),
         spooled_msg_count=counters.spooled,

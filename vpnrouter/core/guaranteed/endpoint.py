@@ -64,9 +64,10 @@ class Endpoint(Subscriber):
     acknowledged (`Flow.unacked`), and on their way into the synced spool (`pending` of them).
     `redeliveries` says how often a message came back, `marked` up to which id messages may have been
     delivered before a crash, `mark` up to which id that is written down, so that they may be delivered now,
-    `newest` is what a last value queue keeps. `turn`, `lane_turn` and `selective` (a flow has a selector)
-    are dispatch.py's, `oldest_due_ns` is expiry.py's, `held_due_ns` delay.py's. `bridges` are names of those
-    that ever took from here, `watched` is who waits until messages leave (end_to_end.py), None for nobody.
+    `newest` is the last one that came, which is what a last value queue keeps. `turn`, `lane_turn` and
+    `selective` (a flow has a selector) are dispatch.py's, `oldest_due_ns` is expiry.py's, `held_due_ns`
+    delay.py's. `bridges` are names of those that ever took from here, `watched` is who waits until messages
+    leave (end_to_end.py), None for nobody.
     """
 
     __slots__ = (
@@ -214,13 +215,12 @@ class Endpoint(Subscriber):
                 log.arrived(message_id, size_of(message))
             return
         terms = self.terms
-        if terms.last_value:
-            newest = self.newest
-            self.newest = message_id
-            if newest and pools.take_out(self, newest):
-                self.counters.discarded.add(LAST_VALUE)
-                trace_replaced(self, LAST_VALUE, 1)
-                self.lose(newest)
+        newest = self.newest
+        self.newest = message_id
+        if terms.last_value and newest and pools.take_out(self, newest):
+            self.counters.discarded.add(LAST_VALUE)
+            trace_replaced(self, LAST_VALUE, 1)
+            self.lose(newest)
         if terms.delivery_delay:
             delay.hold(self, message_id)
         else:

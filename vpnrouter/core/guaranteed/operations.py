@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.core.guaranteed.binding import unbind_all
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.partitions import lane_of
-from vpnrouter.core.guaranteed.pools import pools, take_out, waits
+from vpnrouter.core.guaranteed.pools import last_waiting, pools, take_out, waits
 from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.core.guaranteed.traces import trace_replaced
 from vpnrouter.core.guaranteed.waiting import Waiting
@@ -198,12 +198,7 @@ def _forget_redeliveries(endpoint: Endpoint) -> None:
 
 def keep_newest(endpoint: Endpoint) -> None:
     """The endpoint is a last value queue from now on: of what waits only the newest stays."""
-    newest = 0
-    for pool in pools(endpoint):
-        newest = max(newest, pool.last())
-    delayed = endpoint.delayed.ids()
-    if delayed:
-        newest = max(newest, delayed[-1])
+    newest = last_waiting(endpoint)
     if not newest:
         return
     take_out(endpoint, newest)

@@ -38,3 +38,17 @@ def holds(endpoint: Endpoint, message_id: int) -> bool:
     if waits(endpoint, message_id):
         return True
     return any(message_id in flow.unacked for flow in endpoint.flows)
+
+
+def last_waiting(endpoint: Endpoint) -> int:
+    """The highest id that waits here, for whatever; 0 when nothing does."""
+    highest = max((pool.last() for pool in pools(endpoint)), default=0)
+    return max(highest, max(endpoint.delayed.ids(), default=0))
+
+
+def last_held(endpoint: Endpoint) -> int:
+    """The highest id that waits here or that a flow holds, 0 when there is none."""
+    highest = last_waiting(endpoint)
+    for flow in endpoint.flows:
+        highest = max(highest, max(flow.unacked, default=0))
+    return highest
