@@ -200,6 +200,14 @@ class Credentials:
             self._verified.clear()
         self._verified[username.name] = self._digest(username, given)
 
+    def assigned_client_id(self, number: int) -> str:
+        """A client id for a client that gave none, from a number that no other gets.
+
+        128 bits of a keyed digest: nobody can guess which ids others have, or how many there are.
+        """
+        digest = hmac.new(self._secret, f"client id {number}".encode(), hashlib.sha256)
+        return f"auto-{digest.hexdigest()[:32]}"
+
     def _digest(self, username: ClientUsername, given: bytes) -> bytes:
         # The stored hash is part of it: a changed password forgets what was verified.
         stored = (username.password or "").encode()

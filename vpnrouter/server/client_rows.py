@@ -95,7 +95,7 @@ def status_of(
     admission = None if connection is None else connection.admission
     session = client if isinstance(client, MqttSession) else None
     address, tls = ("", "") if connection is None else transport_of(connection)
-    username = "" if session is None else session.creator
+    username = "" if session is None else session.owner
     discarded = dict(counted.rx_discards)
     for reason, count in counted.tx_discards.items():
         discarded[reason] = discarded.get(reason, 0) + count

@@ -15,8 +15,6 @@ def session_status(
     msg_vpn: str, session: MqttSession, cleared: ClearedEndpoints
 ) -> MqttSessionStatus:
     """A session, and the queue behind its subscriptions."""
-    connection = session.connection
-    admission = None if connection is None else connection.admission
     endpoint = session.endpoint
     counters = None if endpoint is None else cleared.counters(endpoint)
     will = session.will
@@ -28,7 +26,7 @@ def session_status(
         clean=session.expiry_s == 0,
         durable=session.durable,
         session_expiry_interval=session.expiry_s,
-        owner=session.creator if admission is None else admission.username.name,
+        owner=session.owner,
         queue_name="" if endpoint is None else endpoint.name,
         will=will is not None,
         will_topic="" if will is None else will.message.topic.decode(),

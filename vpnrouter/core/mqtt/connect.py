@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.core import client_events
+from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.login import Admission, admit, check_allowed, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
 
 VERIFYING = 1
+
+NAME_IN_USE: Final = "403 Client Name Already In Use"
+"""The client id is the router's own, or that of a session of another client username."""
 
 
 def handle(connection: MqttConnection, packet: Connect) -> None:
@@ -61,7 +65,11 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
         connection.paused = True
         connection.router.verifications.append(connection)
         return
-    establish(connection, admission, packet)
+    try:
+        establish(connection, admission, packet)
+    except Refused as refusal:
+        client_events.login_refused(connection, vpn, refusal.reason)
+        connection.refuse(refusal.reason_code, refusal.reason)
 
 
 def password_verified(connection: MqttConnection, good: bool) -> None:
@@ -97,22 +105,28 @@ def _holder(vpn: MessageVpn, client_id: str) -> MqttConnection | None:
 
 
 def establish(connection: MqttConnection, admission: Admission, packet: Connect) -> None:
-    """Find or make the session, take it over, answer CONNACK."""
+    """Find or make the session, take it over, answer CONNACK.
+
+    Raises Refused where the session is another client username's, before anything has happened to it.
+    """
     vpn = admission.vpn
     plane = vpn.plane
     properties = packet.properties
     client_id = packet.client_id
     assigned = ""
     if not client_id:
-        assigned = f"auto-{plane.ids.high:016x}-{plane.ids.next()}"
+        assigned = vpn.credentials.assigned_client_id(plane.ids.next())
         client_id = assigned
     guaranteed = plane.spool if admission.profile.allow_guaranteed_msg_send_enabled else None
-    will = _will(admission, packet, client_id, guaranteed is not None)
     old = vpn.clients.get(client_id)
     session = old if isinstance(old, MqttSession) else None
     if old is not None and session is None:
-        raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, "403 Client Name Already In Use")
+        raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, NAME_IN_USE)
+    owner = admission.username.name
     present = False
+    if session is not None and session.owner and session.owner != owner:
+        raise Refused(NAME_IN_USE, NOT_AUTHORIZED)
+    will = _will(admission, packet, client_id, guaranteed is not None)
     if session is not None:
         if session.connection is not None:
             session.connection.taken_over()
@@ -124,8 +138,10 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
             present = True
     connection.outbox.limit = admission.profile.max_outbox_bytes
     if session is None:
-        session = MqttSession(vpn, client_id, connection.outbox)
+        session = MqttSession(vpn, client_id, connection.outbox, owner)
         vpn.clients[client_id] = session
+    elif not session.owner:
+        session.belong_to(owner)
     if packet.protocol_level == 5:
         session.expiry_s = properties.session_expiry_interval or 0
     else:

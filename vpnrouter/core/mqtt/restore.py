@@ -27,9 +27,12 @@ ID_BYTES: Final = 8
 
 @final
 class Row:
-    """What is written of one session. `left_ns` is wall clock time, 0 if its client was here to the end."""
+    """What is written of one session. `left_ns` is wall clock time, 0 if its client was here to the end.
 
-    __slots__ = ("creator", "endpoint", "expiry_s", "left_ns", "level", "number")
+    Earlier versions wrote who made the endpoint, and no owner: nobody else can have made it.
+    """
+
+    __slots__ = ("endpoint", "expiry_s", "left_ns", "level", "number", "owner")
 
     def __init__(self, value: bytes) -> None:
         """Raises SpoolError when `value` is no such row."""
@@ -40,7 +43,7 @@ class Row:
             self.number = int(said["number"])
             self.endpoint = bool(said["endpoint"])
             self.left_ns = int(said["left_ns"])
-            self.creator = str(said.get("creator", ""))
+            self.owner = str(said.get("owner") or said.get("creator", ""))
         except (ValueError, KeyError, TypeError) as error:
             raise SpoolError("an MQTT session in the spool is damaged", "corrupt") from error
 
@@ -89,14 +92,13 @@ def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> 
     left_ns = row.left(vpn.plane.steady_ns)
     if row.expiry_s == 0 or (left_ns <= 0 and row.expiry_s != NEVER_S):
         return None
-    session = MqttSession(vpn, client_id, Outbox(vpn.plane.ready, 0))
+    session = MqttSession(vpn, client_id, Outbox(vpn.plane.ready, 0), row.owner)
     session.level = row.level
     session.expiry_s = row.expiry_s
     session.durable = True
     session.number = row.number
     if row.endpoint:
-        session.creator = row.creator
-        session.endpoint = restore_endpoint(spool, vpn, client_id, row.number, True, row.creator)
+        session.endpoint = restore_endpoint(spool, vpn, client_id, row.number, True, row.owner)
         session.outbound = Outbound(session)
     vpn.clients[client_id] = session
     session.expire_in(left_ns)

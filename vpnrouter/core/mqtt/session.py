@@ -57,8 +57,8 @@ class MqttSession(Subscriber):
     `durable` says that it outlives the router, `number` what its state is kept under in the spool (0: there
     is none yet). `inbound` are QoS 2 packet identifiers of the client from PUBLISH to PUBREL, `carried` the
     spool ids of those that a bridge is to bring across, `outbound` is what the client is sent with QoS 1 and 2,
-    once it has asked for any. `receive_maximum` is the client's, `creator` the client username that its endpoint
-    is counted for.
+    once it has asked for any. `receive_maximum` is the client's. `owner` is the client username whose session it
+    is, and that its endpoint is counted for (promise OWNER); "" for one that an earlier version stored without.
     """
 
     __slots__ = (
@@ -70,7 +70,6 @@ class MqttSession(Subscriber):
         "alias_maximum",
         "carried",
         "connection",
-        "creator",
         "durable",
         "expiry_s",
         "inbound",
@@ -78,12 +77,13 @@ class MqttSession(Subscriber):
         "max_packet",
         "number",
         "outbound",
+        "owner",
         "receive_maximum",
         "vpn",
         "will",
     )
 
-    def __init__(self, vpn: MessageVpn, client_id: str, outbox: Outbox) -> None:
+    def __init__(self, vpn: MessageVpn, client_id: str, outbox: Outbox, owner: str = "") -> None:
         super().__init__(client_id, outbox, FRAME_MQTT4)
         self.vpn = vpn
         self.level = 4
@@ -95,7 +95,7 @@ class MqttSession(Subscriber):
         self.receive_maximum = 0
         self.durable = False
         self.number = 0
-        self.creator = ""
+        self.owner = owner
         self.inbound: set[int] = set()
         self.carried: dict[int, int] = {}
         self.outbound: Outbound | None = None
@@ -141,6 +141,13 @@ class MqttSession(Subscriber):
             self.outbound.plug(receive_maximum)
         if self.durable:
             session_store.keep(self)
+
+    def belong_to(self, owner: str) -> None:
+        """Be the session of this client username: nobody was written down as its owner."""
+        self.owner = owner
+        if self.endpoint is not None:
+            counts = self.vpn.endpoints_of
+            counts[owner] = counts.get(owner, 0) + 1
 
     def leave(self) -> None:
         """Another connection takes the session: a will without delay is due (MQTT 5, 3.1.3.2.2)."""
@@ -195,7 +202,7 @@ class MqttSession(Subscriber):
         endpoint = self.endpoint
         if endpoint is not None:
             self.endpoint = None
-            drop(endpoint, self.creator)
+            drop(endpoint, self.owner)
         if self.vpn.clients.get(self.client_name) is self:
             del self.vpn.clients[self.client_name]
 

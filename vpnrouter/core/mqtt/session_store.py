@@ -39,7 +39,7 @@ def keep(session: MqttSession) -> None:
         "number": session.number,
         "endpoint": session.endpoint is not None,
         "left_ns": 0 if session.connected else session.vpn.plane.steady_ns,
-        "creator": session.creator,
+        "owner": session.owner,
     }
     spool.ledger.put(keys.session(session.vpn.name, session.client_name), json.dumps(row).encode())
     if spool.fault is not None:

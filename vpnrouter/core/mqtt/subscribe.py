@@ -149,13 +149,11 @@ def _granted(connection: MqttConnection, session: MqttSession, asked: int) -> in
         return asked
     if not profile.may_create(session.durable):
         return 0
-    creator = admission.username.name
-    have_room(session.vpn, creator, profile.max_endpoint_count_per_client_username)
+    have_room(session.vpn, session.owner, profile.max_endpoint_count_per_client_username)
     have_flow(connection, session)
     number = number_of(session, spool)
-    session.creator = creator
     session.endpoint = make(
-        spool, session.vpn, session.client_name, number, session.durable, creator
+        spool, session.vpn, session.client_name, number, session.durable, session.owner
     )
     if session.durable:
         keep(session)
