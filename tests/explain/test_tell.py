@@ -51,3 +51,21 @@ def test_hop_limit_and_the_way_back(configured: Callable[..., Loaded]) -> None:
     assert lost.rules[0].text == "max_ttl: 1, this is bridge 2 on its way"
     back = step(told, BRIDGE, NO)
     assert back.text.endswith("it came over this link, and never goes back over it")
+
+
+def test_a_message_for_the_queue_of_a_bridge(pair: Callable[..., list[Loaded]]) -> None:
+    """Over the bridge it names a queue that is not there: discarded, and the bridge is not held up."""
+    edge = "    queues: {out: {subscriptions: [a/>]}}\n"
+    core = """\
+      bound:
+        on_reject: block
+        remote_authentication: {basic: {client_username: any}}
+        remote_msg_vpns: [{name: blue, location: "127.0.0.1:55555", queue_binding: out}]
+    queues: {all: {subscriptions: ['>']}}
+"""
+    told = ask(pair(edge, core), "$queue/out", mode="persistent")
+    assert [(one.router, one.event, one.reason) for one in told.losses] == [
+        ("core", "discard", "no-subscription-match")
+    ]
+    lost = next(one for one in steps(told) if one.reason == "no-subscription-match")
+    assert lost.rules[0].text == "the topic names a queue that is not there: $queue/out"

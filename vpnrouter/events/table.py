@@ -61,7 +61,11 @@ SPOOL_UP: Final = Kind(
     label="",
 )
 SPOOL_TROUBLE: Final = Kind(
-    "SYSTEM_AD_MSG_SPOOL_TROUBLE", ERROR, QUEUE, "A message of the spool cannot be read", label=""
+    "SYSTEM_AD_MSG_SPOOL_TROUBLE",
+    ERROR,
+    QUEUE,
+    "The spool cannot give a message back, or cannot note that it has gone",
+    label="",
 )
 SPOOL_RECOVERED: Final = Kind(
     "SYSTEM_AD_MSG_SPOOL_RECOVERED",

@@ -247,6 +247,10 @@ class Teller:
             return [] if bridge is None else [hop_rule(bridge, event.hops)]
         if reason == discards.LOOP_DETECTED:
             return [Rule(f"visited: {', '.join((*visit.path, visit.place))}")]
+        if reason == discards.NO_SUBSCRIPTION_MATCH:
+            route = scene.route(visit)
+            if route is not None and route.missing_queue:
+                return [Rule(f"the topic names a queue that is not there: {route.topic}")]
         if reason == reasons.TOO_MANY_INGRESS_FLOWS:
             return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_ingress_flow_count"))]
         return []

@@ -64,15 +64,15 @@ class Committer(Committing):
     def step(self) -> None:
         """See Committing.step."""
         spool = self._spool
+        if self._troubles:
+            self._tell()
         if not spool.busy:
             return
         began = time.monotonic_ns()
         batch = spool.end_round()
         self.spent_ns += time.monotonic_ns() - began
         if self._troubles:
-            for line in self._troubles:
-                tell_of(spool.plane, SPOOL_TROUBLE, line)
-            self._troubles.clear()
+            self._tell()
         if batch is not None:
             self._flying = True
             if self._fault is not None:
@@ -80,6 +80,11 @@ class Committer(Committing):
             self._inbox.put(batch)
         elif not self._flying and spool.busy:
             self._wake_up()
+
+    def _tell(self) -> None:
+        for line in self._troubles:
+            tell_of(self._spool.plane, SPOOL_TROUBLE, line)
+        self._troubles.clear()
 
     def finished(self) -> None:
         """The commit thread has something to tell, or a round was asked for."""

@@ -129,6 +129,7 @@ class RouterNumbers:
             len(spool.ledger),
             committer.commits.histogram(),
             committer.failed,
+            spool.troubles,
         )
 
     def traces(self) -> TraceFigures | None:

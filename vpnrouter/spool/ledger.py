@@ -17,7 +17,7 @@ from vpnrouter.spool import keys
 from vpnrouter.spool.building import Building
 from vpnrouter.spool.parts import Part, Parts
 from vpnrouter.spool.recovery import Recovered, Recovery
-from vpnrouter.spool.segment import decode_segment
+from vpnrouter.spool.segment import decode_index, decode_segment
 from vpnrouter.spool.segments import SegmentTable
 from vpnrouter.spool.store import Batch, Store
 
@@ -149,7 +149,8 @@ class Ledger:
     def settle(self, endpoint: int, number: int) -> None:
         """Note in the unit that an endpoint which has the message `number` needs it no more.
 
-        What is settled already stays so, and an id that is gone is nothing to settle.
+        What is settled already stays so, and an id that is gone is nothing to settle. Raises SpoolError if what
+        is settled of its segment cannot be read; nothing has changed then.
         """
         wanted: i64 = number
         if wanted >= self._unit_first:
@@ -217,6 +218,16 @@ class Ledger:
                 found.append((first, record))
             first += 1
         return found
+
+    def size(self, number: int) -> int:
+        """The size that was told of a committed message, without its record.
+
+        Raises SpoolError if the index of its segment is gone or cannot be read.
+        """
+        data = self._store.get(keys.index(self._table.first)) if self._table.seek(number) else None
+        if data is None:
+            raise SpoolError(f"the spool has lost message {number}", "corrupt")
+        return decode_index(data).sizes[number - self._table.first]
 
     def _unadd(self, endpoint: int, number: int) -> None:
         """Settle a message that was added in the unit being built."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import i64
 
+from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.segment import decode_index
 
@@ -86,7 +87,10 @@ class Parts:
         return any_stored
 
     def erase(self, store: Store, batch: Batch) -> None:
-        """Delete the segment: bodies, index, and those bitmaps that are stored."""
+        """Delete the segment: bodies, index, and those bitmaps that are stored.
+
+        Where the index cannot be read, bitmaps may be left, which nothing looks at any more.
+        """
         first = int(self.first)
         index = keys.index(first)
         batch.delete(keys.bodies(first))
@@ -95,15 +99,18 @@ class Parts:
             if part.stored:
                 batch.delete(keys.settled(part.endpoint, first))
         if self.cold:
-            stored = store.get(index)
             members: set[int] = set()
-            if stored is not None:
-                for group in decode_index(stored).sets:
-                    members.update(group)
+            try:
+                stored = store.get(index)
+                if stored is not None:
+                    for group in decode_index(stored).sets:
+                        members.update(group)
+            except SpoolError:
+                return
             for endpoint in sorted(members):
-                key = keys.settled(endpoint, first)
-                if endpoint not in self._parts and store.get(key) is not None:
-                    batch.delete(key)
+                if endpoint not in self._parts:
+                    # Deleting one that is not there does no harm, and nothing has to be read.
+                    batch.delete(keys.settled(endpoint, first))
 
     def _part(self, store: Store, endpoint: int) -> Part:
         part = self._parts.get(endpoint)

@@ -1,6 +1,8 @@
-"""Messages that cannot pass a guaranteed bridge: they are put aside as dead letters, and all others pass."""
+"""Messages that cannot pass a guaranteed bridge: each is settled in one of its ways, and all others pass."""
 
 from typing import Any, Final
+
+import pytest
 
 ACCEPTED: Final = 0x00
 QUEUE_BYTES: Final = 8_000
@@ -68,3 +70,29 @@ def test_messages_that_cannot_pass(kit: Any, messages: Any) -> None:
     assert {int(message.payload): message.topic for message in found} == topics
     kit.holds(one, "blue", "dead", 0)
     assert kit.row(one, "blue", "dead")["spooledMsgCount"] == len(topics)
+
+
+@pytest.mark.parametrize("on_reject", ["block", "park", "skip"])
+def test_a_message_for_the_bridge_s_own_queue(kit: Any, on_reject: str) -> None:
+    """`$queue/NAME` of the remote names nothing here: discarded and counted, and what is behind it comes."""
+    written = {"to-core": kit.queue("orders/>")}
+    link = kit.network.link()
+    one = kit.up("edge", "blue", kit.vpn(queues=written), link)
+    bridge = kit.bridge(link.address, "blue", "to-core", on_reject=on_reject)
+    yellow = kit.vpn(queues={"orders": kit.queue(">")}, bridges={"from-blue": bridge})
+    two = kit.up("core", "yellow", yellow)
+    publisher = kit.publisher(one, "p")
+    publisher.publish("$queue/to-core", 0)
+    publisher.publish("orders/a", 1)
+    publisher.publish("$queue/to-core", 2, retain=True)
+    publisher.publish("orders/a", 3)
+    assert publisher.answered(0, 1, 2, 3) == [ACCEPTED] * 4
+    consumer = kit.client(two, "c")
+    consumer.client.subscribe("$queue/orders", 1)
+    consumer.until_number(3)
+    assert consumer.numbers() == [1, 3]
+    kit.holds(one, "blue", "to-core", 0)
+    row = two.bridge("from-blue", inboundState="ready-in-sync", guaranteedTakenMsgCount=4)
+    assert row["rxImbalance"] == 0
+    assert row["discardedRx"] == {"no-subscription-match": 2}
+    assert row["guaranteedRefusedMsgCount"] == 0

@@ -56,7 +56,11 @@ class Bodies:
         Raises SpoolError when the store has lost it.
         """
         found: Message | None = None
-        for other, data in ledger.read(spool_id):
+        try:
+            records = ledger.read(spool_id)
+        except KeyError as error:
+            raise SpoolError(f"the spool has lost message {spool_id}", "corrupt") from error
+        for other, data in records:
             if other < spool_id or other in self.kept:
                 continue
             message = from_record(data, plane.now_ns, plane.steady_ns)

@@ -29,6 +29,7 @@ from vpnrouter.core.guaranteed.redelivery import UNCOUNTED, again, failed
 from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.core.guaranteed.terms import NEVER
 from vpnrouter.core.guaranteed.traces import trace_replaced, trace_settled
+from vpnrouter.core.guaranteed.unreadable import size_in_store
 from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
@@ -222,7 +223,7 @@ class Endpoint(Subscriber):
             trace_replaced(self, LAST_VALUE, 1)
             self.lose(newest)
         if terms.delivery_delay:
-            delay.hold(self, message_id)
+            delay.hold(self, message_id, message)
         else:
             self.ready(message_id, message)
         if terms.respect_ttl_enabled:
@@ -336,8 +337,8 @@ class Endpoint(Subscriber):
         self.spool.settle(self, message_id, size)
 
     def lose(self, message_id: int) -> None:
-        """Forget a message that waited."""
-        self.forget(message_id, size_of(self.spool.message(message_id)))
+        """Forget a message that waited, whether it can be read or not."""
+        self.forget(message_id, size_in_store(self, message_id))
 
     def expire(self, message_id: int, message: Message) -> None:
         """Its time is over."""

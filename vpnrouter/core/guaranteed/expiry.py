@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.guaranteed.pools import holds, pools, take_out
+from vpnrouter.core.guaranteed.unreadable import readable
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -68,7 +69,9 @@ def run(endpoint: Endpoint, now_ns: int) -> None:
     for message_id in endpoint.expiring.due(now_ns, MOST):
         left -= 1
         if take_out(endpoint, message_id):
-            endpoint.expire(message_id, endpoint.spool.message(message_id))
+            message = readable(endpoint, message_id)
+            if message is not None:
+                endpoint.expire(message_id, message)
     if 0 < endpoint.oldest_due_ns <= now_ns:
         endpoint.oldest_due_ns = 0
         if endpoint.terms.respect_ttl_enabled and endpoint.terms.max_ttl:
@@ -85,7 +88,14 @@ def _oldest(endpoint: Endpoint, now_ns: int, left: int) -> None:
                 if not ids:
                     break
                 message_id = ids[0]
-                message = endpoint.spool.message(message_id)
+                message = readable(endpoint, message_id)
+                if message is None:
+                    left -= 1
+                    pool.remove(message_id)
+                    if left > 0:
+                        continue
+                    first_ns = now_ns + 1
+                    break
                 end_ns = expires_ns(endpoint, message)
                 if end_ns > now_ns or left <= 0:
                     first_ns = min(first_ns, end_ns) if first_ns else end_ns

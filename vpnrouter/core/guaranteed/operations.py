@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.core.guaranteed.binding import unbind_all
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.partitions import lane_of
-from vpnrouter.core.guaranteed.pools import last_waiting, pools, take_out, waits
+from vpnrouter.core.guaranteed.pools import pools, take_out, waits
 from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.core.guaranteed.traces import trace_replaced
+from vpnrouter.core.guaranteed.unreadable import readable
 from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.spool import keys
 
@@ -198,11 +199,22 @@ def _forget_redeliveries(endpoint: Endpoint) -> None:
 
 def keep_newest(endpoint: Endpoint) -> None:
     """The endpoint is a last value queue from now on: of what waits only the newest stays."""
-    newest = last_waiting(endpoint)
-    if not newest:
-        return
-    take_out(endpoint, newest)
-    message = endpoint.spool.message(newest)
+    unreadable: set[int] = set()
+    message = None
+    while message is None:
+        newest = 0
+        for pool in pools(endpoint):
+            newest = max(newest, pool.last())
+        for number in endpoint.delayed.ids():
+            if number not in unreadable:
+                newest = max(newest, number)
+        if not newest:
+            return
+        take_out(endpoint, newest)
+        message = readable(endpoint, newest)
+        if message is None:
+            # The newest that anybody can be given counts; this one goes with the rest.
+            unreadable.add(newest)
     size = size_of(message)
     # Purge counts by what is left over: the newest is put aside for that time.
     endpoint.spooled_count -= 1

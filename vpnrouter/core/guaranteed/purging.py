@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.errors import SpoolError
+
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.bodies import Bodies
     from vpnrouter.core.guaranteed.receipt import Receipt
@@ -43,15 +45,19 @@ class Purging:
         self._receipts.append(receipt)
         self._tokens.append(token)
 
-    def run(self, ledger: Ledger, bodies: Bodies, unit: Unit) -> None:
-        """Let some go, in the unit being built."""
+    def run(self, ledger: Ledger, bodies: Bodies, unit: Unit) -> str:
+        """Let some go, in the unit being built. Returns why one of them stays in the store, "" normally."""
         left = ROUND
+        trouble = ""
         while self._doomed and left:
             number, waiting = self._doomed[-1]
             while waiting.count and left:
                 left -= 1
                 spool_id = waiting.pop()
-                ledger.settle(number, spool_id)
+                try:
+                    ledger.settle(number, spool_id)
+                except SpoolError as error:
+                    trouble = str(error)
                 bodies.drop(spool_id)
             if not waiting.count:
                 self._doomed.pop()
@@ -60,3 +66,4 @@ class Purging:
                 unit.tell(self._receipts[index], self._tokens[index], SYNCED, "")
             self._receipts = []
             self._tokens = []
+        return trouble

@@ -9,6 +9,7 @@ from vpnrouter.core.guaranteed.binding import unbind_all
 from vpnrouter.core.guaranteed.dispatch import next_active
 from vpnrouter.core.guaranteed.operations import keep_newest
 from vpnrouter.core.guaranteed.partitions import Partitions, lane_of
+from vpnrouter.core.guaranteed.unreadable import readable
 from vpnrouter.core.guaranteed.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ def sort_some(endpoint: Endpoint) -> None:
             if plain:
                 endpoint.waiting[0].add(message_id, 0)
                 continue
-            message = endpoint.spool.message(message_id)
+            message = readable(endpoint, message_id)
+            if message is None:
+                continue
             lane = 0 if lanes == 1 else lane_of(message_id, message, lanes)
             endpoint.waiting[lane].add(message_id, endpoint.level_of(message))
             if ttl:

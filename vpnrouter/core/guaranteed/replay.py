@@ -15,9 +15,10 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.pools import take_out, waits
 from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.unreadable import tell
 from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.core.timers import Timed
-from vpnrouter.errors import Refused, TopicError
+from vpnrouter.errors import Refused, SpoolError, TopicError
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -137,7 +138,13 @@ class Replay(Timed):
                 self.fail(reason)
                 return
         if self.state == INITIALIZING:
-            self._find_begin()
+            try:
+                self._find_begin()
+            except SpoolError as error:
+                # Without the time of each message that it looks at, nobody can tell where to begin.
+                tell(self._log.endpoint, error)
+                self.fail(reasons.REPLAY_MESSAGE)
+                return
         elif self.state == ACTIVE:
             self._bring()
         if self.state == PENDING_COMPLETE:
@@ -195,7 +202,12 @@ class Replay(Timed):
         for message_id in ids:
             if message_id > self._end:
                 break
-            message = spool.message(message_id)
+            try:
+                message = spool.message(message_id)
+            except SpoolError as error:
+                tell(self._log.endpoint, error)
+                self._cursor = message_id
+                continue
             if self._wanted(message) and not self._bring_one(message_id, message):
                 plane = endpoint.vpn.plane
                 plane.timers.arm(plane.now_ns + RETRY_NS, self, 0)

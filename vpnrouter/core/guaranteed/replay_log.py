@@ -10,7 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.unreadable import size_in_store
 from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.spool import keys
 from vpnrouter.topics.trie import SubscriptionTrie
@@ -121,7 +121,7 @@ class ReplayLog:
             del self._sizes[:head]
             head = 0
         self._head = head
-        return size if size >= 0 else size_of(self.endpoint.spool.message(message_id))
+        return size if size >= 0 else size_in_store(self.endpoint, message_id)
 
     def trim(self, room: int) -> None:
         """Let the oldest go until there is room for so many bytes, and for some more."""

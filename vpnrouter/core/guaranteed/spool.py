@@ -25,6 +25,7 @@ from vpnrouter.core.guaranteed.takers import takers_of
 from vpnrouter.core.guaranteed.traces import trace, trace_at, trace_lost
 from vpnrouter.core.guaranteed.unit import Unit
 from vpnrouter.core.keep_retained import retain
+from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DEMOTE, DISCARD, ENQUEUE, PROMOTE, REJECT
 
@@ -49,7 +50,8 @@ class Spool:
     """All endpoints' messages of one router. `ledger` is what the store holds.
 
     `max_usage` bounds the bytes of all endpoints together (0: none). `dirty` are endpoints that may have
-    something to deliver. `down` says why nothing is taken now, "" normally.
+    something to deliver. `down` says why nothing is taken now, "" normally. `troubles` counts what the store
+    could not do with single messages: read them, or note that they are settled.
     """
 
     __slots__ = (
@@ -68,6 +70,7 @@ class Spool:
         "plane",
         "replay_logs",
         "syncing",
+        "troubles",
         "unit",
         "usage",
     )
@@ -77,6 +80,7 @@ class Spool:
         self.ledger = ledger
         self.max_usage = max_usage
         self.usage = 0
+        self.troubles = 0
         self.down = ""
         self.unit, self._refused = Unit(), Unit()
         self.syncing: Unit | None = None
@@ -105,7 +109,11 @@ class Spool:
         if self.down:
             return self._reject(vpn, message, receipt, token, (self.down, ""))
         if route.missing_queue:
-            return self._reject(vpn, message, receipt, token, (reasons.QUEUE_NOT_FOUND, ""))
+            if message.hops == 0:
+                return self._reject(vpn, message, receipt, token, (reasons.QUEUE_NOT_FOUND, ""))
+            # It came over a bridge. Whoever named the queue meant one of another message VPN, and refusing it
+            # would hold the bridge for ever: here it has no eligible destination.
+            return self._unmatched(vpn, message, receipt, token)
         matched = takers_of(route, message)
         size = size_of(message)
         takers = matched
@@ -128,12 +136,20 @@ class Spool:
             demoted = demote_to_one(vpn, route, message)
         else:
             demoted = demote(vpn, route, message)
-        outcome = SPOOLED if matched else DEMOTED if demoted else UNMATCHED
+        if not matched and not demoted:
+            return self._unmatched(vpn, message, receipt, token)
+        outcome = SPOOLED if matched else DEMOTED
         if demoted and message.traced:
             trace(vpn, DEMOTE, message, "", "")
-        if outcome == UNMATCHED:
-            vpn.discards.add(NO_SUBSCRIPTION_MATCH)
-            trace_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
+        return self._taken(receipt, token, outcome)
+
+    def _unmatched(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
+        """Nobody wants the message: that is counted, and its publisher is done with it."""
+        vpn.discards.add(NO_SUBSCRIPTION_MATCH)
+        trace_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
+        return self._taken(receipt, token, UNMATCHED)
+
+    def _taken(self, receipt: Receipt, token: int, outcome: int) -> int:
         self.unit.tell(receipt, token, outcome, "")
         if self.fault is not None:
             self.fault("publish-accepted")
@@ -264,7 +280,14 @@ class Spool:
         """An endpoint has done with a message."""
         endpoint.vpn.spooled_bytes -= size
         self.usage -= size
-        self.ledger.settle(endpoint.number, spool_id)
+        try:
+            self.ledger.settle(endpoint.number, spool_id)
+        except SpoolError as error:
+            # Nobody gets it again while the router runs; the store cannot be told.
+            self.trouble(
+                f"a message that has left {endpoint.name} in message VPN {endpoint.vpn.name} may come back with"
+                f" the next start: {error}"
+            )
         self._freed = True
         if self.fault is not None:
             self.fault("endpoint-settled")
@@ -273,6 +296,13 @@ class Spool:
             message.holders -= 1
             if message.holders <= 0:
                 self.bodies.drop(spool_id)
+
+    def trouble(self, text: str) -> None:
+        """Count something that the store cannot do with a single message, and have the operator told."""
+        self.troubles += 1
+        told = self.plane.troubles
+        if len(told) < limits.TROUBLES:
+            told.append(text)
 
     def release(self, vpn: MessageVpn, size: int) -> None:
         """So many bytes of endpoints of `vpn` are no longer theirs."""
@@ -310,7 +340,9 @@ class Spool:
                 endpoint.wake()
         self._deliver()
         if self._purging.busy:
-            self._purging.run(self.ledger, self.bodies, self.unit)
+            why = self._purging.run(self.ledger, self.bodies, self.unit)
+            if why:
+                self.trouble(f"a message that was purged may come back with the next start: {why}")
         if self._freed and self._hungry:
             hungry = self._hungry
             self._hungry = []

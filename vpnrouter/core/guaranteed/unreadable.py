@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter import limits
+from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.errors import SpoolError
 
 if TYPE_CHECKING:
@@ -23,11 +23,26 @@ def readable(endpoint: Endpoint, message_id: int) -> Message | None:
     try:
         return endpoint.spool.message(message_id)
     except SpoolError as error:
-        plane = endpoint.vpn.plane
-        if len(plane.troubles) < limits.TROUBLES:
-            plane.troubles.append(
-                f"a message of {endpoint.name} in message VPN {endpoint.vpn.name} cannot be read:"
-                f" {error}"
-            )
-        endpoint.delayed.add(message_id, plane.now_ns + 100 * YEAR_NS)
+        tell(endpoint, error)
+        endpoint.delayed.add(message_id, endpoint.vpn.plane.now_ns + 100 * YEAR_NS)
         return None
+
+
+def size_in_store(endpoint: Endpoint, message_id: int) -> int:
+    """The bytes that a message counts for, whether it can be read or not; 0 where even that is lost."""
+    try:
+        return size_of(endpoint.spool.message(message_id))
+    except SpoolError as error:
+        tell(endpoint, error)
+    try:
+        return endpoint.spool.ledger.size(message_id)
+    except SpoolError:
+        return 0
+
+
+def tell(endpoint: Endpoint, error: SpoolError) -> None:
+    """Count a message of the endpoint that cannot be read, and tell the operator."""
+    text = (
+        f"a message of {endpoint.name} in message VPN {endpoint.vpn.name} cannot be read: {error}"
+    )
+    endpoint.spool.trouble(text)

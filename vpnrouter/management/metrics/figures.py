@@ -117,6 +117,7 @@ class SpoolFigures(NamedTuple):
     segments: int
     commits: Histogram
     failed_commits: int
+    troubles: int
 
 
 class TraceFigures(NamedTuple):

@@ -99,6 +99,11 @@ SPOOL: Final[dict[str, Family]] = {
     "failed_commits": Family(
         "vpnrouter_spool_failed_commits_total", "counter", "Commits that failed and were repeated."
     ),
+    "troubles": Family(
+        "vpnrouter_spool_troubles_total",
+        "counter",
+        "Times that the store could not give a message back, or not note that one has gone.",
+    ),
 }
 
 TRACE: Final[dict[str, Family]] = {
