@@ -24,6 +24,18 @@ MESSAGE_BYTES: Final = 10_000_000
 OUTBOX_BYTES: Final = 4_194_304
 """Bytes waiting for one slow client. Beyond: Direct messages for it are discarded and counted."""
 
+ALLOWED_ORIGINS: Final = 1_000
+"""Origins of web pages that one listener names; each handshake of a browser is compared with all of them.
+Beyond: the configuration is refused."""
+
+MESSAGE_EXPIRY_S: Final = 4_294_967_295
+"""Longest life time of a message in seconds: what MQTT's field can say (3.3.2.3.3), 136 years. Beyond, as a
+link's field in milliseconds can say: the message never expires."""
+
+SPOOL_EXPIRY_NS: Final = (1 << 62) - 1
+"""Latest end of a life time that the spool writes down, in nanoseconds since 1970: early in 2116. Beyond: the
+message is kept as one that never expires."""
+
 HOPS: Final = 8
 """Bridges a message may cross by default (`max_ttl`). Beyond: discarded "ttl-exceeded"."""
 

@@ -43,12 +43,15 @@ def test_without_an_extension_it_comes_from_the_sending_vpn(world: Any) -> None:
         (0, b"", NOW_NS),
         (-1, EXPIRES_IN_60_S, NOW_NS + 60 * SECOND_NS),
         (1500, EXPIRES_IN_60_S, NOW_NS + 1_500_000_000),
+        (4_294_967_295_000, b"", NOW_NS + 4_294_967_295 * SECOND_NS),
+        (4_294_967_295_001, EXPIRES_IN_60_S, 0),
+        ((1 << 64) - 1, b"", 0),
     ],
 )
 def test_milliseconds_count_more_than_seconds(
     world: Any, expiry_ms: int, block: bytes, due_ns: int
 ) -> None:
-    """Field 8 before the property, the property where there is none (LINK-41)."""
+    """Field 8 before the property, the property where there is none (LINK-41); too long is never."""
     assert came(world, frames.Extension([], 1, expiry_ms=expiry_ms), block).expires_ns == due_ns
 
 

@@ -290,7 +290,7 @@ def door() -> Running:
         sock = bind("127.0.0.1", 0)
         made.port = sock.getsockname()[1]
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_streams, made.router, sock, made, tls, False, most, nursery)
+            nursery.start_soon(serve_streams, made.router, sock, made, tls, None, most, nursery)
             yield made
             nursery.cancel_scope.cancel()
 

@@ -18,6 +18,7 @@ from wsproto.events import (
     Ping,
     Pong,
     RejectConnection,
+    RejectData,
     Request,
     TextMessage,
 )
@@ -176,10 +177,20 @@ class Socket:
         self.events: list[Any] = []
 
     @classmethod
-    async def open(cls, port: int, subprotocols: tuple[str, ...] = ("mqtt",)) -> "Socket":
-        """Connect and ask for the upgrade."""
+    async def open(
+        cls, port: int, subprotocols: tuple[str, ...] = ("mqtt",), origin: str = ""
+    ) -> "Socket":
+        """Connect and ask for the upgrade, as a page of `origin` would."""
         made = cls(await trio.open_tcp_stream("127.0.0.1", port))
-        await made.say(Request(host="localhost", target="/mqtt", subprotocols=list(subprotocols)))
+        headers = [(b"Origin", origin.encode())] if origin else []
+        await made.say(
+            Request(
+                host="localhost:8083",
+                target="/mqtt",
+                subprotocols=list(subprotocols),
+                extra_headers=headers,
+            )
+        )
         while not made.events:
             await made.receive_some()
         return made
@@ -298,3 +309,91 @@ async def test_a_broken_frame(running: Any, client_type: Any, port: Any) -> None
         assert await client.payload() == b"x"
         await bad.aclose()
         await good.aclose()
+
+
+UPGRADE = (
+    b"GET /mqtt HTTP/1.1\r\nHost: %b\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n%b\r\n"
+)
+
+UNREADABLE = {
+    "subprotocol": UPGRADE % (b"h", b"Sec-WebSocket-Protocol: \xff\r\n"),
+    "extensions": UPGRADE
+    % (b"h", b"Sec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Extensions: a;\xff\r\n"),
+    "host": UPGRADE % (b"\xff\xfe", b"Sec-WebSocket-Protocol: mqtt\r\n"),
+    "punycode": UPGRADE % (b"xn--99999999", b"Sec-WebSocket-Protocol: mqtt\r\n"),
+    "origin": UPGRADE % (b"h", b"Sec-WebSocket-Protocol: mqtt\r\nOrigin: http://[\xff\r\n"),
+    "nothing like it": b"\x00\xff\r\n\r\n" * 9,
+}
+
+
+@pytest.mark.parametrize("protocol", ["ws", "wss"])
+@pytest.mark.parametrize("what", UNREADABLE)
+async def test_an_upgrade_that_cannot_be_read(
+    running: Any,
+    client_type: Any,
+    port: Any,
+    authority: trustme.CA,
+    tmp_path: Path,
+    what: str,
+    protocol: str,
+) -> None:
+    """A request with bytes that are no ASCII, names that are none and the like is refused; others go on."""
+    tls = f"tls: {{certificate: {tmp_path}/server.pem, key: {tmp_path}/server.pem}}"
+    text = (
+        f"listeners:\n"
+        f'  - {{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}\n'
+        f'  - {{protocol: ws, bind: "127.0.0.1:0", msg_vpn: blue}}\n'
+        f'  - {{protocol: wss, bind: "127.0.0.1:0", msg_vpn: blue, {tls}}}\n'
+    )
+    async with running(text + OPEN) as node:
+        plain = await trio.open_tcp_stream("127.0.0.1", port(node, "mqtt"))
+        client = client_type(plain)
+        await client.connect("good")
+        if protocol == "wss":
+            stream = await secure(port(node, "wss"), authority)
+        else:
+            stream = await trio.open_tcp_stream("127.0.0.1", port(node, "ws"))
+        await stream.send_all(UNREADABLE[what])
+        answer = b""
+        with trio.fail_after(10):
+            while chunk := await stream.receive_some():
+                answer += chunk
+        assert not answer or answer.startswith(b"HTTP/1.1 4")
+        await trio.aclose_forcefully(stream)
+        await client.subscribe("#")
+        await client.publish("a", b"x")
+        assert await client.payload() == b"x"
+        assert node.router.protocol_errors == 1
+        await plain.aclose()
+
+
+@pytest.mark.parametrize(
+    ("allowed", "origin", "status"),
+    [
+        ("", "", 101),
+        ("", "http://localhost", 101),
+        ("", "https://LOCALHOST:8443", 101),
+        ("", "https://elsewhere.example", 403),
+        ("", "http://localhost.elsewhere.example", 403),
+        ("", "null", 403),
+        ("allowed_origins: [],", "", 101),
+        ("allowed_origins: [],", "http://localhost", 403),
+        ('allowed_origins: ["*"],', "https://elsewhere.example", 101),
+        ("allowed_origins: [https://app.example],", "https://app.example", 101),
+        ("allowed_origins: [https://app.example],", "https://app.example:444", 403),
+        ("allowed_origins: [https://app.example],", "http://localhost", 403),
+    ],
+)
+async def test_origins(running: Any, port: Any, allowed: str, origin: str, status: int) -> None:
+    """Pages of the same host connect, and of others that are listed; who names no origin always."""
+    listener = f'{{protocol: ws, bind: "127.0.0.1:0", {allowed} msg_vpn: blue}}'
+    async with running(f"listeners: [{listener}]\n{OPEN}") as node:
+        sock = await Socket.open(port(node, "ws"), origin=origin)
+        (answer,) = [each for each in sock.events if not isinstance(each, RejectData)]
+        if status == 101:
+            assert isinstance(answer, AcceptConnection)
+        else:
+            assert isinstance(answer, RejectConnection)
+            assert answer.status_code == status
+        await sock.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter import limits
 from vpnrouter.bridges.loops import why_not
 from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed import reasons
@@ -73,7 +74,9 @@ def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: Plane
     message.priority = frame.priority
     extension = frame.message.extension
     if extension is not None and extension.expiry_ms >= 0:
-        message.expires_ns = plane.now_ns + extension.expiry_ms * MILLISECOND_NS
+        message.expires_ns = 0
+        if extension.expiry_ms <= limits.MESSAGE_EXPIRY_S * 1_000:
+            message.expires_ns = plane.now_ns + extension.expiry_ms * MILLISECOND_NS
     return message
 
 

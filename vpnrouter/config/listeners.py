@@ -1,20 +1,32 @@
 """Listeners: the addresses that a router answers on."""
 
+import re
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from vpnrouter import limits
 from vpnrouter.config.address import Address, Bind, parse_bind
-from vpnrouter.config.model import Model
+from vpnrouter.config.model import Many, Model
 from vpnrouter.config.names import MsgVpnName
 from vpnrouter.config.tls import ListenerTls
 
 TLS_PROTOCOLS: Final = frozenset({"mqtts", "wss", "links", "https"})
 """Protocols that need `tls`; the others must not have it."""
 
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\\s?#@]{1,260}|null", re.IGNORECASE)
+
 CLIENT_PROTOCOLS: Final = frozenset({"mqtt", "mqtts", "ws", "wss"})
 """Protocols that clients log in to a message VPN with; the others serve all message VPNs."""
+
+
+def _origin(text: str) -> str:
+    if text not in {"*", "same-host"} and not _ORIGIN.fullmatch(text):
+        raise ValueError(f"{text[:80]} is no origin: SCHEME://HOST[:PORT], same-host or *")
+    return text
+
+
+Origin = Annotated[str, AfterValidator(_origin)]
 
 
 class Listener(Model):
@@ -42,6 +54,14 @@ class Listener(Model):
         limits.VPN_CONNECTIONS
     )
     """Connections open at a time on this address. Beyond: closed at once."""
+
+    allowed_origins: Annotated[
+        Many[Origin],
+        Field(max_length=limits.ALLOWED_ORIGINS),
+    ] = ("same-host",)
+    """Whose web pages may connect over ws and wss: origins as browsers send them
+    (https://app.example.org), same-host (pages of this host, whatever their port), or * for all.
+    A client that sends no Origin is no browser, and is not held up."""
 
     tls: ListenerTls | None = None
     """Certificate and key; needed by the protocols with an s, refused by the others."""

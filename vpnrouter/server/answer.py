@@ -14,6 +14,7 @@ from vpnrouter.server.listeners import (
     STREAMED,
     LinkAcceptor,
     MqttAcceptor,
+    Origins,
     serve_streams,
 )
 from vpnrouter.server.management import PROTOCOLS, answer_management, load
@@ -58,6 +59,8 @@ class Answer:
         self.bound = bound
         self.scope = trio.CancelScope()
         self.places = trio.CapacityLimiter(bound.written.max_connection_count)
+        websocket = bound.written.protocol in ("ws", "wss")
+        self.origins = Origins(bound.written.allowed_origins) if websocket else None
         self.acceptor: MqttAcceptor | LinkAcceptor | None = None
         self.access: Access | None = None
 
@@ -126,6 +129,8 @@ class Answering:
         answer.bound = bound
         most = bound.written.max_connection_count
         answer.places.total_tokens = most
+        if answer.origins is not None:
+            answer.origins.allowed = bound.written.allowed_origins
         if isinstance(answer.acceptor, MqttAcceptor):
             answer.acceptor.msg_vpn = bound.written.msg_vpn or ""
         if self._reactor is not None and not answer.in_tasks:
@@ -164,13 +169,12 @@ class Answering:
         with answer.scope:
             if answer.scope.cancel_called:
                 return
-            websocket = bound.written.protocol in ("ws", "wss")
             await serve_streams(
                 self._book.router,
                 bound.sock,
                 acceptor,
                 bound.context,
-                websocket,
+                answer.origins,
                 answer.places,
                 self._streams,
             )

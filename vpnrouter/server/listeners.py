@@ -71,6 +71,14 @@ class LinkAcceptor(Acceptor):
         return self.door.connection(peer)
 
 
+@final
+class Origins:
+    """Whose pages may open a WebSocket on a listener; `allowed` may change while it serves."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self.allowed = allowed
+
+
 class BoundListener(NamedTuple):
     """A listener of the configuration with its socket, address as bound, and TLS if any."""
 
@@ -160,18 +168,19 @@ async def serve_streams(
     sock: socket.socket,
     acceptor: Acceptor,
     context: ServerTls | None,
-    websocket: bool,
+    origins: Origins | None,
     most: int | trio.CapacityLimiter,
     nursery: trio.Nursery,
 ) -> None:
     """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll).
 
-    Beyond `most` connections at a time, a new one is closed at once; with a limiter this bound may change
-    meanwhile. A connection over TLS gets the certificate that its peer showed.
+    `origins` says that WebSocket is spoken, and with whom. Beyond `most` connections at a time, a new one is
+    closed at once; with a limiter this bound may change meanwhile. A connection over TLS gets the certificate that
+    its peer showed.
     """
-    kind = "WebSocket" if websocket else acceptor.kind
+    kind = acceptor.kind if origins is None else "WebSocket"
     name = f"{kind} listener {shown_address(sock)}"
-    door = _Door(router, acceptor, context, websocket, name)
+    door = _Door(router, acceptor, context, origins, name)
     places = trio.CapacityLimiter(most) if isinstance(most, int) else most
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     async with listener:
@@ -195,7 +204,7 @@ class _Door(NamedTuple):
     router: Router
     acceptor: Acceptor
     tls: ServerTls | None
-    websocket: bool
+    origins: Origins | None
     name: str
 
 
@@ -221,9 +230,10 @@ async def _serve_placed(door: _Door, socket_stream: trio.SocketStream) -> None:
                 if secured is None:
                     return
                 stream, certificate = secured
-            if door.websocket:
+            if door.origins is not None:
                 wrapped = WebSocketStream(stream)
-                if not await wrapped.handshake():
+                if not await wrapped.handshake(door.origins.allowed):
+                    door.router.protocol_errors += 1
                     return
                 stream = wrapped
     except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
@@ -242,7 +252,9 @@ async def _secure(
     if not await stream.socket.recv(1, socket.MSG_PEEK):
         # Somebody only looked whether the port answers.
         return None
-    secured = trio.SSLStream(stream, tls.context, server_side=True, https_compatible=door.websocket)
+    secured = trio.SSLStream(
+        stream, tls.context, server_side=True, https_compatible=door.origins is not None
+    )
     try:
         await shake_hands(secured)
         return secured, tls.peer(secured._ssl_object)  # noqa: SLF001 - trio has no name for it

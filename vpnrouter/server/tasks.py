@@ -34,7 +34,7 @@ class TaskHost:
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         """See Reactor.listen."""
         self._nursery.start_soon(
-            serve_streams, self._router, sock, acceptor, None, False, most, self._streams
+            serve_streams, self._router, sock, acceptor, None, None, most, self._streams
         )
 
     def add(self, sock: socket.socket, connection: Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING, Final, final
+from urllib.parse import urlsplit
 
 import trio
 from wsproto import ConnectionType, WSConnection
@@ -19,6 +20,8 @@ from wsproto.events import (
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vpnrouter.server.streams import ByteStream
 
 SUBPROTOCOL: Final = "mqtt"
@@ -27,7 +30,38 @@ SUBPROTOCOL: Final = "mqtt"
 NORMAL: Final = 1000
 UNSUPPORTED_DATA: Final = 1003
 
+BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
+
 RECEIVE_BYTES: Final = 65_536
+
+ANY_ORIGIN: Final = "*"
+SAME_HOST: Final = "same-host"
+"""Words of a listener's `allowed_origins` beside origins as browsers write them."""
+
+TRANSPORT: Final = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+"""What the stream below raises when the peer has gone."""
+
+
+def origin_allowed(origin: str, host: str, allowed: Sequence[str]) -> bool:
+    """Whether a page of `origin` may open a WebSocket to `host` (RFC 6455, 4.2.2; RFC 6454, 7).
+
+    `host` is the request's Host, with or without a port.
+    """
+    if ANY_ORIGIN in allowed or origin.lower() in [each.lower() for each in allowed]:
+        return True
+    if SAME_HOST not in allowed or "://" not in origin:
+        return False
+    name = _name(origin)
+    return name is not None and name == _name(f"//{host}")
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        # Neither can be compared with anything.
+        return None
 
 
 @final
@@ -46,34 +80,58 @@ class WebSocketStream:
         """The stream below."""
         return self._stream
 
-    async def handshake(self) -> bool:
-        """Answer the upgrade request; False when it is refused (no `mqtt` subprotocol, not a WebSocket)."""
+    async def handshake(self, allowed_origins: Sequence[str] = (ANY_ORIGIN,)) -> bool:
+        """Answer the upgrade request; False when it is refused.
+
+        That is: no WebSocket, no subprotocol `mqtt`, an `Origin` that `allowed_origins` does not have, or
+        whatever the library cannot read.
+        """
         while True:
             data = await self._stream.receive_some(RECEIVE_BYTES)
             try:
                 self._ws.receive_data(bytes(data) if data else None)
                 for event in self._ws.events():
                     if isinstance(event, Request):
-                        if SUBPROTOCOL not in event.subprotocols:
-                            await self._say(self._ws.send(RejectConnection(status_code=400)))
-                            return False
-                        await self._say(self._ws.send(AcceptConnection(subprotocol=SUBPROTOCOL)))
-                        return True
+                        return await self._answer(event, allowed_origins)
+            except TRANSPORT:
+                raise
             except RemoteProtocolError as error:
                 if error.event_hint is not None:
                     await self._say(self._ws.send(error.event_hint))
                 return False
+            except Exception:  # noqa: BLE001 - the library reads some headers as if they were always ASCII
+                await self._reject(BAD_REQUEST)
+                return False
             if not data:
                 return False
 
+    async def _answer(self, request: Request, allowed_origins: Sequence[str]) -> bool:
+        if SUBPROTOCOL not in request.subprotocols:
+            await self._reject(BAD_REQUEST)
+            return False
+        origins = [value for name, value in request.extra_headers if name.lower() == b"origin"]
+        for origin in origins:
+            if not origin_allowed(origin.decode("latin-1"), request.host, allowed_origins):
+                await self._reject(FORBIDDEN)
+                return False
+        await self._say(self._ws.send(AcceptConnection(subprotocol=SUBPROTOCOL)))
+        return True
+
+    async def _reject(self, status_code: int) -> None:
+        # What was read may leave no answer open: the connection is closed all the same.
+        with contextlib.suppress(LocalProtocolError):
+            await self._say(self._ws.send(RejectConnection(status_code=status_code)))
+
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Bytes of the next binary frames; b"" when the peer closed."""
+        """Bytes of the next binary frames; b"" when the peer closed, or sent what cannot be read."""
         while not self._pending and not self._ended:
             data = await self._stream.receive_some(max_bytes)
             try:
                 self._ws.receive_data(bytes(data) if data else None)
                 await self._handle()
-            except (RemoteProtocolError, LocalProtocolError):
+            except TRANSPORT:
+                raise
+            except Exception:  # noqa: BLE001 - RemoteProtocolError, and what the library does not make one
                 self._ended = True
             if not data:
                 self._ended = True

@@ -12,7 +12,6 @@ from vpnrouter.spool.segment import encode_index, encode_segment
 
 _U16: Final = (1 << 16) - 1
 _U32: Final = (1 << 32) - 1
-_I62: Final = (1 << 62) - 1
 
 
 @final
@@ -83,7 +82,7 @@ class Building:
             not 0 <= size <= _U32
             or not 0 <= priority <= 255
             or not 0 <= lane <= _U16
-            or not 0 <= expires_ns <= _I62
+            or not 0 <= expires_ns <= limits.SPOOL_EXPIRY_NS
         ):
             raise OverflowError("a message that the spool has no index for")
         if endpoints != self._last:

@@ -20,7 +20,7 @@ from vpnrouter.core.guaranteed.marks import AHEAD, mark, mark_ahead
 from vpnrouter.core.guaranteed.purging import Purging
 from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, SYNCED, UNMATCHED, Receipt
 from vpnrouter.core.guaranteed.sizes import size_of
-from vpnrouter.core.guaranteed.stored import to_record
+from vpnrouter.core.guaranteed.stored import to_record, wall_expiry_ns
 from vpnrouter.core.guaranteed.takers import takers_of
 from vpnrouter.core.guaranteed.traces import trace, trace_at, trace_lost
 from vpnrouter.core.guaranteed.unit import Unit
@@ -238,9 +238,7 @@ class Spool:
         if message.ingress_ns == 0:
             message.ingress_ns = plane.steady_ns
         data = to_record(message, plane.now_ns, plane.steady_ns)
-        expires_ns = message.expires_ns
-        if expires_ns:
-            expires_ns = expires_ns - plane.now_ns + plane.steady_ns
+        expires_ns = wall_expiry_ns(message, plane.now_ns, plane.steady_ns)
         numbers: list[int] = []
         for endpoint in takers:
             endpoint.reserve(size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from vpnrouter import limits
 from vpnrouter.core.guaranteed.headers import lane_in
 from vpnrouter.core.message import Message
 from vpnrouter.spool import record
@@ -15,8 +16,19 @@ SNAPSHOT: Final = 32
 """A new subscription brought it, of what was retained."""
 
 
+def wall_expiry_ns(message: Message, now_ns: int, wall_ns: int) -> int:
+    """When the message expires by the wall clock, which alone survives a restart; 0 for never.
+
+    So is what lies beyond the spool's numbers.
+    """
+    if message.expires_ns == 0:
+        return 0
+    expires_ns = max(1, message.expires_ns - now_ns + wall_ns)
+    return 0 if expires_ns > limits.SPOOL_EXPIRY_NS else expires_ns
+
+
 def to_record(message: Message, now_ns: int, wall_ns: int) -> bytes:
-    """The bytes to store. Its expiry becomes wall clock time, which alone survives a restart."""
+    """The bytes to store."""
     flags = 0
     if message.persistent:
         flags = record.PERSISTENT
@@ -30,9 +42,6 @@ def to_record(message: Message, now_ns: int, wall_ns: int) -> bytes:
             flags |= SNAPSHOT
     if message.deliver_to_one:
         flags |= record.DELIVER_TO_ONE
-    expires_ns = message.expires_ns
-    if expires_ns:
-        expires_ns = max(1, expires_ns - now_ns + wall_ns)
     rare = b""
     if message.path or message.hops or message.trace_high or message.trace_low:
         rare = record.encode_rare(
@@ -50,7 +59,7 @@ def to_record(message: Message, now_ns: int, wall_ns: int) -> bytes:
         message.block,
         flags,
         message.priority,
-        expires_ns,
+        wall_expiry_ns(message, now_ns, wall_ns),
         message.ingress_ns or wall_ns,
         message.message_id,
         message.source_name,
@@ -75,7 +84,7 @@ def from_record(data: bytes, now_ns: int, wall_ns: int) -> Message:
     message.ingress_ns = kept.ingress_ns
     if kept.block:
         message.lane = lane_in(message)
-    if kept.expires_ns:
+    if 0 < kept.expires_ns <= limits.SPOOL_EXPIRY_NS:
         message.expires_ns = max(1, kept.expires_ns - wall_ns + now_ns)
     if kept.path or kept.hops or kept.trace_high or kept.trace_low:
         message.path = kept.path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY
 from vpnrouter.core.guaranteed.session_endpoints import drop
 from vpnrouter.core.message import Message
@@ -316,7 +317,8 @@ class MqttSession(Subscriber):
         expiry_s = -1
         if message.expires_ns:
             left_ns = message.expires_ns - self.vpn.plane.now_ns
-            expiry_s = max(0, -(-left_ns // SECOND_NS))
+            # More than was given, where the clock was set back while the router was down.
+            expiry_s = min(max(0, -(-left_ns // SECOND_NS)), limits.MESSAGE_EXPIRY_S)
         topic = message.topic
         alias = 0
         self._aliased = False
