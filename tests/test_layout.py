@@ -80,7 +80,7 @@ NO_TEST_OF_ITS_OWN: Final[dict[str, str]] = {
 """Modules without a test file of the same name, and where their tests are instead."""
 
 HEAVY: Final = (
-    *("lark", "numpy", "pandas", "plotly", "pyarrow", "pydantic", "pyspark", "rich"),
+    *("numpy", "pandas", "plotly", "pyarrow", "pydantic", "pyspark", "rich"),
     *("rocksdict", "trio", "zstandard"),
 )
 

@@ -124,6 +124,13 @@ CONNECT_TIMEOUT_S: Final = 10
 TOPIC_ALIASES: Final = 256
 """Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
 
+REASON_STRING_BYTES: Final = 1_024
+"""UTF-8 bytes of a reason string that is sent: a line for people, and no peer gets back at length what it
+sent. Beyond: cut."""
+
+REPEATED_CHARACTERS: Final = 64
+"""Characters of a text from outside that an error repeats. Beyond: cut, with an ellipsis."""
+
 PROPERTY_BYTES: Final = 65_536
 """Room for the properties of one message on top of topic and payload. Beyond: packet too large."""
 
@@ -315,7 +322,7 @@ MANAGEMENT_LOGINS_WAITING: Final = 16
 
 SELECTOR_BYTES: Final = 8_192
 """UTF-8 bytes of a message selector: room for a list of some 500 names; its parsing takes at most some
-0.5 s. Beyond: SelectorError."""
+5 ms. Beyond: SelectorError."""
 
 SELECTOR_DEPTH: Final = 32
 """Brackets, NOT and signs around one another in a message selector: evaluation recurses so far, and people
@@ -324,6 +331,13 @@ use five. Beyond: SelectorError."""
 SELECTOR_NUMBER_LENGTH: Final = 64
 """Characters of a number in a message selector, or of a property that is read as one: any double has its
 digits in there. Beyond: SelectorError; a property is text."""
+
+SELECTORS_CACHED: Final = 256
+"""Selectors whose parsed form is remembered, some 5 MB at worst: clients that come back, and thousands with the
+same one, are not parsed again. Beyond: the memory starts anew."""
+
+SELECTOR_CACHED_LENGTH: Final = 256
+"""Characters of a selector that is remembered so. Beyond: it is parsed each time."""
 
 TOPIC_MAPPING_RULES: Final = 128
 """Rules of one topic mapping: a topic that is new costs a look at each. Beyond: TopicError."""

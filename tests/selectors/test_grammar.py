@@ -1,33 +1,59 @@
 """The grammar and the parser made of it."""
 
-import json
-import subprocess
-import sys
+import contextlib
+import time
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
-from vpnrouter.selectors.grammar import KEYWORDS, parser
+from vpnrouter.selectors.grammar import KEYWORDS
 from vpnrouter.selectors.parse import parse_selector
 
+PIECES = [
+    *(
+        "a = 1 OR ",
+        "1+",
+        "- ",
+        "(",
+        ")",
+        "NOT ",
+        "'x',",
+        "a LIKE '%_x' AND ",
+        '""" ',
+        "'",
+        "<> ",
+        "IN (",
+    ),
+    *("a BETWEEN 1 AND ", "x IS NOT NULL OR ", "size"),
+]
 
-def test_parser_waits_for_the_first_selector() -> None:
-    """Importing the package leaves lark alone; parsing loads it."""
-    program = (
-        "import json, sys; from vpnrouter.selectors import parse_selector;"
-        "before = 'lark' in sys.modules; parse_selector('a');"
-        "print(json.dumps([before, 'lark' in sys.modules]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == [False, True]
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_time_grows_with_the_length_alone(piece: str) -> None:
+    """The longest text of any repeated piece, good or bad, is read in a tenth of a second."""
+    text = f"a IN ({piece * (limits.SELECTOR_BYTES // len(piece))}"[: limits.SELECTOR_BYTES - 9]
+    began = time.process_time()
+    for tail in ("'y')", "1", "1)"):
+        with contextlib.suppress(SelectorError):
+            parse_selector(f"{text[6:]}{tail}")
+        with contextlib.suppress(SelectorError):
+            parse_selector(f"{text}{tail}")
+    assert time.process_time() - began < 6 * 0.1
 
 
-def test_parser_is_made_once() -> None:
-    """Its tables take a tenth of a second."""
-    assert parser() is parser()
+def test_nothing_recurses() -> None:
+    """Thousands of brackets, signs and NOT are refused for what they are, at the 33rd from within."""
+    for opening, closing in (("(", ")"), ("- ", ""), ("NOT ", "")):
+        for count in (limits.SELECTOR_DEPTH, 2_000):
+            text = f"{opening * count}a{closing * count}"
+            if count == limits.SELECTOR_DEPTH:
+                with contextlib.suppress(SelectorError):
+                    parse_selector(text)
+                continue
+            with pytest.raises(SelectorError, match="at most 32 brackets, NOT and signs"):
+                parse_selector(text)
 
 
 @pytest.mark.parametrize("keyword", sorted(KEYWORDS))

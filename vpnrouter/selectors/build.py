@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_DEPTH
 from vpnrouter.selectors.comparison import comparison, condition_of, name_of, term_of
 from vpnrouter.selectors.conditions import AllOf, Always, AnyOf, Condition, Not, Ordered
+from vpnrouter.selectors.grammar import Part
 from vpnrouter.selectors.like import LikePattern
 from vpnrouter.selectors.numbers import read_number
 from vpnrouter.selectors.operands import (
@@ -23,59 +24,70 @@ from vpnrouter.selectors.terms import Chain, Constant, Signed
 from vpnrouter.selectors.texts import Absent, Like, OneOf
 from vpnrouter.selectors.truth import FALSE, TRUE
 
-if TYPE_CHECKING:
-    from lark import Token, Tree
-
-    # What a rule gets: its words, the parts that are built, None where something optional is not.
-    Parts = Sequence[Operand | Token | None]
-    Build = Callable[[int, str, Parts], Operand]
+# What a rule gets: its terminals, the parts that are built, None where something optional is not.
+Parts: TypeAlias = list[Part | None]
+Build: TypeAlias = Callable[[int, str, Parts], Operand]
 
 _DEEPER: Final = frozenset({"group", "negation", "signed"})
 """Rules that can hold themselves without end."""
 
 
-def build(tree: Tree[Token], text: str) -> tuple[frozenset[str], Condition]:
+def build(whole: Part, text: str) -> tuple[frozenset[str], Condition]:
     """The names in a parsed selector and its condition; `text` is what was parsed.
 
     Raises SelectorError.
     """
     names: set[str] = set()
-    built: dict[int, Operand] = {}
-    depths: dict[int, int] = {}
-    # Parts come before what they are part of, from a list in memory: nothing recurses.
-    for subtree in tree.iter_subtrees():
-        at = subtree.meta.start_pos
-        parts: list[Operand | Token | None] = []
-        depth = 1 if subtree.data in _DEEPER else 0
-        deepest = 0
-        for child in cast("Sequence[Tree[Token] | Token | None]", subtree.children):
-            part = built.pop(id(child), None)
-            deepest = max(deepest, depths.pop(id(child), 0))
-            parts.append(cast("Token | None", child) if part is None else part)
-        depth += deepest
+    # Parts come before what they are part of, from a list in memory: nothing recurses. What stands deepest
+    # comes first, and what stands equally deep from left to right.
+    order = [whole]
+    for each in order:
+        inner = each.parts
+        if inner is not None:
+            for index in range(len(inner) - 1, -1, -1):
+                part = inner[index]
+                if part is not None and part.rule:
+                    order.append(part)
+    for at in range(len(order) - 1, -1, -1):
+        part = order[at]
+        rule = part.rule
+        source = text[part.start : part.end]
+        parts = part.parts
+        if parts is None:
+            operand = _LEAVES[rule](part.start + 1, source)
+            if isinstance(operand, NameOperand):
+                names.add(operand.name)
+            part.operand = operand
+            continue
+        depth = 0
+        for each_part in parts:
+            if each_part is not None and each_part.depth > depth:
+                depth = each_part.depth
+        if rule in _DEEPER:
+            depth += 1
         if depth > SELECTOR_DEPTH:
             most = f"at most {SELECTOR_DEPTH} brackets, NOT and signs around one another"
-            raise SelectorError(f"expected {most}", at + 1)
-        source = text[at : subtree.meta.end_pos]
-        if subtree.data in _TRANSPARENT:
-            operand = _operand(parts[0])
-        elif subtree.data in _LEAVES:
-            operand = _LEAVES[subtree.data](at + 1, source)
+            raise SelectorError(f"expected {most}", part.start + 1)
+        part.depth = depth
+        if rule in _TRANSPARENT:
+            part.operand = _operand(parts[0])
         else:
-            operand = _RULES[subtree.data](at + 1, source, parts)
-        if isinstance(operand, NameOperand):
-            names.add(operand.name)
-        built[id(subtree)] = operand
-        depths[id(subtree)] = depth
-    return frozenset(names), condition_of(built[id(tree)])
+            part.operand = _RULES[rule](part.start + 1, source, parts)
+    return frozenset(names), condition_of(_operand(whole))
 
 
-def _operand(part: Operand | Token | None) -> Operand:
-    return cast("Operand", part)
+def _operand(part: Part | None) -> Operand:
+    """What was made of a part that is one."""
+    if part is None or part.operand is None:
+        raise AssertionError("no operand")
+    return part.operand
 
 
-def _word(part: Operand | Token | None) -> Token:
-    return cast("Token", part)
+def _word(part: Part | None) -> str:
+    """What a terminal says."""
+    if part is None:
+        raise AssertionError("no terminal")
+    return part.text
 
 
 def _joined(at: int, source: str, parts: Parts, joins: type[AllOf | AnyOf]) -> Operand:
@@ -97,7 +109,7 @@ def _negation(at: int, source: str, parts: Parts) -> Operand:
 
 def _comparison(at: int, source: str, parts: Parts) -> Operand:
     left, operator, right = parts
-    condition = comparison(_operand(left), str(operator), _operand(right))
+    condition = comparison(_operand(left), _word(operator), _operand(right))
     return ConditionOperand(at, source, condition)
 
 
@@ -119,7 +131,7 @@ def _membership(at: int, source: str, parts: Parts) -> Operand:
     name, negated, keyword, *words = parts
     texts = [_unquoted(_word(word)) for word in words]
     yes, no = (TRUE, FALSE) if negated is None else (FALSE, TRUE)
-    condition = OneOf(name_of(_operand(name), str(keyword)), texts, yes, no)
+    condition = OneOf(name_of(_operand(name), _word(keyword)), texts, yes, no)
     return ConditionOperand(at, source, condition)
 
 
@@ -131,30 +143,29 @@ def _like(at: int, source: str, parts: Parts) -> Operand:
         if len(character) != 1:
             raise SelectorError(
                 f"expected one character to escape with, not {len(character)}",
-                _position(_word(escape)),
+                _position(escape),
             )
-    word = _word(pattern)
-    matcher = LikePattern(_unquoted(word), character, _position(word))
+    matcher = LikePattern(_unquoted(_word(pattern)), character, _position(pattern))
     yes, no = (TRUE, FALSE) if negated is None else (FALSE, TRUE)
-    condition = Like(name_of(_operand(name), str(keyword)), matcher, yes, no)
+    condition = Like(name_of(_operand(name), _word(keyword)), matcher, yes, no)
     return ConditionOperand(at, source, condition)
 
 
 def _absence(at: int, source: str, parts: Parts) -> Operand:
     name, keyword, negated, _ = parts
     yes, no = (TRUE, FALSE) if negated is None else (FALSE, TRUE)
-    return ConditionOperand(at, source, Absent(name_of(_operand(name), str(keyword)), yes, no))
+    return ConditionOperand(at, source, Absent(name_of(_operand(name), _word(keyword)), yes, no))
 
 
 def _chain(at: int, source: str, parts: Parts) -> Operand:
     terms = [term_of(_operand(part)) for part in parts[::2]]
-    operators = [str(part) for part in parts[1::2]]
+    operators = [_word(part) for part in parts[1::2]]
     steps = list(zip(operators, terms[1:], strict=True))
     return NumberOperand(at, source, Chain(terms[0], steps))
 
 
 def _signed(at: int, source: str, parts: Parts) -> Operand:
-    return NumberOperand(at, source, Signed(term_of(_operand(parts[1])), parts[0] == "-"))
+    return NumberOperand(at, source, Signed(term_of(_operand(parts[1])), _word(parts[0]) == "-"))
 
 
 def _name(at: int, source: str) -> Operand:
@@ -187,8 +198,8 @@ def _unquoted(word: str) -> str:
     return word[1:-1].replace("''", "'")
 
 
-def _position(word: Token) -> int:
-    return (word.start_pos or 0) + 1
+def _position(part: Part | None) -> int:
+    return 1 if part is None else part.start + 1
 
 
 _TRANSPARENT: Final = frozenset({"group", "selector"})

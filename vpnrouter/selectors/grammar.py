@@ -1,101 +1,395 @@
-"""The grammar of selectors, and the parser that is made of it at the first use.
+"""The grammar of selectors, and the parser for it: one pass over the text, with a stack in memory.
 
-The parser is LALR(1): a table and a stack in memory, so that no input can make it recurse. It joins
-what the grammar allows; what may stand on which side of an operator is the business of `build`.
+    selector     disjunction
+    disjunction  conjunction { OR conjunction }
+    conjunction  negation { AND negation }
+    negation     { NOT } predicate
+    predicate    sum
+                 sum ( = | <> | < | <= | > | >= ) sum
+                 sum [NOT] BETWEEN sum AND sum
+                 sum [NOT] IN "(" STRING { "," STRING } ")"
+                 sum [NOT] LIKE STRING [ESCAPE STRING]
+                 sum IS [NOT] NULL
+    sum          product { (+ | -) product }
+    product      sign { (* | /) sign }
+    sign         { + | - } operand
+    operand      NAME | QUOTED_NAME | STRING | NUMBER | TRUE | FALSE | "(" disjunction ")"
+
+No input makes it recurse, and its time grows with the length of the text. It joins what the grammar allows;
+what may stand on which side of an operator is the business of `build`.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Final
+import re
+from typing import Final, final
 
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
+from vpnrouter.selectors.expected import unexpected
 from vpnrouter.selectors.numbers import read_number
-
-if TYPE_CHECKING:
-    from lark import Lark, Token
+from vpnrouter.selectors.operands import Operand
 
 KEYWORDS: Final = frozenset(
     {"AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE"}
 )
 """Words that are no names, in any case of letters."""
 
-GRAMMAR: Final = r"""
-selector: disjunction
+END: Final = "$END"
+"""The terminal behind the last one."""
 
-?disjunction: conjunction (OR conjunction)*
-?conjunction: negation (AND negation)*
-?negation: predicate
-    | NOT negation -> negation
-?predicate: sum
-    | sum COMPARISON sum -> comparison
-    | sum [NOT] BETWEEN sum AND sum -> between
-    | sum [NOT] IN "(" STRING ("," STRING)* ")" -> membership
-    | sum [NOT] LIKE STRING [ESCAPE STRING] -> like
-    | sum IS [NOT] NULL -> absence
-?sum: product (ADD product)*
-?product: sign (MULTIPLY sign)*
-?sign: operand
-    | ADD sign -> signed
-?operand: NAME -> name
-    | QUOTED_NAME -> name
-    | STRING -> string
-    | NUMBER -> number
-    | TRUE -> true
-    | FALSE -> false
-    | "(" disjunction ")" -> group
+_TERMINALS: Final = re.compile(
+    r"(?P<NAME>(?:[^\W\d]|\$)[\w$]*)"
+    r'|(?P<QUOTED_NAME>"[^"]*(?:""[^"]*)*"(?!"))'
+    r"|(?P<STRING>'[^']*(?:''[^']*)*'(?!'))"
+    r"|(?P<NUMBER>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<COMPARISON><>|<=|>=|[<>])"
+)
 
-%declare AND BETWEEN ESCAPE FALSE IN IS LIKE NOT NULL OR TRUE
+_ONE_CHARACTER: Final[dict[str, str]] = {
+    "=": "COMPARISON",
+    "+": "ADD",
+    "-": "ADD",
+    "*": "MULTIPLY",
+    "/": "MULTIPLY",
+    "(": "LPAR",
+    ")": "RPAR",
+    ",": "COMMA",
+}
+_SPACES: Final = frozenset(" \t\f\r\n")
 
-COMPARISON: /<>|<=|>=|[<>=]/
-ADD: /[+-]/
-MULTIPLY: /[*\/]/
-NAME: /(?:[^\W\d]|\$)[\w$]*/
-QUOTED_NAME: /"[^"]*(?:""[^"]*)*"(?!")/
-STRING: /'[^']*(?:''[^']*)*'(?!')/
-NUMBER: /(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/
+LEAVES: Final[dict[str, str]] = {
+    "NAME": "name",
+    "QUOTED_NAME": "name",
+    "STRING": "string",
+    "NUMBER": "number",
+    "TRUE": "true",
+    "FALSE": "false",
+}
+"""Terminals that are operands by themselves, and the rule that makes one of each."""
 
-%ignore /[ \t\f\r\n]+/
-"""
+# What has been read, as far as it decides what may come.
+_PREDICATE: Final = 0
+_OPERAND: Final = 1
+_LEFT: Final = 2
+_LEFT_NOT: Final = 3
+_RIGHT: Final = 4
+_LOW: Final = 5
+_IN: Final = 6
+_IN_LIST: Final = 7
+_IN_ITEM: Final = 8
+_LIKE: Final = 9
+_PATTERN: Final = 10
+_ESCAPE: Final = 11
+_IS: Final = 12
+_IS_NOT: Final = 13
+_WHOLE: Final = 14
+
+_ENDS: Final = frozenset({"RPAR", END})
+"""One of these ends a disjunction: the first in brackets, the other outside."""
+
+_VALUE: Final = frozenset({"ADD", "LPAR", *LEAVES})
+_JOIN: Final = frozenset({"AND", "OR", *_ENDS})
+_ARITHMETIC: Final = frozenset({"ADD", "MULTIPLY"})
+_TEST: Final = frozenset({"BETWEEN", "IN", "LIKE"})
+
+ACCEPTED: Final[dict[int, frozenset[str]]] = {
+    _PREDICATE: _VALUE | {"NOT"},
+    _OPERAND: _VALUE,
+    _LEFT: _ARITHMETIC | _TEST | _JOIN | {"COMPARISON", "IS", "NOT"},
+    _LEFT_NOT: _TEST,
+    _RIGHT: _ARITHMETIC | _JOIN,
+    _LOW: _ARITHMETIC | {"AND"},
+    _IN: frozenset({"LPAR"}),
+    _IN_LIST: frozenset({"STRING"}),
+    _IN_ITEM: frozenset({"COMMA", "RPAR"}),
+    _LIKE: frozenset({"STRING"}),
+    _PATTERN: _JOIN | {"ESCAPE"},
+    _ESCAPE: frozenset({"STRING"}),
+    _IS: frozenset({"NOT", "NULL"}),
+    _IS_NOT: frozenset({"NULL"}),
+    _WHOLE: _JOIN,
+}
+"""State → the terminals that may come."""
 
 
-@cache
-def parser() -> Lark:
-    """The parser, made once. Its import and its tables take some 0.1 s, so they wait for a selector."""
-    from lark import Lark
+@final
+class Part:
+    """A terminal, or what a rule made of parts.
 
-    return Lark(
-        GRAMMAR,
-        parser="lalr",
-        # The contextual lexer would take a keyword for a name wherever no keyword is due.
-        lexer="basic",
-        start="selector",
-        propagate_positions=True,
-        maybe_placeholders=True,
-        lexer_callbacks={"NAME": _word, "NUMBER": _number},
-    )
+    `rule` is "" for a terminal that is no operand; then `text` is what it says. `start` and `end` are where it
+    stands in the selector. Of a rule's `parts`, None stands for an optional one that is not there. `operand`
+    and `depth` are what `build` makes of it.
+    """
+
+    __slots__ = ("depth", "end", "operand", "parts", "rule", "start", "text")
+
+    def __init__(
+        self, rule: str, text: str, start: int, end: int, parts: list[Part | None] | None = None
+    ) -> None:
+        self.rule = rule
+        self.text = text
+        self.start = start
+        self.end = end
+        self.parts = parts
+        self.operand: Operand | None = None
+        self.depth = 0
 
 
-def _word(token: Token) -> Token:
-    """A keyword, or the name as it is. Beyond ASCII, upper case makes an S of other letters."""
-    if token.isascii() and token.upper() in KEYWORDS:
-        return token.update(type=token.upper())
-    return token
+@final
+class _Outside:
+    """What was being read when a bracket opened: the parser's places in its stack, and its state there."""
+
+    __slots__ = ("after", "conjunction", "predicate", "product", "rule", "start", "sum")
+
+    def __init__(
+        self, start: int, conjunction: int, predicate: int, sum_: int, product: int, after: int
+    ) -> None:
+        self.start = start
+        self.conjunction = conjunction
+        self.predicate = predicate
+        self.sum = sum_
+        self.product = product
+        self.after = after
+        self.rule = ""
 
 
-def _number(token: Token) -> Token:
-    """The number, once it is sure that it is one and means what it says."""
-    at = (token.start_pos or 0) + 1
-    if len(token) > SELECTOR_NUMBER_LENGTH:
+def parse(text: str) -> Part:
+    """The whole of a selector as one part, for `build`.
+
+    Raises SelectorError, with the position and what was expected there, for what the grammar does not allow.
+    """
+    # Everything that is read and not yet part of something larger: of the disjunction from `start` on, of the
+    # conjunction from there on, and so on. Signs and NOT stand before what they belong to.
+    stack: list[Part | None] = []
+    outside: list[_Outside] = []
+    start = conjunction = predicate = sum_ = product = 0
+    rule = ""
+    state = _PREDICATE
+    after = _LEFT
+    at = 0
+    size = len(text)
+    while True:
+        while at < size and text[at] in _SPACES:
+            at += 1
+        word = text[at : at + 1]
+        end = at + 1
+        terminal = _ONE_CHARACTER.get(word, "") if word else END
+        if not terminal:
+            found = _TERMINALS.match(text, at)
+            if found is None:
+                raise SelectorError(unexpected(word, _accepted(state, outside)), at + 1)
+            terminal = found.lastgroup or ""
+            word = found.group()
+            end = found.end()
+            if terminal == "NAME":
+                # Beyond ASCII, upper case makes an S of other letters.
+                if word.isascii() and word.upper() in KEYWORDS:
+                    terminal = word.upper()
+            elif terminal == "NUMBER":
+                _check_number(word, at + 1)
+        if terminal not in ACCEPTED[state] or (
+            terminal in _ENDS and state != _IN_ITEM and (terminal == "RPAR") != bool(outside)
+        ):
+            raise SelectorError(unexpected(word, _accepted(state, outside)), at + 1)
+        part = Part("", word, at, end)
+        at = end
+        if state <= _OPERAND:
+            if terminal == "NOT":
+                stack.append(part)
+                predicate = sum_ = product = len(stack)
+            elif terminal == "ADD":
+                stack.append(part)
+                state = _OPERAND
+            elif terminal == "LPAR":
+                stack.append(part)
+                here = _Outside(start, conjunction, predicate, sum_, product, after)
+                here.rule = rule
+                outside.append(here)
+                start = conjunction = predicate = sum_ = product = len(stack)
+                rule = ""
+                state = _PREDICATE
+                after = _LEFT
+            else:
+                part.rule = LEAVES[terminal]
+                _take(stack, part)
+                state = after
+            continue
+        if state == _IN_ITEM:
+            if terminal == "COMMA":
+                state = _IN_LIST
+            else:
+                _close(stack, predicate, "membership", end)
+                state = _WHOLE
+            continue
+        if terminal == "MULTIPLY":
+            stack.append(part)
+            state = _OPERAND
+            continue
+        if state in (_LEFT, _RIGHT, _LOW):
+            _chain(stack, product, "product")
+            if terminal == "ADD":
+                stack.append(part)
+                product = len(stack)
+                state = _OPERAND
+                continue
+            _chain(stack, sum_, "sum")
+        if state == _LOW:
+            stack.append(part)
+            sum_ = product = len(stack)
+            state = _OPERAND
+            after = _RIGHT
+        elif terminal in ("AND", "OR") or terminal in _ENDS:
+            if state == _PATTERN:
+                stack.append(None)
+                stack.append(None)
+                rule = "like"
+            if rule:
+                _close(stack, predicate, rule, 0)
+                rule = ""
+            _negated(stack, conjunction)
+            if terminal == "AND":
+                stack.append(part)
+            else:
+                _chain(stack, conjunction, "conjunction")
+                if terminal == "OR":
+                    stack.append(part)
+                    conjunction = len(stack)
+                else:
+                    _chain(stack, start, "disjunction")
+                    if terminal == END:
+                        whole = stack[0]
+                        return Part("selector", "", whole.start if whole else 0, size, [whole])
+                    inner = stack.pop()
+                    bracket = stack.pop()
+                    begin = bracket.start if bracket else 0
+                    here = outside.pop()
+                    start = here.start
+                    conjunction = here.conjunction
+                    predicate = here.predicate
+                    sum_ = here.sum
+                    product = here.product
+                    after = here.after
+                    rule = here.rule
+                    _take(stack, Part("group", "", begin, end, [inner]))
+                    state = after
+                    continue
+            predicate = sum_ = product = len(stack)
+            state = _PREDICATE
+            after = _LEFT
+        elif terminal == "COMPARISON":
+            stack.append(part)
+            sum_ = product = len(stack)
+            rule = "comparison"
+            state = _OPERAND
+            after = _RIGHT
+        elif terminal == "IS":
+            stack.append(part)
+            state = _IS
+        elif terminal == "NOT":
+            stack.append(part)
+            state = _IS_NOT if state == _IS else _LEFT_NOT
+        elif terminal == "NULL":
+            if state == _IS:
+                stack.append(None)
+            stack.append(part)
+            _close(stack, predicate, "absence", end)
+            state = _WHOLE
+        elif terminal in _TEST:
+            if state == _LEFT:
+                stack.append(None)
+            stack.append(part)
+            if terminal == "BETWEEN":
+                sum_ = product = len(stack)
+                rule = "between"
+                state = _OPERAND
+                after = _LOW
+            else:
+                state = _IN if terminal == "IN" else _LIKE
+        elif terminal == "STRING":
+            stack.append(part)
+            if state == _IN_LIST:
+                state = _IN_ITEM
+            elif state == _LIKE:
+                state = _PATTERN
+            else:
+                _close(stack, predicate, "like", end)
+                state = _WHOLE
+        elif terminal == "ESCAPE":
+            stack.append(part)
+            state = _ESCAPE
+        else:
+            # The bracket behind IN.
+            state = _IN_LIST
+
+
+def _accepted(state: int, outside: list[_Outside]) -> frozenset[str]:
+    """The terminals that may come in this state, within so many brackets."""
+    accepted = ACCEPTED[state]
+    if state == _IN_ITEM or not accepted & _ENDS:
+        return accepted
+    return accepted - {END if outside else "RPAR"}
+
+
+def _take(stack: list[Part | None], operand: Part) -> None:
+    """Put an operand on the stack, with the signs that stand there before it."""
+    while stack:
+        sign = stack[-1]
+        if sign is None or sign.rule or sign.text not in ("+", "-") or not _is_sign(stack):
+            break
+        stack.pop()
+        operand = Part("signed", "", sign.start, operand.end, [sign, operand])
+    stack.append(operand)
+
+
+def _is_sign(stack: list[Part | None]) -> bool:
+    """Is the + or - on top of the stack a sign: does no operand stand before it?"""
+    if len(stack) < 2:
+        return True
+    before = stack[-2]
+    return before is None or not before.rule
+
+
+def _negated(stack: list[Part | None], conjunction: int) -> None:
+    """Join the predicate on top of the stack with the NOTs that stand before it."""
+    predicate = stack.pop()
+    while predicate is not None and len(stack) > conjunction:
+        word = stack[-1]
+        if word is None or word.rule or word.text.upper() != "NOT":
+            break
+        stack.pop()
+        predicate = Part("negation", "", word.start, predicate.end, [word, predicate])
+    stack.append(predicate)
+
+
+def _chain(stack: list[Part | None], first: int, rule: str) -> None:
+    """Make one part of what stands from `first` on, unless it is one already."""
+    if len(stack) > first + 1:
+        _close(stack, first, rule, 0)
+
+
+def _close(stack: list[Part | None], first: int, rule: str, end: int) -> None:
+    """Make one part of what stands from `first` on; it ends where its last one does, or at `end`."""
+    parts = stack[first:]
+    del stack[first:]
+    head = parts[0]
+    if not end:
+        for part in reversed(parts):
+            if part is not None:
+                end = part.end
+                break
+    stack.append(Part(rule, "", 0 if head is None else head.start, end, parts))
+
+
+def _check_number(word: str, at: int) -> None:
+    """Raise SelectorError unless it is sure that a number is one and means what it says."""
+    if len(word) > SELECTOR_NUMBER_LENGTH:
         raise SelectorError(
-            f"expected a number of at most {SELECTOR_NUMBER_LENGTH} characters, "
-            f"not of {len(token)}",
+            f"expected a number of at most {SELECTOR_NUMBER_LENGTH} characters, not of {len(word)}",
             at,
         )
-    if token.isdecimal() and token.startswith("0") and len(token) > 1:
+    if word.isdecimal() and word.startswith("0") and len(word) > 1:
         # Jakarta Messaging takes Java's literals, where 010 is eight.
         raise SelectorError("expected a number without leading zeros", at)
-    if read_number(token) is None:
+    if read_number(word) is None:
         raise SelectorError("expected a number that a double can hold", at)
-    return token

@@ -1,13 +1,15 @@
 """Text to selector."""
 
-from typing import Any
+from typing import Final
 
 from vpnrouter.errors import SelectorError
-from vpnrouter.limits import SELECTOR_BYTES
+from vpnrouter.limits import SELECTOR_BYTES, SELECTOR_CACHED_LENGTH, SELECTORS_CACHED
 from vpnrouter.selectors.build import build
-from vpnrouter.selectors.expected import unexpected
-from vpnrouter.selectors.grammar import parser
+from vpnrouter.selectors.grammar import parse
 from vpnrouter.selectors.selector import Selector
+
+_KNOWN: Final[dict[str, Selector]] = {}
+"""Selectors by their text: they do not change, and many clients ask with the same few."""
 
 
 def parse_selector(text: str) -> Selector:
@@ -17,33 +19,17 @@ def parse_selector(text: str) -> Selector:
     docs/selectors.md, compares what can not be equal, names a header that messages do not have here,
     or goes beyond SELECTOR_BYTES, SELECTOR_DEPTH or SELECTOR_NUMBER_LENGTH.
     """
+    known = _KNOWN.get(text)
+    if known is not None:
+        return known
     _check_size(text)
-    # Not at the top: it is the first use that loads lark.
-    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-
-    try:
-        tree = parser().parse(text)
-    except UnexpectedCharacters as error:
-        at = error.pos_in_stream or 0
-        found = text[at]
-    except UnexpectedToken as error:
-        token = error.token
-        at = len(text) if token.type == "$END" else token.start_pos or 0
-        found = "" if token.type == "$END" else str(token)
-    else:
-        names, condition = build(tree, text)
-        return Selector(text, names, condition)
-    raise SelectorError(unexpected(found, _accepted(text[:at])), at + 1)
-
-
-def _accepted(before: str) -> frozenset[str]:
-    """The terminals that may follow a text.
-
-    Found out anew: with the unexpected one in sight, the parser has already closed what it could.
-    """
-    steps: Any = parser().parse_interactive(before)
-    steps.exhaust_lexer()
-    return frozenset(steps.accepts())
+    names, condition = build(parse(text), text)
+    selector = Selector(text, names, condition)
+    if len(text) <= SELECTOR_CACHED_LENGTH:
+        if len(_KNOWN) >= SELECTORS_CACHED:
+            _KNOWN.clear()
+        _KNOWN[text] = selector
+    return selector
 
 
 def _check_size(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.terms import NO_ACCESS, READ_ONLY
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
-from vpnrouter.wire.mqtt.packets import Publish, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import Publish, Suback, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
@@ -160,6 +161,45 @@ def test_refusals(router: SpooledWorld) -> None:
     assert client.refused("$share/g/$queue/open")[0] == 0x83
     assert router.vpn().egress_flows == 0
     assert client.sub("$browse/looked") == 1
+
+
+def test_wishes_are_read_for_those_alone_who_may(router: SpooledWorld) -> None:
+    """A queue that is missing or closed to the client is refused as such, whatever the selector and replay say."""
+    router.queue("none", permission=NO_ACCESS)
+    router.queue("open")
+    client = router.join("c")
+    for wish in ([("selector", "a = = b")], [("replay-from", "x" * 65_535)]):
+        assert client.refused("$queue/missing", wish) == (0x8F, "503 Unknown Queue")
+        assert client.refused("$queue/none", wish) == (0x87, "403 Permission Denied")
+
+
+def test_refusals_repeat_little_of_what_was_sent(router: SpooledWorld) -> None:
+    """A start of a replay, or a selector, as long as MQTT has it is refused in a line, and the client goes on."""
+    router.queue("open")
+    client = router.join("c")
+    for text in ("x" * 65_535, "id:" + "9" * 65_532, "\U0001f600" * 16_383):
+        code, said = client.refused("$queue/open", [("replay-from", text)])
+        assert code == 0x83
+        assert said.startswith("400 Bad Replay Start: ")
+        assert len(said) < 200
+        code, said = client.refused("$queue/open", [("selector", text)])
+        assert code == 0x83
+        assert len(said) < 200
+    assert client.sub("$queue/open") == 1
+
+
+def test_one_selector_for_all_filters_of_a_packet(router: SpooledWorld) -> None:
+    """A bad one is told with each filter and read once: 4,000 filters with one of 8 KB take less than a second."""
+    router.queue("open")
+    client = router.join("c")
+    selector = "1+" * 4_000 + "a"
+    filters = [SubscriptionRequest("$queue/open", 1)] * 4_000
+    began = time.process_time()
+    client.send(Subscribe(9, filters, Properties(user_properties=[("selector", selector)])))
+    (answer,) = client.got()
+    assert time.process_time() - began < 1
+    assert isinstance(answer, Suback)
+    assert answer.reason_codes == [0x83] * 4_000
 
 
 def test_owners_and_overrides(router: SpooledWorld) -> None:

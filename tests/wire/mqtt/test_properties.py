@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from paho.mqtt import properties as paho_properties
 from paho.mqtt.packettypes import PacketTypes
 
+from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.packet_type import CONNACK, PUBLISH, SUBSCRIBE, WILL
 from vpnrouter.wire.mqtt.properties import (
@@ -127,3 +128,14 @@ def test_any_bytes_decode_or_are_refused(raw: bytes, kind: int) -> None:
     assert end <= len(raw)
     again = encode_properties(props)
     assert decode_properties(again, 0, len(again), kind) == (props, len(again))
+
+
+@pytest.mark.parametrize("text", ["x" * 70_000, "\U0001f600" * 30_000, "a\0b" * 30_000, "\ud800\n"])
+def test_no_reason_is_too_long_to_be_sent(text: str) -> None:
+    """What a reason string repeats is cut at REASON_STRING_BYTES, between characters, and made sendable."""
+    block = encode_properties(Properties(reason_string=text))
+    props, _ = decode_properties(block, 0, len(block), CONNACK)
+    said = props.reason_string or ""
+    assert said
+    assert len(said.encode()) <= limits.REASON_STRING_BYTES
+    assert text.replace("\0", "").encode("utf-8", "replace").decode().startswith(said)

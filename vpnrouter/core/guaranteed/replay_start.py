@@ -6,9 +6,11 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.replay import start_replay
 from vpnrouter.errors import Refused
+from vpnrouter.events.event import bounded
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -32,7 +34,9 @@ def parse_moment(text: str) -> int:
     """
     upper = text.upper()
     if _MOMENT.fullmatch(upper) is None:
-        raise ValueError(f"{text} is no date and time of the form 2026-01-31T12:00:00Z")
+        raise ValueError(
+            f"{bounded(text, limits.REPEATED_CHARACTERS)} is no date and time of the form 2026-01-31T12:00:00Z"
+        )
     moment = datetime.fromisoformat(upper)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -52,7 +56,7 @@ def parse_start(text: str) -> tuple[int, int]:
             number = int(digits)
             if 0 < number <= MOST_ID:
                 return 0, number
-        raise ValueError(f"{digits} is no message id")
+        raise ValueError(f"{bounded(digits, limits.REPEATED_CHARACTERS)} is no message id")
     return parse_moment(text), 0
 
 

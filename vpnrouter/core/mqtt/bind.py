@@ -12,7 +12,7 @@ what consumers hold as well, and is shown what is new some ten times a second.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
@@ -57,13 +57,61 @@ def binds(text: str) -> bool:
     return text.startswith((QUEUE_PREFIX, BROWSE_PREFIX, TOPIC_ENDPOINT_PREFIX))
 
 
+@final
+class Wishes:
+    """What the user properties of one SUBSCRIBE say about the consumers that it binds.
+
+    Each is read when a filter first asks for it, and once, however many filters there are.
+    """
+
+    __slots__ = ("_read", "_refused", "_replay", "_selector", "_selector_text", "browse")
+
+    def __init__(self, properties: Properties) -> None:
+        self._selector_text = ""
+        self._replay = ""
+        self.browse = False
+        for name, text in properties.user_properties:
+            if name == SELECTOR:
+                self._selector_text = text or self._selector_text
+            elif name == BROWSE:
+                self.browse = text.lower() in ("true", "1")
+            elif name == REPLAY_FROM:
+                self._replay = self._replay or text
+        self._read = False
+        self._selector: Selector | None = None
+        self._refused = ""
+
+    def selector(self) -> Selector | None:
+        """The selector that is wanted, None for none. Raises Refused for a bad one."""
+        if not self._read and self._selector_text:
+            self._read = True
+            try:
+                self._selector = parse_selector(self._selector_text)
+            except SelectorError as error:
+                self._refused = f"{BAD_SELECTOR}: {error}"
+        if self._refused:
+            raise Refused(self._refused, reason.IMPLEMENTATION_SPECIFIC_ERROR)
+        return self._selector
+
+    def replay_from(self) -> tuple[int, int] | None:
+        """From when and behind which message a replay is wanted, None for none. Raises Refused for a bad one."""
+        if not self._replay:
+            return None
+        try:
+            return parse_start(self._replay)
+        except ValueError as error:
+            raise Refused(
+                f"{BAD_REPLAY_START}: {error}", reason.IMPLEMENTATION_SPECIFIC_ERROR
+            ) from error
+
+
 def bind(
     connection: MqttConnection,
     session: MqttSession,
     text: str,
     qos: int,
     identifier: int,
-    properties: Properties,
+    wishes: Wishes,
 ) -> int:
     """Bind a consumer as the filter `text` says; the QoS granted. Raises Refused with the field's reason."""
     vpn = session.vpn
@@ -72,16 +120,13 @@ def bind(
         raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
     if not admission.profile.allow_guaranteed_msg_receive_enabled:
         raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
-    selector, browsing = _wishes(properties)
-    replay_from = _replay_from(properties)
+    browsing = wishes.browse
+    topics = ""
     if text.startswith(TOPIC_ENDPOINT_PREFIX):
         name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
         endpoint = vpn.endpoints.get((TOPIC_ENDPOINT, name))
         if endpoint is None:
             raise Refused(reasons.UNKNOWN_TOPIC_ENDPOINT, reason.TOPIC_FILTER_INVALID)
-        permission = _permission(connection, endpoint)
-        if permission >= CONSUME:
-            _let_attract(connection, session, endpoint, topics, permission)
     else:
         if text.startswith(BROWSE_PREFIX):
             browsing = True
@@ -91,7 +136,15 @@ def bind(
         endpoint = vpn.endpoints.get((QUEUE, name))
         if endpoint is None:
             raise Refused(reasons.UNKNOWN_QUEUE, reason.TOPIC_FILTER_INVALID)
-        permission = _permission(connection, endpoint)
+    permission = _permission(connection, endpoint)
+    selector: Selector | None = None
+    replay_from: tuple[int, int] | None = None
+    # What may cost time is read for those alone who may have what they ask for.
+    if permission >= (READ_ONLY if browsing else CONSUME):
+        selector = wishes.selector()
+        replay_from = wishes.replay_from()
+        if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
+            _let_attract(connection, session, endpoint, topics, permission)
     if session.durable:
         number_of(session, vpn.plane.spool)
     if session.outbound is None:
@@ -132,35 +185,6 @@ def have_flow(connection: MqttConnection, session: MqttSession) -> None:
     count = len(outbound.flows) + (0 if outbound.own is None else 1)
     if most and count >= most:
         raise Refused(reasons.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
-
-
-def _wishes(properties: Properties) -> tuple[Selector | None, bool]:
-    selector: Selector | None = None
-    browsing = False
-    for name, text in properties.user_properties or []:
-        if name == SELECTOR and text:
-            try:
-                selector = parse_selector(text)
-            except SelectorError as error:
-                raise Refused(
-                    f"{BAD_SELECTOR}: {error}", reason.IMPLEMENTATION_SPECIFIC_ERROR
-                ) from error
-        elif name == BROWSE:
-            browsing = text.lower() in ("true", "1")
-    return selector, browsing
-
-
-def _replay_from(properties: Properties) -> tuple[int, int] | None:
-    """From when and behind which message a replay is wanted, None for none."""
-    for name, text in properties.user_properties or []:
-        if name == REPLAY_FROM and text:
-            try:
-                return parse_start(text)
-            except ValueError as error:
-                raise Refused(
-                    f"{BAD_REPLAY_START}: {error}", reason.IMPLEMENTATION_SPECIFIC_ERROR
-                ) from error
-    return None
 
 
 def _start_replay(endpoint: Endpoint, flow: MqttFlow, replay_from: tuple[int, int]) -> None:

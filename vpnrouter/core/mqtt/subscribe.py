@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
-from vpnrouter.core.mqtt.bind import allowed_filter, bind, binds, have_flow
+from vpnrouter.core.mqtt.bind import Wishes, allowed_filter, bind, binds, have_flow
 from vpnrouter.core.mqtt.ingress import Answer
 from vpnrouter.core.mqtt.outbound import Outbound
 from vpnrouter.core.mqtt.session_store import (
@@ -46,6 +46,7 @@ def handle_subscribe(connection: MqttConnection, packet: Subscribe) -> None:
     texts: list[str] = []
     wanted: list[Subscription] = []
     promised = False
+    wishes = Wishes(packet.properties)
     for request in packet.requests:
         try:
             if binds(request.filter):
@@ -56,7 +57,7 @@ def handle_subscribe(connection: MqttConnection, packet: Subscribe) -> None:
                         request.filter,
                         request.qos,
                         identifier,
-                        packet.properties,
+                        wishes,
                     )
                 )
                 continue

@@ -2,6 +2,7 @@
 
 from typing import final
 
+from vpnrouter.limits import REASON_STRING_BYTES
 from vpnrouter.wire.mqtt.fault import malformed, violation
 from vpnrouter.wire.mqtt.fields import (
     binary,
@@ -20,6 +21,7 @@ from vpnrouter.wire.mqtt.property_table import (
     BINARY,
     BYTE,
     FOUR_BYTES,
+    REASON_STRING,
     RESPONSE_TOPIC,
     RULES,
     STRING,
@@ -250,6 +252,14 @@ def encode_block(props: Properties) -> bytes:
     return b"".join(parts)
 
 
+def sendable(reason: str) -> str:
+    """As much of a reason as a string may hold, at most REASON_STRING_BYTES: it may repeat what a peer sent."""
+    if len(reason) * 4 > REASON_STRING_BYTES or not reason.isprintable():
+        encoded = reason.replace("\0", "").encode("utf-8", "replace")
+        return encoded[:REASON_STRING_BYTES].decode("utf-8", "ignore")
+    return reason
+
+
 def append_property(parts: list[bytes], rule: PropertyRule, value: object) -> None:
     """Append the encoding of one property's value (every element of it, where it may repeat).
 
@@ -263,7 +273,8 @@ def append_property(parts: list[bytes], rule: PropertyRule, value: object) -> No
     elif kind == VARINT and isinstance(value, list):
         parts.extend([tag + varint(number) for number in value])
     elif kind == STRING and isinstance(value, str):
-        parts.append(tag + string(value))
+        text = sendable(value) if rule.identifier == REASON_STRING else value
+        parts.append(tag + string(text))
     elif kind == BINARY and isinstance(value, bytes):
         parts.append(tag + binary(value))
     elif kind == BYTE and isinstance(value, int):
