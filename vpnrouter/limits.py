@@ -91,6 +91,10 @@ Beyond: closed with 0x81 (LINK-44)."""
 LINK_PATH_ENTRIES: Final = 255
 """Visited VPNs in a link message, the largest `max_ttl`. Beyond: closed with 0x81 (LINK-31)."""
 
+LINK_PATH_KEPT: Final = 248
+"""Visited VPNs of a message that a bridge takes in, each with a name of LINK_PATH_ENTRY_BYTES: what the spool
+has room for beside its origin. Beyond: discarded "ttl-exceeded"."""
+
 LINK_PATH_ENTRY_BYTES: Final = 255
 """UTF-8 bytes of one visited VPN ("router/vpn"): what its length byte can say. Beyond: ValueError
 where the VPN is set up, since no link could name it."""

@@ -2,8 +2,10 @@ from typing import Any
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.bridges.arrival import arrived, lane, obstacle
 from vpnrouter.core.message import Message
+from vpnrouter.spool.record import encode_rare
 from vpnrouter.wire.link import flow_frames, frames
 
 NOW_NS = 5_000_000_000
@@ -64,6 +66,17 @@ def test_obstacles() -> None:
     assert obstacle(message, "c/d", 3, 4) == "msg-too-big"
     assert obstacle(message, "c/d", 2, 5) == "ttl-exceeded"
     assert obstacle(message, "a/b", 3, 5) == "loop-detected"
+
+
+def test_a_path_that_the_spool_has_no_room_for() -> None:
+    """Names at their bound fit up to LINK_PATH_KEPT of them; one more is refused, whatever `max_ttl` says."""
+    message = Message(b"t", b"x")
+    message.path = ["é" * 127 + "x"] * limits.LINK_PATH_KEPT
+    message.hops = len(message.path)
+    assert obstacle(message, "c/d", 255, 5) == ""
+    assert encode_rare(message.hops, message.path, "r" * 255, "v" * 255, 1, 1, 1)
+    message.path.append("a/b")
+    assert obstacle(message, "c/d", 255, 5) == "ttl-exceeded"
 
 
 def test_a_lane_is_a_topic_or_a_partition_key() -> None:

@@ -83,6 +83,18 @@ def test_what_bind_named_is_settled_once() -> None:
     accepted.of(STORE, "a").add(7)
     binding.want("a", 1)
     binding.ask(accepted, FlowTerms())
-    assert binding.settled(b"t" * 16) == []
-    assert binding.settled(STORE) == [(7, 1)]
-    assert binding.settled(STORE) == []
+    assert binding.settled(Bound(1, 0, 2, 1, b"t" * 16)) == []
+    assert binding.settled(Bound(1, 0, 2, 1, STORE)) == [(7, 1)]
+    assert binding.settled(Bound(1, 0, 2, 1, STORE)) == []
+
+
+def test_what_bound_keeps_is_not_settled() -> None:
+    """Ranges that the sender still has are remembered: they come again, and must be known then."""
+    binding = FlowBinding()
+    accepted = Accepted()
+    for position in (*range(10, 20), 30):
+        accepted.of(STORE, "a").add(position)
+    binding.want("a", 1)
+    binding.ask(accepted, FlowTerms())
+    kept = [(12, 3), (30, 1), (99, 5)]
+    assert binding.settled(Bound(1, 0, 2, 1, STORE, kept=kept)) == [(10, 2), (15, 5)]

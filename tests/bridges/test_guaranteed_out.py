@@ -12,7 +12,7 @@ from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd, remember_bri
 from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED
 from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
 from vpnrouter.core.message import Message
-from vpnrouter.errors import Refused
+from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.mapping import TopicMapping
 from vpnrouter.topics.mapping_parse import add_prefix
@@ -55,6 +55,18 @@ class Alone:
         self.edge.sync()
         self.edge.sync()
 
+    def lend(self, count: int) -> None:
+        """Messages go out over a flow before this one, whose link is lost."""
+        bind = self.bind
+        self.bind = flow_frames.Bind(6, "out", count)
+        self.flow = self.make()
+        self.begin()
+        self.publish(count)
+        self.sent()
+        self.flow.end()
+        self.bind = bind
+        self.flow = self.make()
+
     def ack(self, *ranges: tuple[int, int], window: int = 4) -> None:
         """The peer has them."""
         self.flow.on_ack(flow_frames.Ack(5, window, list(ranges)))
@@ -67,22 +79,82 @@ class Alone:
 
 
 def test_bound_comes_when_what_the_peer_has_is_settled_and_synced() -> None:
-    """Positions that BIND names are gone from the store before BOUND, and never sent (LINK-40)."""
-    alone = Alone(accepted={STORE: [(1, 2), (999, 1)], b"x" * 16: [(3, 1)]})
-    alone.publish(3)
+    """Positions that were sent and that BIND names are gone from the store before BOUND, and never sent again
+    (LINK-40)."""
+    alone = Alone(window=2, accepted={STORE: [(1, 2), (999, 1)], b"x" * 16: [(3, 1)]})
+    alone.lend(2)
+    alone.publish()
     alone.flow.begin(alone.bind, STORE, CONSUME, CONSUME)
     alone.edge.seal()
     assert alone.wire.said == []
     alone.edge.sync()
     bound = alone.wire.said[0]
     assert (bound.request_id, bound.code, bound.flow_id, bound.window, bound.store_id) == (
-        *(7, 0, 5, 4),
+        *(7, 0, 5, 2),
         STORE,
     )
+    assert bound.kept == []
     alone.edge.sync()
     alone.edge.sync()
     assert alone.sent() == [3]
     assert alone.edge.contents("out") == [b"3"]
+
+
+def test_bind_settles_only_what_was_sent_to_this_bridge() -> None:
+    """A bridge that stands by names what the active one holds: nothing is lost, and BOUND keeps it (LINK-40)."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(3)
+    assert alone.sent() == [1, 2, 3]
+    active = alone.flow
+    alone.bind = flow_frames.Bind(9, "out", 4, accepted={STORE: [(1, 60_000)]})
+    alone.flow = alone.make(taker="another")
+    alone.flow.begin(alone.bind, STORE, CONSUME, CONSUME)
+    alone.edge.sync()
+    assert alone.wire.said[-1].kept == [(1, 3)]
+    assert list(active.unacked) == [1, 2, 3]
+    assert alone.edge.contents("out") == [b"1", b"2", b"3"]
+
+
+def test_who_else_had_a_message_does_not_count() -> None:
+    """What went out to one bridge and came back is not settled by the word of another, in whatever order."""
+    alone = Alone(accepted={STORE: [(1, 2)]})
+    alone.lend(2)
+    mine = alone.flow
+    alone.flow = alone.make(taker="another")
+    alone.flow.begin(alone.bind, STORE, CONSUME, CONSUME)
+    alone.edge.sync()
+    alone.flow.end()
+    assert alone.edge.contents("out") == [b"1", b"2"]
+    mine.begin(alone.bind, STORE, CONSUME, CONSUME)
+    alone.edge.sync()
+    assert alone.edge.contents("out") == []
+
+
+def test_an_ack_of_more_than_was_sent() -> None:
+    """It is a breach of LINK-42, before anything is done for it; so SETTLED of what is not out counts nothing."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(2)
+    alone.sent()
+    alone.flow.on_settled(flow_frames.Settled(5, 77, flow_frames.DEMOTED))
+    assert alone.flow.outcomes == {}
+    alone.ack((10, 65_535))
+    with pytest.raises(ProtocolError, match="LINK-42"):
+        alone.ack((1, 1))
+    assert alone.edge.contents("out") == [b"1", b"2"]
+
+
+def test_a_wide_ack_settles_what_is_in_it() -> None:
+    """A range that covers more than what is out settles just that, and FORGET names it as it came."""
+    alone = Alone()
+    alone.begin()
+    alone.publish(3)
+    alone.sent()
+    alone.ack((2, 40_000))
+    alone.edge.sync()
+    assert [frame.ranges for frame in alone.wire.said] == [[(2, 40_000)]]
+    assert alone.edge.contents("out") == [b"1"]
 
 
 def test_a_bind_that_the_queue_refuses_settles_nothing() -> None:
@@ -332,8 +404,16 @@ def test_publishers_wait_for_what_bind_names() -> None:
     alone = Alone(accepted={STORE: [(1, 1)]})
     waiting = Waiting(alone)
     remember_bridge(alone.edge.ends["out"], "x")
+    bind = alone.bind
+    alone.bind = flow_frames.Bind(6, "out", 1)
+    alone.flow = alone.make()
+    alone.begin()
     waiting.publish(1)
+    assert alone.sent() == [1]
+    alone.flow.end()
     assert waiting.told == []
+    alone.bind = bind
+    alone.flow = alone.make()
     alone.begin()
     alone.edge.sync()
     assert waiting.told == [(1, SPOOLED)]

@@ -8,6 +8,11 @@ import pytest
 from vpnrouter.bridges.door import LinkDoor, dial
 from vpnrouter.bridges.inbound import UNSURE, InboundHalf
 from vpnrouter.bridges.terms import LinkEvent, Owner
+from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.events.log import EventLog
+from vpnrouter.events.table import SUBSCRIPTION_REFUSED
+from vpnrouter.topics.grammar import SMF
 
 
 class Mover(Owner):
@@ -167,6 +172,34 @@ def test_nothing_to_go_on_with(world: Any) -> None:
     publisher.publish("t", b"x")
     new.wire.pump()
     assert subscriber.payloads() == [b"x"]
+
+
+@pytest.mark.parametrize("changed", ["levels", "count", "acl"])
+def test_what_is_not_allowed_any_more_is_dropped(world: Any, changed: str) -> None:
+    """Bounds that were lowered meanwhile, and rules, hold for what is inherited; the rest goes on, and an event
+    tells."""
+    old, _, _ = bridged(world, ("a", "b/c/d"))
+    world.links.clear()
+    blue = world.books["edge"].router.vpns["blue"]
+    events = blue.plane.events = EventLog("edge", lambda: 1)
+    if changed == "levels":
+        blue.take_bounds(VpnLimits(max_topic_levels=2))
+    elif changed == "count":
+        blue.take_bounds(VpnLimits(max_subscription_count=1))
+    else:
+        blue.acl_profiles["default"] = AclProfile(
+            "default", subscribe=TopicRule(True, [("b/>", SMF)])
+        )
+    new, half, _ = move(world, old)
+    for _ in range(4):
+        new.wire.pump()
+        old.wire.pump()
+    assert half.resumed
+    assert list(new.accepted.client.subscriptions) == ["a"]
+    assert blue.subscription_count == 1
+    assert list(new.accepted.outbound.attracted.asked) == ["a"]
+    (event,) = (e for e in events.newest(9) if e.kind is SUBSCRIPTION_REFUSED)
+    assert "subscription b/c/d dropped: 40" in event.text
 
 
 def test_both_records_balance_after_a_move(world: Any) -> None:

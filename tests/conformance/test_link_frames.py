@@ -79,7 +79,7 @@ def value(name: str, given: Any) -> Any:
         return raw(given)
     if isinstance(given, str) and re.fullmatch(r"[0-9a-f]{2}\*\d+", given):
         return raw(given).decode()
-    if name == "ranges":
+    if name in {"ranges", "kept"}:
         return [tuple(pair) for pair in given]
     if name == "accepted":
         return {store.encode(): value("ranges", ranges) for store, ranges in given.items()}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.bridges.loops import why_not
-from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR
+from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.headers import lane_of, read_headers
 from vpnrouter.core.message import Message
@@ -84,6 +84,8 @@ def obstacle(message: Message, vpn_id: str, max_ttl: int, most: int) -> str:
     """Why the message may never enter the VPN `vpn_id`, or "" (LINK-36). `most` bounds its payload."""
     if len(message.payload) > most:
         return MSG_TOO_BIG
+    if len(message.path) > limits.LINK_PATH_KEPT:
+        return TTL_EXCEEDED
     return why_not(message.path, message.hops, vpn_id, max_ttl)
 
 

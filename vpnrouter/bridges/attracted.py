@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 from vpnrouter import limits
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SelectorError, TopicError
+from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.wire.link import close_codes, frames
@@ -41,21 +42,40 @@ class Attracted:
     def inherit(self, before: Attracted, subscriptions: list[Subscription]) -> None:
         """Go on with what was asked for over the connection that this one takes over."""
         client = self._client
-        self.sources = before.sources
-        self.asked = before.asked
-        for text in self.sources:
-            client.asked(text, _parse(client.vpn, text))
-        for old in subscriptions:
-            client.vpn.subscribe(
-                Subscription(
-                    old.filter,
-                    client,
-                    deliver_always=old.deliver_always,
-                    exception=old.exception,
-                    selector=old.selector,
-                    dto_priority=old.dto_priority,
-                )
-            )
+        standing = {old.filter.original: old for old in subscriptions}
+        for text, sources in before.sources.items():
+            flags, selector = before.asked[text]
+            try:
+                filter_ = self._allowed(text)
+                for source in sources:
+                    old = standing.get(source.original)
+                    if old is not None:
+                        client.vpn.subscribe(
+                            Subscription(
+                                old.filter,
+                                client,
+                                deliver_always=old.deliver_always,
+                                exception=old.exception,
+                                selector=old.selector,
+                                dto_priority=old.dto_priority,
+                            )
+                        )
+            except Refused as refusal:
+                self._tell_dropped(text, refusal.reason)
+                self._drop_sources(sources)
+                continue
+            self.sources[text] = sources
+            self.asked[text] = (flags, selector)
+            client.asked(text, filter_)
+
+    def _tell_dropped(self, text: str, why: str) -> None:
+        """What was granted over the connection before is not any more: its bounds or rules have changed."""
+        client = self._client
+        vpn = client.vpn
+        events = vpn.plane.events
+        if events is not None:
+            told = f"VPN {vpn.name} bridge {client.client_name}: subscription {text} dropped: {why}"
+            events.raise_event(SUBSCRIPTION_REFUSED, vpn.name, client.client_name, told)
 
     def subscribe(self, frame: frames.Subscribe) -> frames.Subscribed:
         """Add or replace subscriptions; the answer tells which were refused."""
@@ -75,22 +95,11 @@ class Attracted:
         client = self._client
         admission = self._admission
         vpn = client.vpn
+        filter_ = self._allowed(text)
         try:
-            filter_ = _parse(vpn, text)
             chosen = parse_selector(selector) if selector else None
-        except TopicError as error:
-            raise Refused(
-                "400 Subscription Parse Error", close_codes.SUBSCRIPTION_PARSE_ERROR
-            ) from error
         except SelectorError as error:
             raise Refused("406 Invalid Selector", close_codes.SUBSCRIPTION_PARSE_ERROR) from error
-        acl = admission.acl.subscribe
-        if (
-            not acl.unrestricted
-            and not filter_.exception
-            and not acl.bind(admission.username.name, client.client_name).allows_filter(filter_)
-        ):
-            raise Refused("403 Subscription ACL Denied", close_codes.NOT_AUTHORIZED)
         sources = [filter_]
         if self._mapping is not None:
             # An exception speaks of topics as they leave: the client looks at it then.
@@ -115,6 +124,25 @@ class Attracted:
         self.asked[text] = (flags, selector)
         client.asked(text, filter_)
 
+    def _allowed(self, text: str) -> Filter:
+        """The filter, where the message VPN's grammar and the ACL let the peer have it; else Refused."""
+        client = self._client
+        admission = self._admission
+        try:
+            filter_ = _parse(client.vpn, text)
+        except TopicError as error:
+            raise Refused(
+                "400 Subscription Parse Error", close_codes.SUBSCRIPTION_PARSE_ERROR
+            ) from error
+        acl = admission.acl.subscribe
+        if (
+            not acl.unrestricted
+            and not filter_.exception
+            and not acl.bind(admission.username.name, client.client_name).allows_filter(filter_)
+        ):
+            raise Refused("403 Subscription ACL Denied", close_codes.NOT_AUTHORIZED)
+        return filter_
+
     def unsubscribe(self, frame: frames.Unsubscribe) -> frames.Subscribed:
         """Drop subscriptions; the answer tells which were not there."""
         codes: list[int] = []
@@ -130,11 +158,16 @@ class Attracted:
         if sources is None:
             return False
         client.asked_no_more(text)
+        self._drop_sources(sources)
+        return True
+
+    def _drop_sources(self, sources: list[Filter]) -> None:
+        """Drop what no other filter of the peer stands for."""
+        client = self._client
         left = {source.original for kept in self.sources.values() for source in kept}
         for source in sources:
             if source.original not in left:
                 client.vpn.unsubscribe(client, source.original)
-        return True
 
 
 def _parse(vpn: MessageVpn, text: str) -> Filter:

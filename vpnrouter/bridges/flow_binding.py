@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from vpnrouter.bridges.accepted import Positions
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import encode_flows, flow_frames
 from vpnrouter.wire.link.close_codes import PROTOCOL_ERROR
@@ -82,9 +83,17 @@ class FlowBinding:
             return False
         return True
 
-    def settled(self, store_id: bytes) -> list[tuple[int, int]]:
-        """What BIND named of this store: the sender has settled it."""
-        return self._named.pop(store_id, [])
+    def settled(self, frame: flow_frames.Bound) -> list[tuple[int, int]]:
+        """What BIND named of the sender's store and BOUND does not keep: the sender has settled it."""
+        named = self._named.pop(frame.store_id, [])
+        if not frame.kept:
+            return named
+        left = Positions()
+        for first, count in named:
+            left.fill(first, count)
+        for first, count in frame.kept:
+            left.remove(first, count)
+        return left.ranges()
 
     def give_up(self) -> None:
         """The answer to what was asked for, if one is due, is not wanted any more."""

@@ -150,7 +150,7 @@ class GuaranteedIn:
         if not binding.answered(frame):
             owner.unbound(frame.code, frame.reason)
             return
-        self._taken.open(frame.store_id, binding.queue, binding.settled(frame.store_id))
+        self._taken.open(frame.store_id, binding.queue, binding.settled(frame))
         self._answers.opened(frame.flow_id, min(binding.window, frame.window))
         owner.bound()
 

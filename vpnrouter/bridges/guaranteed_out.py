@@ -14,11 +14,11 @@ from vpnrouter.bridges.loops import may_enter, path_for
 from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
 from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
-from vpnrouter.core.guaranteed.pools import take_out
+from vpnrouter.core.guaranteed.pools import holds, take_out
 from vpnrouter.core.guaranteed.receipt import Receipt
-from vpnrouter.errors import TopicError
+from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.link import encode, encode_flows, flow_frames
-from vpnrouter.wire.link.close_codes import UNAVAILABLE, UNKNOWN_QUEUE
+from vpnrouter.wire.link.close_codes import PROTOCOL_ERROR, UNAVAILABLE, UNKNOWN_QUEUE
 from vpnrouter.wire.link.extension import encode_extension
 from vpnrouter.wire.link.frames import Extension
 from vpnrouter.wire.link.ranges import positions_of, ranges_of
@@ -68,7 +68,7 @@ class GuaranteedOut(Flow):
     """The flow `flow_id` to the peer of `client`. `outcomes` counts what became of messages that are in no
     endpoint there, by outcome of SETTLED; `rejected` what was refused there, `stalled` why the peer holds what
     it got (""); `max_frame` bounds a frame, `mapping` renames what leaves. `told`: BOUND has named it; `over`: it
-    has ended here.
+    has ended here. `taker` is who the peer's bridge proved to be: its name and client username.
     """
 
     __slots__ = (
@@ -81,6 +81,7 @@ class GuaranteedOut(Flow):
         "_receipt",
         "_reply",
         "_settling",
+        "_taker",
         "flow_id",
         "mapping",
         "max_frame",
@@ -100,8 +101,10 @@ class GuaranteedOut(Flow):
         bind: flow_frames.Bind,
         selector: Selector | None = None,
         mapping: TopicMapping | None = None,
+        taker: str = "",
     ) -> None:
         super().__init__(endpoint, client.client_name, bind.window, selector)
+        self._taker = taker or client.client_name
         self.flow_id = flow_id
         self.max_frame = client.max_frame
         self.outcomes: dict[int, int] = {}
@@ -115,7 +118,7 @@ class GuaranteedOut(Flow):
         self.told = False
         self._receipt = _Synced(self)
         # Settled and not synced yet, by the ACK that they came with, oldest first; how many together.
-        self._settling: deque[list[int]] = deque()
+        self._settling: deque[list[tuple[int, int]]] = deque()
         self._forgotten = 0
         self._portion = 0
         self._last_bytes = LARGE
@@ -131,8 +134,16 @@ class GuaranteedOut(Flow):
         endpoint = self.endpoint
         endpoint.bind(self, permission, needed)
         remember_bridge(endpoint, self._client.peer_bridge)
+        # Only what was sent to this very bridge can have been accepted by it. What else is still here is sent
+        # again, and acknowledged at once where it is known: after a restart, say.
+        lent = endpoint.lent.pop(self._taker, set())
+        kept: list[int] = []
         for position in positions_of(bind.accepted.get(store_id, [])):
-            _settle(endpoint, position)
+            if position in lent:
+                _settle(endpoint, position)
+            elif holds(endpoint, position):
+                kept.append(position)
+        self._reply.kept = ranges_of(kept)
         self._reply.store_id = store_id
         endpoint.spool.when_synced(self._receipt, _BOUND)
 
@@ -160,6 +171,14 @@ class GuaranteedOut(Flow):
         else:
             refusal = flow_frames.Bound(self._reply.request_id, code, 0, 0, bytes(16), reason)
             self._owner.say(encode_flows.bound(refusal))
+
+    def letting_go(self) -> None:
+        """See Flow.letting_go: the peer may have accepted any of it, and say so when it is back."""
+        if self.unacked:
+            lent = self.endpoint.lent
+            if self._taker not in lent and len(lent) >= limits.ENDPOINT_BRIDGES:
+                del lent[next(iter(lent))]
+            lent.setdefault(self._taker, set()).update(self.unacked)
 
     def end(self) -> None:
         """The flow is over, or the link is lost: what was not acknowledged is the queue's again."""
@@ -266,29 +285,47 @@ class GuaranteedOut(Flow):
     # -- answers ---------------------------------------------------------------------------------
 
     def on_ack(self, frame: flow_frames.Ack) -> None:
-        """ACK (LINK-42)."""
+        """ACK (LINK-42). Raises ProtocolError for more positions than can have been sent."""
         self.window = min(frame.window, self._reply.window)
-        positions = positions_of(frame.ranges)
-        for position in positions:
-            # What is not here was taken away meanwhile; the peer may forget it all the same.
+        count = 0
+        for _, length in frame.ranges:
+            count += length
+        if self._forgotten + count > limits.LINK_FLOW_POSITIONS:
+            raise ProtocolError(PROTOCOL_ERROR, "LINK-42: ACK of more than was sent")
+        for position in self._out_of(frame.ranges, count):
             self.endpoint.settle(self, position, ACCEPTED)
-        if positions:
+        if count:
             fault = self.endpoint.spool.fault
             if fault is not None:
                 fault("bridge-forget-before-send")
             self.stalled = ""
-            self._settling.append(positions)
-            self._forgotten += len(positions)
+            # What is not here was taken away meanwhile; the peer may forget it all the same.
+            self._settling.append(frame.ranges)
+            self._forgotten += count
             self.endpoint.spool.when_synced(self._receipt, _FORGET)
         else:
             self.endpoint.wake()
 
+    def _out_of(self, ranges: list[tuple[int, int]], count: int) -> list[int]:
+        """Those of the `count` positions in `ranges` that are out: as much work as messages were sent."""
+        unacked = self.unacked
+        if count <= len(unacked):
+            return positions_of(ranges)
+        found: list[int] = []
+        for first, length in ranges:
+            if length <= len(unacked):
+                found += [position for position in range(first, first + length)]
+            else:
+                found += [position for position in unacked if first <= position < first + length]
+        return found
+
     def forget(self) -> None:
         """The oldest of what was settled is synced."""
-        positions = self._settling.popleft()
-        self._forgotten -= len(positions)
+        ranges = self._settling.popleft()
+        for _, length in ranges:
+            self._forgotten -= length
         if self._open:
-            frame = flow_frames.Forget(self.flow_id, ranges_of(positions))
+            frame = flow_frames.Forget(self.flow_id, ranges)
             self._owner.say(encode_flows.forget(frame))
             self.endpoint.wake()
 
@@ -303,7 +340,9 @@ class GuaranteedOut(Flow):
             self.endpoint.settle(self, frame.position, REJECTED)
 
     def on_settled(self, frame: flow_frames.Settled) -> None:
-        """SETTLED (LINK-43)."""
+        """SETTLED (LINK-43), of what is out; of anything else the peer can know nothing."""
+        if frame.position not in self.unacked:
+            return
         self.outcomes[frame.outcome] = self.outcomes.get(frame.outcome, 0) + 1
 
 

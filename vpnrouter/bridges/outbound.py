@@ -176,7 +176,7 @@ class OutboundHalf:
         self.mapping = book.out_mapping(vpn.name, hello.router, hello.local_vpn)
         client.rename(self.mapping)
         self.attracted = Attracted(client, admission, self.mapping)
-        self.flows = OutboundFlows(link, client, admission, self.mapping)
+        self.flows = OutboundFlows(link, client, admission, self.mapping, name)
         if before is not None:
             self.attracted.inherit(before, inherited)
         features = link.features

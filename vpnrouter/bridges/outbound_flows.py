@@ -42,9 +42,9 @@ CODES: Final[dict[str, int]] = {
 
 @final
 class OutboundFlows(FlowOwner):
-    """Of the peer's bridge that is logged in as `client`, with `admission`; ids are numbered by the link."""
+    """Of the peer's bridge `name` that is logged in as `client`, with `admission`; ids are numbered by the link."""
 
-    __slots__ = ("_admission", "_client", "_flows", "_link", "_mapping")
+    __slots__ = ("_admission", "_client", "_flows", "_link", "_mapping", "_name")
 
     def __init__(
         self,
@@ -52,7 +52,9 @@ class OutboundFlows(FlowOwner):
         client: LinkClient,
         admission: Admission,
         mapping: TopicMapping | None,
+        name: str,
     ) -> None:
+        self._name = name
         self._link = link
         self._client = client
         self._admission = admission
@@ -138,7 +140,16 @@ class OutboundFlows(FlowOwner):
             except SelectorError as error:
                 raise Refused(reasons.INVALID_SELECTOR, close_codes.SELECTOR_PARSE_ERROR) from error
         flow_id = self._link.next_flow_id()
-        flow = GuaranteedOut(endpoint, self, self._client, flow_id, frame, selector, self._mapping)
+        flow = GuaranteedOut(
+            endpoint,
+            self,
+            self._client,
+            flow_id,
+            frame,
+            selector,
+            self._mapping,
+            f"{username.name}\0{self._name}",
+        )
         flow.begin(frame, spool.ledger.store_id, permission, CONSUME)
         self._flows[flow_id] = flow
 

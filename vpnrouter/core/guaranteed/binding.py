@@ -68,6 +68,7 @@ def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
     if endpoint.kind in (QUEUE, TOPIC_ENDPOINT):
         endpoint.vpn.egress_flows -= 1
     flow.active = False
+    flow.letting_go()
     outcome = FAILED if counts else RELEASED
     for message_id in list(flow.unacked):
         endpoint.settle(flow, message_id, outcome)

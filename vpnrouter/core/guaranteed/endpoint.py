@@ -67,8 +67,9 @@ class Endpoint(Subscriber):
     delivered before a crash, `mark` up to which id that is written down, so that they may be delivered now,
     `newest` is the last one that came, which is what a last value queue keeps. `turn`, `lane_turn` and
     `selective` (a flow has a selector) are dispatch.py's, `oldest_due_ns` is expiry.py's, `held_due_ns`
-    delay.py's. `bridges` are names of those that ever took from here, `watched` is who waits until messages
-    leave (end_to_end.py), None for nobody.
+    delay.py's. `bridges` are names of those that ever took from here, `lent` what went out to each of them (by
+    who it proved to be) and came back neither accepted nor refused, `watched` is who waits until messages leave
+    (end_to_end.py), None for nobody.
     """
 
     __slots__ = (
@@ -87,6 +88,7 @@ class Endpoint(Subscriber):
         "held_due_ns",
         "kind",
         "lane_turn",
+        "lent",
         "mark",
         "mark_wanted",
         "marked",
@@ -156,6 +158,7 @@ class Endpoint(Subscriber):
         self.dirty = False
         self.newest = 0
         self.bridges: list[str] = []
+        self.lent: dict[str, set[int]] = {}
         self.watched: Watched | None = None
         self._timer: Timer | None = None
         self._armed_ns = 0

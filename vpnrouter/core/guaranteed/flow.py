@@ -92,6 +92,9 @@ class Flow:
     def activated(self, active: bool) -> None:
         """The flow became the active one of an exclusive queue, or stands by again."""
 
+    def letting_go(self) -> None:
+        """The flow ends, and what it holds is about to go back: the last look at `unacked`."""
+
     def unbound(self, reason: str) -> None:
         """The endpoint let go of the flow: it was shut down or deleted."""
         raise AssertionError(reason)

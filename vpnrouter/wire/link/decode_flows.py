@@ -91,7 +91,7 @@ def bound(buf: bytes, pos: int, end: int) -> flow_frames.Bound:
     """BOUND (LINK-40)."""
     _enough(pos, end, _BOUND_HEAD, "BOUND")
     reason, after = _sized_text(buf, pos + _BOUND_HEAD, end, "the reason")
-    Fields(buf, after, end, field_codes.NONE)
+    kept = Fields(buf, after, end, field_codes.ANSWERING).data(field_codes.KEPT)
     return flow_frames.Bound(
         _number(buf, pos, 4),
         _number(buf, pos + 4, 2),
@@ -99,6 +99,7 @@ def bound(buf: bytes, pos: int, end: int) -> flow_frames.Bound:
         _number(buf, pos + 10, 2),
         buf[pos + 12 : pos + _BOUND_HEAD],
         reason,
+        decode_ranges(kept, 0, len(kept)),
     )
 
 

@@ -35,9 +35,15 @@ def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
         raise ProtocolError(
             UNKNOWN_MANDATORY_FIELD, f"LINK-10: authentication scheme {scheme} is not known here"
         )
+    bridge = fields.required_text(field_codes.BRIDGE)
+    if len(bridge) > limits.BRIDGE_NAME_LENGTH:
+        raise ProtocolError(
+            PROTOCOL_ERROR,
+            f"LINK-10: a bridge's name of more than {limits.BRIDGE_NAME_LENGTH} characters",
+        )
     return frames.Hello(
         fields.required_text(field_codes.ROUTER),
-        fields.required_text(field_codes.BRIDGE),
+        bridge,
         fields.required_text(field_codes.LOCAL_VPN),
         fields.required_text(field_codes.REMOTE_VPN),
         remote_router=fields.text(field_codes.REMOTE_ROUTER),

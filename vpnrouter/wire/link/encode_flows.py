@@ -74,6 +74,11 @@ def _accepted(accepted: dict[bytes, list[tuple[int, int]]]) -> bytes:
 
 def bound(frame: flow_frames.Bound) -> bytes:
     """BOUND (LINK-40)."""
+    kept = b""
+    if frame.kept:
+        # Whoever does not know the field would forget what is still to come.
+        ranges = encode_ranges(frame.kept)
+        kept = bytes((field_codes.KEPT | field_codes.MANDATORY,)) + varint(len(ranges)) + ranges
     return _frame(
         flow_frames.BOUND,
         frame.request_id.to_bytes(4, "big")
@@ -81,7 +86,8 @@ def bound(frame: flow_frames.Bound) -> bytes:
         + frame.flow_id.to_bytes(4, "big")
         + frame.window.to_bytes(2, "big")
         + _store_id(frame.store_id)
-        + _text(frame.reason, limits.LINK_TEXT_BYTES),
+        + _text(frame.reason, limits.LINK_TEXT_BYTES)
+        + kept,
     )
 
 

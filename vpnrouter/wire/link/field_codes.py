@@ -1,6 +1,6 @@
-"""Numbers of the fields in handshakes, refusals, BIND and message extensions (LINK-8).
+"""Numbers of the fields in handshakes, refusals, BIND, BOUND and message extensions (LINK-8).
 
-Four separate spaces. Bit 7 of a field's type byte is not part of its number: it says that a
+Five separate spaces. Bit 7 of a field's type byte is not part of its number: it says that a
 receiver which does not know the number must refuse instead of skipping.
 """
 
@@ -42,8 +42,13 @@ ON_REJECT: Final = 4
 BINDING: Final = frozenset({ACCEPTED, SELECTOR, LANES, ON_REJECT})
 """Numbers known in BIND."""
 
+KEPT: Final = 1
+
+ANSWERING: Final = frozenset({KEPT})
+"""Numbers known in BOUND."""
+
 NONE: Final[frozenset[int]] = frozenset()
-"""No number is known yet: BOUND, UNBIND and REJECT."""
+"""No number is known yet: UNBIND and REJECT."""
 
 PATH: Final = 1
 HOPS: Final = 2

@@ -97,10 +97,11 @@ class Bind:
 @final
 class Bound:
     """The sender's answer (LINK-40). With code 0 the flow stands, and what BIND named under `store_id` is
-    settled for good; with any other, flow id and window are 0 and the store id is 16 zero bytes.
+    settled for good, but for the ranges `kept`; with any other, flow id and window are 0 and the store id is
+    16 zero bytes.
     """
 
-    __slots__ = ("code", "flow_id", "reason", "request_id", "store_id", "window")
+    __slots__ = ("code", "flow_id", "kept", "reason", "request_id", "store_id", "window")
 
     def __init__(
         self,
@@ -110,7 +111,9 @@ class Bound:
         window: int,
         store_id: bytes,
         reason: str = "",
+        kept: list[tuple[int, int]] | None = None,
     ) -> None:
+        self.kept: list[tuple[int, int]] = [] if kept is None else kept
         self.request_id = request_id
         self.code = code
         self.flow_id = flow_id
