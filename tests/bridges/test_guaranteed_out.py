@@ -80,7 +80,8 @@ class Alone:
 
 def test_bound_comes_when_what_the_peer_has_is_settled_and_synced() -> None:
     """Positions that were sent and that BIND names are gone from the store before BOUND, and never sent again
-    (LINK-40)."""
+    (LINK-40).
+    """
     alone = Alone(window=2, accepted={STORE: [(1, 2), (999, 1)], b"x" * 16: [(3, 1)]})
     alone.lend(2)
     alone.publish()

@@ -177,7 +177,8 @@ def test_nothing_to_go_on_with(world: Any) -> None:
 @pytest.mark.parametrize("changed", ["levels", "count", "acl"])
 def test_what_is_not_allowed_any_more_is_dropped(world: Any, changed: str) -> None:
     """Bounds that were lowered meanwhile, and rules, hold for what is inherited; the rest goes on, and an event
-    tells."""
+    tells.
+    """
     old, _, _ = bridged(world, ("a", "b/c/d"))
     world.links.clear()
     blue = world.books["edge"].router.vpns["blue"]

@@ -314,7 +314,7 @@ class GuaranteedOut(Flow):
         found: list[int] = []
         for first, length in ranges:
             if length <= len(unacked):
-                found += [position for position in range(first, first + length)]
+                found += list(range(first, first + length))
             else:
                 found += [position for position in unacked if first <= position < first + length]
         return found
