@@ -10,6 +10,9 @@ unexport PYTHONPATH
 unexport PYTHONHOME
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Objects of the compiled modules by the hash of all they are made of: one changed function costs seconds.
+export VPNROUTER_OBJECT_CACHE ?= $(CURDIR)/build/objects
+
 # Stamps: an environment with build tools; dependencies of a target; a built wheel; the wheel installed.
 MADE := $(VENV)/stamp-made
 TEST_NEEDS := $(VENV)/stamp-test-needs
@@ -17,7 +20,7 @@ DEMO_NEEDS := $(VENV)/stamp-demo-needs
 BUILT := build/wheel/stamp-built
 INSTALLED := $(VENV)/stamp-installed
 
-SOURCES := pyproject.toml hatch_build.py README.md LICENSE \
+SOURCES := pyproject.toml hatch_build.py compile_modules.py README.md LICENSE \
 	$(shell find vpnrouter -type f -not -name '*.py[co]' -not -name '*.so')
 CHECKED := vpnrouter $(foreach folder,bench fuzz,$(if $(wildcard $(folder)/*.py),$(folder)))
 
@@ -72,7 +75,7 @@ lint-format: $(TEST_NEEDS)
 	$(PY) -m ruff format --check .
 
 lint-types: $(TEST_NEEDS)
-	$(PY) -m mypy --strict $(CHECKED) hatch_build.py
+	$(PY) -m mypy --strict $(CHECKED) hatch_build.py compile_modules.py
 
 lint-layers: $(TEST_NEEDS)
 	$(VENV)/bin/lint-imports

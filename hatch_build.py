@@ -1,25 +1,26 @@
 """Build hook: compiles the hot modules with mypyc, and goes on pure where that cannot be done.
 
-It wraps the hook of hatch-mypyc, which compiles in place, in two ways:
-
 - The compiler works on a copy of the package in a temporary directory. Extensions left beside the
   sources would shadow them, and later edits would silently have no effect.
 - A compile step that fails for whatever reason (no compiler, no headers, an error of mypyc) costs
   the speed, not the installation: the same files are packed uncompiled, and a warning says so.
 
-The list of modules and the options of mypyc stand in pyproject.toml. VPNROUTER_PURE=1 switches the
-compile step off.
+Which modules are hot is written in pyproject.toml; how they are compiled, in compile_modules.py.
+VPNROUTER_PURE=1 switches the compile step off.
 """
 
-import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_PROGRESS = "vpnrouter: "
+"""How lines begin that whoever waits for the build may see."""
 
 _REASON_LINES = 25
 """Last lines of the compiler's output in the warning; a C compiler's first error is among them."""
@@ -39,7 +40,7 @@ class CompileHotModules(BuildHookInterface[Any]):
             return
         self._scratch = Path(tempfile.mkdtemp(prefix="vpnrouter-build-")).resolve()
         try:
-            extensions = self._compile(self._scratch, version)
+            extensions = self._compile(self._scratch)
         except Exception as error:  # noqa: BLE001 - nothing here may stop an installation
             _warn(error)
             return
@@ -52,32 +53,45 @@ class CompileHotModules(BuildHookInterface[Any]):
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _compile(self, scratch: Path, version: str) -> dict[str, str]:
+    def _compile(self, scratch: Path) -> dict[str, str]:
         """Compile a copy of the package; return the place in the wheel of each extension."""
-        from hatch_mypyc.plugin import MypycBuildHook
-
         root = Path(self.root)
-        shutil.copy(root / "pyproject.toml", scratch)
+        modules = hot_modules(root, self.config["include"], self.config.get("exclude", []))
+        tree = scratch / "tree"
         unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
-        shutil.copytree(root / "vpnrouter", scratch / "vpnrouter", ignore=unwanted)
-        inner = MypycBuildHook(
-            str(scratch),
-            self.config,
-            self.build_config,
-            self.metadata,
-            self.directory,
-            self.target_name,
-            self.app,
-        )
-        discarded: dict[str, Any] = {"artifacts": [], "force_include": {}}
-        with contextlib.chdir(scratch):
-            inner.initialize(version, discarded)
-        made = [path for path in scratch.rglob("*") if path.suffix in {".so", ".pyd"}]
+        shutil.copytree(root / "vpnrouter", tree / "vpnrouter", ignore=unwanted)
+        _run([str(root / "compile_modules.py"), str(scratch / "work"), *modules], tree)
+        made = [path for path in tree.rglob("*") if path.suffix in {".so", ".pyd"}]
         # One extension for each module, and the shared library that holds the group's code.
-        if len(made) != len(inner.included_files) + 1:
+        if len(made) != len(modules) + 1:
             names = ", ".join(sorted(path.name for path in made))
-            raise RuntimeError(f"{len(inner.included_files)} modules gave only: {names}")
-        return {str(path): path.relative_to(scratch).as_posix() for path in made}
+            raise RuntimeError(f"{len(modules)} modules gave only: {names}")
+        return {str(path): path.relative_to(tree).as_posix() for path in made}
+
+
+def hot_modules(root: Path, include: list[str], exclude: list[str]) -> list[str]:
+    """The files below `root` that patterns of `include` name and none of `exclude`, sorted, with slashes."""
+    left_out = {path for pattern in exclude for path in root.glob(pattern)}
+    found = {path for pattern in include for path in root.glob(pattern)} - left_out
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+def _run(arguments: list[str], folder: Path) -> None:
+    """Run a Python program in `folder`, passing its progress on; RuntimeError with all it said if it fails."""
+    said: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        for line in process.stdout or ():
+            said.append(line)
+            if line.startswith(_PROGRESS):
+                print(line, end="", file=sys.stderr, flush=True)
+    if process.returncode:
+        raise RuntimeError("".join(said))
 
 
 def _warn(error: Exception) -> None:
