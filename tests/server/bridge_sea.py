@@ -157,13 +157,15 @@ class Island:
         plane = self.router.plane
         plane.now_ns = plane.wall_ns = int(trio.current_time() * 1_000_000_000)
 
-    def bridge(self, written: dict[str, Any], *, run: bool = True, **chosen: Any) -> Any:
+    def bridge(
+        self, written: dict[str, Any], *, name: str = "b", run: bool = True, **chosen: Any
+    ) -> Any:
         """The task of a bridge of this configuration, kept in `runner`; runs it."""
         self.runner = BridgeRunner(
             self.book,
             self.connector,
             self.vpn.name,
-            "b",
+            name,
             Bridge.model_validate({"remote_subscriptions": [">"]} | written),
             TlsServerCert(),
             self.sea.draw.random,

@@ -176,3 +176,46 @@ def test_who_comes_in_is_dialled(voyage: Any) -> None:
 
     for seed in range(10):
         voyage(tell, seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("alone_first", [False, True])
+@pytest.mark.parametrize("alone", ["ash", "birch"])
+def test_a_sibling_that_shared_a_connection_goes(
+    voyage: Any, seed: int, alone: str, alone_first: bool
+) -> None:
+    """Two bridges to one remote and one back take two connections; with one of the two gone, one is left."""
+
+    async def run(sea: Any) -> None:
+        pair = Pair(sea)
+        one = pair.ash if alone == "ash" else pair.birch
+        two = pair.birch if alone == "ash" else pair.ash
+        there = {"remote_msg_vpns": [{"name": "v", "location": two.name}]}
+        back = {"remote_msg_vpns": [{"name": "v", "location": one.name}]}
+        if alone_first:
+            one.bridge(there)
+            await pair.sea.until(lambda: in_sync(one.runner))
+        siblings = [two.bridge(back | {"remote_subscriptions": ["ash", "birch"]}, name="s")]
+        siblings.append(two.bridge(back, name="t"))
+        await pair.sea.until(lambda: all(in_sync(each) for each in siblings))
+        if not alone_first:
+            one.bridge(there)
+        await pair.sea.until(lambda: in_sync(one.runner))
+        await trio.sleep(10)
+        assert len(sea.standing()) == 2
+        shares = next(each for each in siblings if each.half.link.outbound is not None)
+        (stays,) = (each for each in siblings if each is not shares)
+        shares.remove()
+        await sea.until(lambda: len(sea.standing()) == 1, within_s=10)
+        await sea.until(lambda: stays.half.link.outbound is not None and in_sync(stays))
+        assert in_sync(one.runner)
+        first = pair.publish()
+        await sea.until(lambda: pair.came(first))
+        assert len(sea.standing()) == 1
+
+    voyage(run, seed, 0.05)
+
+
+def in_sync(runner: Any) -> bool:
+    """Whether a bridge says that it is."""
+    return runner.record.inbound_state is Inbound.READY_IN_SYNC

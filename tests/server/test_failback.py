@@ -1,5 +1,6 @@
 """A bridge with several remotes: which one it takes, when it leaves one, and when it goes back."""
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -133,6 +134,30 @@ def test_tries_become_rare(cross: Any) -> None:
         assert len({round(gap) for gap in slow}) > 3, "many would come in step"
 
     cross(tell)
+
+
+@pytest.mark.parametrize("retry_delay", [0, 3, 10, 30, 255])
+def test_many_bridges_do_not_come_in_step(voyage: Any, retry_delay: int) -> None:
+    """Of 200 bridges that lost one remote at once, no more than a third dial it within a second, ever."""
+
+    async def run(sea: Any) -> None:
+        sea.down.add("one")
+        here = sea.island("here", "v")
+        for number in range(200):
+            here.bridge(
+                {
+                    "remote_msg_vpns": [{"name": "v", "location": "one"}],
+                    "remote_connection": {"retry_delay": retry_delay},
+                },
+                name=f"b{number}",
+            )
+        await trio.sleep(60 + 5 * max(30, 3 * retry_delay))
+        seconds = Counter(int(at_s) for at_s, *_ in sea.dialed if at_s > 60)
+        tries = sum(seconds.values()) / 200
+        assert tries >= 5
+        assert max(seconds.values()) <= 67, seconds.most_common(3)
+
+    voyage(run, 1, 0.0)
 
 
 def test_only_a_link_that_stayed_up_starts_anew(cross: Any) -> None:

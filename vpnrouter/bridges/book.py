@@ -84,7 +84,7 @@ class LinkBook:
     # -- incoming links --------------------------------------------------------------------------
 
     def watch(self, vpn: str, watcher: Owner) -> None:
-        """Tell `watcher` of links that come in to `vpn`."""
+        """Tell `watcher` of links that come in to `vpn`, and of those that lose a half and stay."""
         self._watchers.setdefault(vpn, []).append(watcher)
 
     def unwatch(self, vpn: str, watcher: Owner) -> None:
@@ -96,6 +96,10 @@ class LinkBook:
     def came(self, key: str, link: Link) -> None:
         """The peer's bridge `key` (`key_of`) is logged in over `link`."""
         self.serving[key] = link
+        self.changed(link)
+
+    def changed(self, link: Link) -> None:
+        """A half of `link` came or went: a bridge of its message VPN may be able to use it, or another one."""
         vpn = link.vpn
         if vpn is not None:
             for watcher in list(self._watchers.get(vpn.name, [])):
@@ -106,9 +110,14 @@ class LinkBook:
         if self.serving.get(key) is link:
             del self.serving[key]
 
-    def reusable(self, local: Half) -> Link | None:
-        """A link over which the bridge `local` could log in instead of dialling, if there is one."""
+    def reusable(self, local: Half, *, dialed: bool = False) -> Link | None:
+        """A link over which the bridge `local` could log in instead of dialling, if there is one.
+
+        `dialed`: only one that was dialled here.
+        """
         for link in self.serving.values():
+            if dialed and not link.dialed:
+                continue
             if link.can_attach() and not incompatible(local, link.peer_half()):
                 return link
         return None

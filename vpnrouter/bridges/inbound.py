@@ -359,6 +359,8 @@ class InboundHalf:
         if link.client is not None:
             link.client.bridge = ""
         self.end(why)
+        # The connection stays, and another bridge to the same message VPN may have one of its own.
+        link.book.changed(link)
 
     def end(self, why: str) -> None:
         """The half is over, with its link or before it."""

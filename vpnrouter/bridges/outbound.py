@@ -264,6 +264,9 @@ class OutboundHalf:
         link.now_does(REUSABLE)
         if link.inbound is None:
             link.goodbye(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
+        else:
+            # Another bridge of the peer may have a connection of its own, which ours is to share now.
+            link.book.changed(link)
 
     def end(self, why: str) -> None:
         """The half is over, with its link or before it."""

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from vpnrouter.server.handshake import Secured
 
 
-SLOWEST_NS: Final = 10 * SECOND
-"""Longest delay between two tries where the configuration asks for none that is longer."""
+SLOWEST_NS: Final = 30 * SECOND
+"""Longest delay between two tries, unless that leaves no room above `retry_delay` to draw from."""
+
+SPREAD: Final = 3
+"""The longest delay is this many times `retry_delay` at least: whoever draws from less comes in step."""
 
 
 def now_ns() -> int:
@@ -79,7 +82,7 @@ class Approach:
             for remote in written.remote_msg_vpns:
                 self.book.out_mappings[self._peer(remote)] = mapping
         delay_ns = written.remote_connection.retry_delay * SECOND
-        self.backoff = Backoff(delay_ns, max(SLOWEST_NS, delay_ns))
+        self.backoff = Backoff(delay_ns, max(SLOWEST_NS, SPREAD * delay_ns))
         return self.remotes.replace(
             [
                 Remote(each.name, each.location, each.connect_order, each.enabled)
@@ -156,18 +159,19 @@ class Approach:
         return self.written.remote_connection.failback_delay > 0 and bool(self.remotes.better())
 
     def peers_connection(self, link: Link) -> Link | None:
-        """The incoming link to use instead of the dialled `link`, when both sides dialled at once.
+        """The link with the peer's half to use instead of the dialled `link`, where there are two.
 
         The connection dialled by the side whose "router/vpn" is the smaller stays (LINK-39); the other
-        side, which is the one to move, is us when ours is the larger.
+        side, which is the one to move, is us when ours is the larger. If both were dialled here, for two bridges
+        of which one has gone, nobody else can move.
         """
         client = link.client
         if not link.dialed or link.outbound is not None or client is None:
             return None
-        if self.vpn.vpn_id.encode() < client.vpn_id.encode():
-            return None
+        smaller = self.vpn.vpn_id.encode() < client.vpn_id.encode()
         return self.book.reusable(
-            Half(self.book.router.name, self.vpn.name, link.peer_router, link.peer_vpn, link.tls)
+            Half(self.book.router.name, self.vpn.name, link.peer_router, link.peer_vpn, link.tls),
+            dialed=smaller,
         )
 
     async def open(
