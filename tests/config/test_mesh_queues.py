@@ -110,3 +110,30 @@ def test_end_to_end_over_a_bridge_of_the_same_message_vpn() -> None:
     """A bridge that stands in the publisher's own message VPN leads the other way."""
     (only,) = acknowledged("mine", bridges={"mine": bridge("b/v", filters=["z"])})
     assert "the one in this message VPN brings messages here" in only
+
+
+NEVER = {"reject_msg_to_sender_on_discard_behavior": "never"}
+
+
+@pytest.mark.parametrize(
+    ("queues", "topic"),
+    [
+        ({"keep": {"subscriptions": ["w"]}}, ""),
+        ({"audit": {"subscriptions": [">"], **NEVER}}, "w"),
+        ({"audit": {"subscriptions": ["other"], **NEVER}}, ""),
+        ({"audit": {"subscriptions": [">"], **NEVER}, "keep": {"subscriptions": [">"]}}, ""),
+        ({"audit": {"subscriptions": [">"], **NEVER}, "keep": {"subscriptions": ["v"]}}, "w"),
+    ],
+)
+def test_queues_that_lose_what_comes(queues: dict[str, Any], topic: str) -> None:
+    """A queue that is `never`, where none that rejects takes the same topics, is told with a topic."""
+    vpns = {
+        "a/v": vpn(queues={"q": FED}),
+        "b/v": vpn({"in": bridge("a/v", queue="q")}, queues=queues),
+    }
+    lines: list[str] = told(mesh(vpns), about="loses them while it is full")
+    assert len(lines) == bool(topic)
+    if topic:
+        assert lines[0].startswith("b.yaml:")
+        assert ": warning: msg_vpns.v.queues.audit." in lines[0]
+        assert f"bridge in brings guaranteed messages such as {topic} (b.yaml:" in lines[0]

@@ -16,7 +16,7 @@ from vpnrouter.config.mesh_halves import check_half, check_pairs, tell_wrong_rou
 from vpnrouter.config.mesh_hops import tell_too_far
 from vpnrouter.config.mesh_loops import tell_loops
 from vpnrouter.config.mesh_names import check_names
-from vpnrouter.config.mesh_queues import check_end_to_end, check_shared_queues
+from vpnrouter.config.mesh_queues import check_end_to_end, check_losing_queues, check_shared_queues
 from vpnrouter.config.mesh_remotes import Place, Routers, remotes
 from vpnrouter.config.mesh_search import Budget
 from vpnrouter.config.mesh_sources import tell_broken_chains, tell_without_source
@@ -54,6 +54,7 @@ def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> 
                 fitting.append((place, peer))
     check_pairs(found, fitting)
     check_shared_queues(found, fitting)
+    check_losing_queues(found, graph, fitting)
     check_end_to_end(found, mesh, fitting)
     graph.connect(fitting)
     tell_without_source(found, graph, routers)

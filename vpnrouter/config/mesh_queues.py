@@ -7,7 +7,9 @@ from typing import Final
 from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh_access import account_of, login
 from vpnrouter.config.mesh_finding import MeshFindings
+from vpnrouter.config.mesh_graph import Graph, queue_topics
 from vpnrouter.config.mesh_remotes import Place
+from vpnrouter.config.mesh_topics import TopicSet
 from vpnrouter.config.msg_vpn import MsgVpn
 
 _WITHOUT_CONSUMING: Final = ("no-access", "read-only")
@@ -90,6 +92,61 @@ def check_shared_queues(found: MeshFindings, fitting: Sequence[tuple[Place, Load
                 f" is bound to queue {queue} of {router}/{vpn} too ({at}); the queue is exclusive, so"
                 " the bridge that comes second gets nothing while the first is connected",
             )
+
+
+def check_losing_queues(
+    found: MeshFindings, graph: Graph, fitting: Sequence[tuple[Place, Loaded]]
+) -> None:
+    """Tell of queues that lose what a bridge brings for them when they are full, since none there rejects."""
+    told: set[tuple[tuple[str, str, str], str]] = set()
+    for place, peer in fitting:
+        source = peer.config.msg_vpns[place.remote.name].queues.get(
+            place.remote.queue_binding or ""
+        )
+        if source is None or place.bridge.topic_mapping:
+            continue
+        brought = queue_topics(graph.topics, source)
+        vpn = place.loaded.config.msg_vpns[place.msg_vpn]
+        safe = [
+            topics
+            for queue in vpn.queues.values()
+            if queue.reject_msg_to_sender_on_discard_behavior != "never"
+            for topics in queue_topics(graph.topics, queue)
+        ]
+        for name, queue in vpn.queues.items():
+            key = (_bridge(place), name)
+            if queue.reject_msg_to_sender_on_discard_behavior != "never" or key in told:
+                continue
+            topic = _lost_topic(graph, brought, queue_topics(graph.topics, queue), safe)
+            if topic is not None:
+                told.add(key)
+                at = place.loaded.positions.value_at((*place.path, "queue_binding"))
+                path = ("msg_vpns", place.msg_vpn, "queues", name)
+                found.tell(
+                    "warning",
+                    place.loaded,
+                    (*path, "reject_msg_to_sender_on_discard_behavior"),
+                    f"bridge {place.bridge_name} brings guaranteed messages such as {topic} ({at}), and"
+                    " the queue loses them while it is full: with never, and no queue beside it that rejects,"
+                    " nothing holds them back at the remote",
+                )
+
+
+def _lost_topic(
+    graph: Graph,
+    brought: Sequence[TopicSet],
+    taken: Sequence[TopicSet],
+    safe: Sequence[TopicSet],
+) -> str | None:
+    """A topic that comes and that the queue takes, and that no other queue is sure to take as well."""
+    for one in brought:
+        for other in taken:
+            common = graph.topics.common(one, other)
+            if common is not None and not any(
+                graph.topics.holds_all(each, common) for each in safe
+            ):
+                return graph.topics.example(common)
+    return None
 
 
 def check_end_to_end(

@@ -229,6 +229,8 @@ class Teller:
             rules = lost_rules(scene, visit, endpoint, reason)
             if event.event == "reject" and reason != CONSUMER:
                 rules += behavior_rule(loaded, visit.msg_vpn, endpoint)
+                if not endpoint.terms.rejects():
+                    rules.append(Rule("over a bridge, one that rejects speaks for all that match"))
                 rules += self._on_reject(visit)
             return rules
         if reason in _DENIED and self._username is not None:

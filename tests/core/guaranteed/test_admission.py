@@ -11,6 +11,7 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import SESSION, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED
 from vpnrouter.core.guaranteed.terms import ALWAYS, NEVER, WHEN_ENABLED
+from vpnrouter.core.message import Message
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -59,6 +60,48 @@ def test_never(world: SpoolWorld, reason: str) -> None:
     assert world.told.reasons() == ["", ""]
     assert [queue.spooled_count, other.spooled_count] == [1, 2]
     assert queue.counters.refused.counts == {reasons.DISCARD_NAMES[reason]: 1}
+
+
+@pytest.mark.parametrize("reason", [reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE])
+def test_never_beside_one_that_rejects_over_a_bridge(world: SpoolWorld, reason: str) -> None:
+    """What came over a bridge is for all or for none as soon as one endpoint rejects; else each alone."""
+    queue = world.endpoint("full", "a/#")
+    other = world.endpoint("other", "a/#")
+    world.publish("a", b"")
+    world.commit()
+    world.terms(queue, **FULL[reason], reject_behavior=NEVER)
+    assert world.give(over_a_bridge()) == REJECTED
+    assert [queue.spooled_count, other.spooled_count] == [1, 1]
+    assert queue.counters.refused.counts == {reasons.DISCARD_NAMES[reason]: 1}
+    world.terms(other, reject_behavior=NEVER)
+    assert world.give(over_a_bridge()) == SPOOLED
+    assert [queue.spooled_count, other.spooled_count] == [1, 2]
+    world.terms(other, reject_behavior=WHEN_ENABLED)
+    world.terms(queue, max_spooled_msg_count=9, max_msg_spool_usage=1_000)
+    assert world.give(over_a_bridge()) == SPOOLED
+    assert [queue.spooled_count, other.spooled_count] == [2, 3]
+    world.commit()
+    assert world.told.reasons() == ["", reason, "", ""]
+
+
+@pytest.mark.parametrize("reason", [reasons.TOO_LARGE, reasons.QUEUE_SHUTDOWN])
+def test_what_waiting_does_not_change_holds_no_bridge(world: SpoolWorld, reason: str) -> None:
+    """An endpoint that is `never` and shut down, or takes only smaller messages, discards it alone."""
+    queue = world.endpoint("small", "a/#", **FULL[reason], reject_behavior=NEVER)
+    other = world.endpoint("other", "a/#")
+    assert world.give(over_a_bridge()) == SPOOLED
+    assert [queue.spooled_count, other.spooled_count] == [0, 1]
+    assert queue.counters.refused.counts == {reasons.DISCARD_NAMES[reason]: 1}
+
+
+def over_a_bridge() -> Message:
+    """A persistent message that crossed one bridge."""
+    message = Message(b"a", b"12")
+    message.persistent = True
+    message.qos = 1
+    message.hops = 1
+    message.path = ["far/away"]
+    return message
 
 
 def test_low_priority_needs_a_reject(world: SpoolWorld) -> None:

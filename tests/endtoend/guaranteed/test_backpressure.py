@@ -78,3 +78,24 @@ def test_over_two_bridges(kit: Any) -> None:
     assert publisher.answered(LAST) == [ACCEPTED]
     consumer.until_number(LAST)
     assert consumer.numbers() == [*taken, LAST]
+
+
+def test_a_full_queue_that_is_never_beside_one_that_rejects(kit: Any) -> None:
+    """Over a bridge both queues get a message or neither does: nothing is lost, and all clears by itself."""
+    one = kit.up("edge", "blue", kit.vpn(queues={"to-core": kit.queue("orders/>")}))
+    bridge = kit.bridge(f"127.0.0.1:{one.port('link')}", "blue", "to-core")
+    never = {"reject_msg_to_sender_on_discard_behavior": "never", "max_spooled_msg_count": 2}
+    queues = {"orders": kit.queue("orders/>"), "audit": kit.queue(">", **never)}
+    two = kit.up("core", "yellow", kit.vpn(queues=queues, bridges={"from-blue": bridge}))
+    publisher = kit.publisher(one, "p")
+    publisher.publish("orders/a", *range(6))
+    two.bridge("from-blue", inboundState="stalled")
+    kit.holds(one, "blue", "to-core", 4)
+    assert kit.row(two, "yellow", "orders")["msgCount"] == 2
+    auditor = kit.client(two, "auditor")
+    auditor.client.subscribe("$queue/audit", 1)
+    auditor.until_number(5)
+    assert auditor.numbers() == list(range(6))
+    kit.holds(two, "yellow", "orders", 6)
+    kit.holds(one, "blue", "to-core", 0)
+    two.bridge("from-blue", inboundState="ready-in-sync", rxImbalance=0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.traces import trace_lost
 from vpnrouter.trace.events import DISCARD
+
+_PASSES: Final = frozenset({reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE})
+"""Why a message has no room now and may have some later."""
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -30,13 +33,22 @@ def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -
     Both are "" when there is none.
 
     `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
-    that rejects.
+    for whose sake the message is rejected.
+
+    A message that came over a bridge waits in a queue behind it: there one endpoint that rejects speaks for all
+    that match, so that none loses what it has no room for. What would not change by waiting, an endpoint that is
+    shut down or takes only smaller messages, is left to each endpoint alone.
     """
     found = ""
     where = ""
+    together = False
+    if message.hops:
+        for endpoint in matched:
+            if endpoint.terms.rejects():
+                together = True
     for endpoint in matched:
         reason = full or endpoint.obstacle(message, size)
-        if reason and endpoint.terms.rejects():
+        if reason and (endpoint.terms.rejects() or (together and reason in _PASSES)):
             endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
             if not found:
                 found = reason
