@@ -1,12 +1,10 @@
-from itertools import product
-
 import pytest
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.rates import BridgeRates, Rate
 from vpnrouter.bridges.remotes import Remote
-from vpnrouter.bridges.states import Inbound, Input, Outbound, Peer
+from vpnrouter.bridges.states import Inbound, Input, Peer
 from vpnrouter.bridges.status import Surroundings, health_of, remotes_of, status_of
 from vpnrouter.core.discards import LOOP_DETECTED, TRANSMIT_CONGESTION
 
@@ -97,12 +95,34 @@ def test_reasons_of_both_halves_go_when_they_recover() -> None:
     assert (status.inbound_failure_reason, status.outbound_failure_reason) == ("", "")
 
 
-@pytest.mark.parametrize(("inbound", "outbound"), list(product(Inbound, Outbound)))
-def test_health(inbound: Inbound, outbound: Outbound) -> None:
-    """Healthy are exactly the inbound states in which messages flow, or none are meant to."""
+@pytest.mark.parametrize("inbound", list(Inbound))
+def test_health(inbound: Inbound) -> None:
+    """Up is a bridge over which everything flows that is to; what else it lacks has a word each."""
     flows = {"ready-subscribing", "ready-in-sync", "not-applicable"}
-    expected = "disabled" if inbound == "disabled" else "up" if inbound in flows else "down"
-    assert health_of(inbound, outbound) == expected
+    words = {"disabled": "disabled", "stalled": "stalled"}
+    expected = words.get(inbound, "up" if inbound in flows else "down")
+    assert health_of(inbound) == expected
+    wants = Surroundings(unbound="no such queue", refused=["403: a"])
+    assert health_of(inbound, wants) == ("unbound" if expected == "up" else expected)
+    part = Surroundings(refused=["403: a"])
+    assert health_of(inbound, part) == ("incomplete" if expected == "up" else expected)
+    assert health_of(inbound, Surroundings(msg_vpn_enabled=False)) == "msg-vpn-disabled"
+    assert health_of(inbound, Surroundings(enabled=False)) == "disabled"
+
+
+def test_what_a_bridge_lacks_is_its_reason() -> None:
+    """While it is up the reason tells of the queue that it has not, or of what was refused; enabled is as written."""
+    bridge = made(*UP)
+    status = status_of(bridge, 0, Surroundings(unbound="503 Unknown Queue", refused=["403: a"]))
+    assert status.inbound_failure_reason == "not bound to its queue: 503 Unknown Queue"
+    status = status_of(bridge, 0, Surroundings(refused=["403: a", "403: b", "403: c"]))
+    assert status.inbound_failure_reason == "remote subscription refused: 403: a, and 2 more"
+    assert status.remote_subscription_refused_count == 3
+    bridge.handle(Input.STALL, 9 * SECOND, "503 Spool Over Quota")
+    status = status_of(bridge, 0, Surroundings(refused=["403: a"], msg_vpn_enabled=False))
+    assert status.inbound_failure_reason == "503 Spool Over Quota"
+    assert status.enabled
+    assert not status_of(bridge, 0, Surroundings(enabled=False)).enabled
 
 
 def test_remotes() -> None:

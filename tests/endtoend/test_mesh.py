@@ -1,6 +1,7 @@
 """One mesh file for two routers that run: planned, applied, drifted from, and taken back."""
 
 import json
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -137,3 +138,81 @@ def test_what_somebody_changed_meanwhile_is_found(
     assert tool("apply", mesh, "--yes").returncode == 0
     assert tool("drift", mesh).returncode == 0
     assert core.bridge("from-blue", inboundState="ready-in-sync")["health"] == up["health"]
+
+
+def stalled(routers: dict[str, Any], tool: Tool, paho: Any, mesh: str) -> dict[str, Any]:
+    """Let the mesh stand, and its bridge stall: the queue at core has room for one message, and two come."""
+    path = Path(mesh)
+    text = path.read_text(encoding="utf-8")
+    small = '{orders: {subscriptions: ["orders/>"], max_spooled_msg_count: 1}}'
+    path.write_text(text.replace('{orders: {subscriptions: ["orders/>"]}}', small), "utf-8")
+    applied = tool("apply", mesh, "--yes")
+    assert applied.returncode == 0, applied.stderr
+    core = routers["core"]
+    core.bridge("from-blue", inboundState="ready-in-sync", boundToQueue=True)
+    says = paho(routers["edge"].port("mqtt"), "says", login=("c@blue", ""))
+    for number in range(2):
+        says.client.publish(f"orders/{number}", b"x", 1).wait_for_publish(60)
+    found: dict[str, Any] = core.bridge("from-blue", inboundState="stalled")
+    return found
+
+
+def test_a_stalled_bridge_is_protected(
+    routers: dict[str, Any], tool: Tool, paho: Any, tmp_path: Path
+) -> None:
+    """Plan names it among what flaps; a change to an address where nobody answers is caught and taken back."""
+    mesh = write(tmp_path / "mesh.yaml", routers)
+    stalled(routers, tool, paho, mesh)
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        dead = unused.getsockname()[1]
+    text = Path(mesh).read_text(encoding="utf-8")
+    port = routers["edge"].port("link")
+    moved = tmp_path / "moved.yaml"
+    moved.write_text(text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{dead}"), encoding="utf-8")
+    planned = tool("plan", str(moved))
+    assert "! flaps" in planned.stdout
+    assert "bridge yellow/from-blue reconnects" in planned.stdout
+    applied = tool("apply", str(moved), "--yes", "--settle", "3", "--json")
+    assert applied.returncode == 1
+    outcome = json.loads(applied.stdout)
+    assert outcome["applied"] is False
+    assert "yellow/from-blue" in outcome["failure"]
+    assert outcome["stuck"] == {}
+    routers["core"].bridge("from-blue", inboundState="stalled", health="stalled")
+    # What leaves it alone does not have to wait until it stalls no more.
+    more = tmp_path / "more.yaml"
+    more.write_text(text.replace("[weather/>]", "[weather/>, news/>]"), encoding="utf-8")
+    assert tool("apply", str(more), "--yes").returncode == 0
+
+
+def test_explain_of_a_stalled_bridge(
+    routers: dict[str, Any], tool: Tool, paho: Any, tmp_path: Path
+) -> None:
+    """Direct messages cross it, in the answer as in fact; a guaranteed one waits in its queue, and it says why."""
+    why = stalled(routers, tool, paho, write(tmp_path / "mesh.yaml", routers))
+    assert why["inboundFailureReason"]
+    urls = [f"http://127.0.0.1:{one.port('http')}" for one in routers.values()]
+    asked = ["explain", "--at", "edge/blue", *(word for url in urls for word in ("--url", url))]
+    asked.append("--json")
+    hears = paho(routers["core"].port("mqtt"), "hears", login=("c@yellow", ""))
+    hears.subscribe("#")
+
+    def told(topic: str, mode: str) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        done = tool(*asked, "--topic", topic, "--mode", mode)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        return answer, sorted((one["router"], one["name"]) for one in answer["arrivals"])
+
+    answer, arrivals = told("weather/oslo", "direct")
+    assert arrivals == [("core", "hears")]
+    assert [one["up"] for one in answer["bridges"]] == [True]
+    said = f"bridge from-blue into core/yellow is stalled now: {why['inboundFailureReason']}"
+    assert any(note.startswith(said) for note in answer["notes"])
+    answer, arrivals = told("orders/9", "persistent")
+    assert arrivals == [("edge", "to-core")]
+    assert "it waits in its queue to-core: the bridge is stalled now" in json.dumps(answer)
+
+    says = paho(routers["edge"].port("mqtt"), "also", login=("c@blue", ""))
+    says.client.publish("orders/9", b"x", 1).wait_for_publish(60)
+    says.publish("weather/oslo", b"sunny")
+    assert hears.next() == ("weather/oslo", b"sunny")

@@ -10,6 +10,7 @@ STANDING = Standing(
     bridges=[
         {"msgVpnName": "blue", "bridgeName": "up", "health": "up"},
         {"msgVpnName": "blue", "bridgeName": "down", "health": "down"},
+        {"msgVpnName": "blue", "bridgeName": "stalls", "health": "stalled"},
     ],
     queues=[
         {"msgVpnName": "blue", "queueName": "full", "msgCount": 1200},
@@ -40,6 +41,12 @@ def _told(path: list[str], effect: Effect) -> list[Risk]:
             Effect.RECONNECT_IF_USED,
             [Risk("flaps", "bridge blue/up reconnects if it uses this remote")],
         ),
+        (
+            ["bridges", "stalls", "remote_msg_vpns", "[a b]"],
+            Effect.REMOVED,
+            [Risk("flaps", "bridge blue/stalls reconnects if it uses this remote")],
+        ),
+        (["bridges", "down", "remote_msg_vpns", "[a b]"], Effect.REMOVED, []),
         (["bridges", "down", "x"], Effect.RECONNECT, []),
         (
             ["bridging", "tls_server_cert", "ca"],

@@ -238,6 +238,10 @@ class Ferry(Connector):
         await trio.sleep(sea.draw.random() * sea.most_s)
         return sea.reach(self._island, host, port)
 
+    def ends(self, transport: Any, dialled: str) -> tuple[str, str]:
+        """See Connector.ends."""
+        return dialled, ""
+
     def serve(self, transport: Any, connection: Connection) -> None:
         """See Connector.serve."""
         nursery = self._island.sea.nursery

@@ -14,7 +14,7 @@ def bridge(**changes: Any) -> dict[str, Any]:
         "outboundState": "not-applicable", "inboundFailureReason": "", "outboundFailureReason": "",
         "stateAgeMs": 60_000, "rxInFlightMsgCount": 0, "txInFlightMsgCount": 0, "lastRxAgeMs": 100,
         "lastTxAgeMs": -1, "rxImbalance": 0, "txImbalance": 0, "parkedMsgCount": 0,
-        "discardedRx": {}, "discardedTx": {}, "rxMsgRate": 0, "txMsgRate": 0, "remotes": [],
+        "remoteSubscriptionRefusedCount": 0, "discardedRx": {}, "discardedTx": {}, "rxMsgRate": 0, "txMsgRate": 0, "remotes": [],
     } | changes  # fmt: skip
 
 
@@ -22,7 +22,7 @@ def queue(**changes: Any) -> dict[str, Any]:
     """A queue that is well, with messages and a consumer."""
     return {
         "msgVpnName": "v", "queueName": "q", "endpointType": "queue", "msgCount": 5,
-        "msgSpoolUsage": 1_000, "maxMsgSpoolUsage": 10, "oldestMsgAgeMs": 100, "bindCount": 1,
+        "msgSpoolUsage": 1_000, "maxMsgSpoolUsage": 10, "maxSpooledMsgCount": 0, "oldestMsgAgeMs": 100, "bindCount": 1,
         "egressEnabled": True, "txUnackedMsgCount": 5, "imbalance": 0, "discarded": {},
         "refused": {}, "spooledMsgCount": 5, "ackedMsgCount": 0, "movedMsgCount": 0,
         "deletedMsgCount": 0,
@@ -77,6 +77,28 @@ REMOTE = {
             "1m00s: inbound ready-in-sync, outbound not-ready-connecting",
         ),
         ({"health": "disabled"}, NOTE, "disabled", "disabled by"),
+        ({"health": "msg-vpn-disabled"}, NOTE, "disabled", "message VPN v is disabled"),
+        (
+            {
+                "health": "stalled",
+                "inboundFailureReason": "503 Spool Over Quota",
+                "rxInFlightMsgCount": 7,
+                "lastRxAgeMs": 30_000,
+            },
+            STALLED,
+            "STALLED",
+            "1m00s: guaranteed messages are held, Direct ones cross: 503 Spool Over Quota",
+        ),
+        (
+            {
+                "health": "incomplete",
+                "remoteSubscriptionRefusedCount": 1,
+                "inboundFailureReason": "remote subscription refused: 403 Subscription ACL Denied: a",
+            },
+            BACKS_UP,
+            "INCOMPLETE",
+            "remote subscription refused: 403",
+        ),
         (
             {"rxInFlightMsgCount": 7, "lastRxAgeMs": 30_000},
             STALLED,
@@ -110,6 +132,7 @@ def test_bridge(changes: dict[str, Any], rank: int, word: str, why: str) -> None
         ({"egressEnabled": False}, STALLED, "STALLED", "egress is off"),
         ({"oldestMsgAgeMs": 60_000}, STALLED, "STALLED", "5 unacknowledged, oldest 1m00s"),
         ({"msgSpoolUsage": 9_300_000}, BACKS_UP, "FULL", "93% of its quota"),
+        ({"maxSpooledMsgCount": 6}, BACKS_UP, "FULL", "83% of its quota"),
         ({"imbalance": 1}, LOSING, "FAULT", "1 messages are not accounted for"),
     ],
 )

@@ -67,6 +67,7 @@ class Transition:
 class Bridge:
     """One bridge. `handle` and `handle_peer` are the only ways its states change.
 
+    `remote_address` is whom was dialled, as it was written, `peer_address` where that is.
     `sending` are the halves of the peer that count into this record: one, and for a moment a second
     one whose connection is being replaced.
     """
@@ -81,8 +82,10 @@ class Bridge:
         "inbound_failure_reason",
         "inbound_state",
         "last_failure_ns",
+        "local_interface",
         "outbound_failure_reason",
         "outbound_state",
+        "peer_address",
         "remote",
         "remote_address",
         "remote_router_name",
@@ -104,6 +107,8 @@ class Bridge:
         self.failures = 0
         self.remote: Remote | None = None
         self.remote_address = ""
+        self.peer_address = ""
+        self.local_interface = ""
         self.remote_router_name = ""
         self.client_name = ""
         self.sending: list[OutboundHalf] = []

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.terms import BridgeTerms, Owner
     from vpnrouter.wire.link.decode import Frame
 
+REFUSAL: Final = 0x80
+"""Codes of SUBSCRIBED from here on are refusals (LINK-25)."""
+
 UNSURE: Final = -1
 """In place of flags: nobody knows whether the peer has this subscription."""
 
@@ -35,7 +38,8 @@ class InboundHalf:
     """Our bridge on one link, from its HELLO on.
 
     `wanted` is what is subscribed, or on its way to be, filter → flags, `selectors` those of them that
-    have one; `flow` brings guaranteed messages. `record` counts. `welcomed` says that the login succeeded,
+    have one, `refused` those that the remote did not grant, with its reason; `flow` brings guaranteed
+    messages. `record` counts. `welcomed` says that the login succeeded,
     `resumed` that it goes on with the subscriptions of `moves_from`, the half on another connection whose
     place it takes: nothing is read before that one is over, so that everything comes once and in order (LINK-20).
     """
@@ -48,12 +52,14 @@ class InboundHalf:
         "_pending",
         "_refusal",
         "_request_id",
+        "_requests",
         "_tally",
         "_unsure",
         "flow",
         "link",
         "owner",
         "record",
+        "refused",
         "resumed",
         "selectors",
         "terms",
@@ -80,6 +86,9 @@ class InboundHalf:
         self.flow: InboundFlow | None = None
         self.wanted: dict[str, int] = {}
         self.selectors: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
+        # The filters of each SUBSCRIBE that is not answered: the answer names none.
+        self._requests: dict[int, list[str]] = {}
         self._pending = 0
         self._unsure: dict[str, None] = {}
         self._refusal = ""
@@ -198,6 +207,7 @@ class InboundHalf:
             self.resumed = True
             self.wanted = dict(before.wanted)
             self.selectors = dict(before.selectors)
+            self.refused = dict(before.refused)
             for text in before._unsure:  # noqa: SLF001 - what is under way there may be lost with it
                 self.wanted[text] = UNSURE
             if not before.over:
@@ -233,11 +243,13 @@ class InboundHalf:
             self._unsure[text] = None
         for text in gone:
             self._unsure[text] = None
+            self.refused.pop(text, None)
         self.wanted = after
         self.selectors = dict(selectors)
         link = self.link
         for asked in subscribe_frames(self._request_id + 1, fresh, link.send_most, selectors):
             self._request_id = asked.request_id
+            self._requests[asked.request_id] = [text for _, text in asked.filters]
             self._pending += 1
             link.say(encode.subscribe(asked))
         for dropped in unsubscribe_frames(self._request_id + 1, gone, link.send_most):
@@ -258,11 +270,24 @@ class InboundHalf:
         if self._pending == 0:
             raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-25: SUBSCRIBED without a request")
         self._pending -= 1
+        self._note_refused(answer)
         self._refusal = self._refusal or answer.reason
         if self._pending == 0:
             refusal = self._refusal
             self._refusal = ""
             self._settled(refusal)
+
+    def _note_refused(self, answer: frames.Subscribed) -> None:
+        """Remember which filters were refused; the reason names the first of them (LINK-25)."""
+        filters = self._requests.pop(answer.request_id, [])
+        words = answer.reason.partition(":")[0]
+        first = 0
+        for text, code in zip(filters, answer.codes, strict=False):
+            self.refused.pop(text, None)
+            if code >= REFUSAL and text in self.wanted:
+                first = first or code
+                why = words if words and code == first else f"code {code:#04x}"
+                self.refused[text] = f"{why}: {text}"
 
     def flow_is_over(self) -> None:
         """All guaranteed messages that were taken are acknowledged, and no more come."""

@@ -47,6 +47,9 @@ class Link(Connection):
     """One end of a link. `vpn` is the message VPN here: the dialler's from the start, the acceptor's
     once the peer has logged in. `doing` is a set of flags of order.py.
 
+    `peer` is whom was dialled, as it was written, and `address` where that is; `interface` is the address of
+    this end, "" where it was not the one that dialled.
+
     `publisher` is set while frames may cross in batches; `sink` is the same publisher for the link's
     whole life. Control counters are of frames and bytes.
     """
@@ -57,6 +60,7 @@ class Link(Connection):
         "_control",
         "_flow_id",
         "_unpacker",
+        "address",
         "book",
         "client",
         "control_rx_bytes",
@@ -69,6 +73,7 @@ class Link(Connection):
         "features",
         "hello",
         "inbound",
+        "interface",
         "login_rx_msgs",
         "login_tx_msgs",
         "max_frame",
@@ -85,6 +90,8 @@ class Link(Connection):
     def __init__(self, book: LinkBook, peer: str, vpn: MessageVpn | None, *, tls: bool) -> None:
         plane = book.router.plane
         super().__init__(plane, peer, limits.OUTBOX_BYTES)
+        self.address = peer
+        self.interface = ""
         self.book = book
         self.vpn = vpn
         self.tls = tls

@@ -29,10 +29,11 @@ class Remote:
 class Remotes:
     """The place in the list of one bridge's remotes; `retry_count` is retries per host."""
 
-    __slots__ = ("_attempts", "_order", "_place", "_retry_count", "_sorted")
+    __slots__ = ("_attempts", "_order", "_place", "_retry_count", "_sorted", "_written")
 
     def __init__(self, remotes: Sequence[Remote], retry_count: int = 0) -> None:
         self._retry_count = retry_count
+        self._written = remotes
         self._sorted = _by_order(remotes)
         self._order = list(self._sorted)
         self._place = 0
@@ -46,6 +47,10 @@ class Remotes:
     def all(self) -> tuple[Remote, ...]:
         """Those that are enabled, best first."""
         return tuple(self._sorted)
+
+    def written(self) -> tuple[Remote, ...]:
+        """All of them, best first, those that are not enabled behind the others."""
+        return tuple(sorted(self._written, key=lambda r: (not r.enabled, r.connect_order)))
 
     def failed(self) -> Remote | None:
         """An attempt at `current` failed: the remote to try next, the same one or the next."""
@@ -86,6 +91,7 @@ class Remotes:
         """Take a changed list. Returns whether `current` is still in it and so may stay in use."""
         now = self.current
         self._retry_count = retry_count
+        self._written = remotes
         self._sorted = _by_order(remotes)
         self._order = list(self._sorted)
         self._attempts = 0

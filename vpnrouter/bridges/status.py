@@ -14,25 +14,40 @@ from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.guaranteed_in import GuaranteedIn
 from vpnrouter.bridges.rates import BridgeRates
 from vpnrouter.bridges.remotes import Remote
-from vpnrouter.bridges.states import Inbound, Outbound
+from vpnrouter.bridges.states import UP, Inbound
 
 MILLISECOND_NS: Final = 1_000_000
 
 VIRTUAL_ROUTER: Final = "auto"
 """The field's bridges belong to one router of a redundant pair; ours to the router they are on."""
 
-HEALTHY_INBOUND: Final = frozenset(
-    {Inbound.READY_SUBSCRIBING, Inbound.READY_IN_SYNC, Inbound.NOT_APPLICABLE}
-)
-"""Inbound states in which messages flow, or none are meant to; the field's own rule."""
-
-HEALTHY_OUTBOUND: Final = frozenset({Outbound.READY, Outbound.NOT_APPLICABLE})
-
 NO_RATES: Final = BridgeRates()
 
 HEALTH_DISABLED: Final = "disabled"
+HEALTH_VPN_DISABLED: Final = "msg-vpn-disabled"
+"""The bridge is enabled, and its message VPN is not."""
 HEALTH_DOWN: Final = "down"
+HEALTH_STALLED: Final = "stalled"
+"""Direct messages flow; a guaranteed one is refused here and holds those behind it."""
+HEALTH_UNBOUND: Final = "unbound"
+"""Direct messages flow; the bridge is to take guaranteed ones from a queue and is not bound to it."""
+HEALTH_INCOMPLETE: Final = "incomplete"
+"""Messages flow, but for those of a remote subscription that the remote refused."""
 HEALTH_UP: Final = "up"
+
+HEALTHS: Final = (
+    HEALTH_DISABLED,
+    HEALTH_VPN_DISABLED,
+    HEALTH_DOWN,
+    HEALTH_STALLED,
+    HEALTH_UNBOUND,
+    HEALTH_INCOMPLETE,
+    HEALTH_UP,
+)
+"""All of them; of those that hold the first is told."""
+
+LOGGED_IN: Final = frozenset({HEALTH_STALLED, HEALTH_UNBOUND, HEALTH_INCOMPLETE, HEALTH_UP})
+"""Those of a bridge over which Direct messages flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +82,12 @@ class BridgeStatus:
     bridge_name: str
     bridge_virtual_router: str
     enabled: bool
+    """As configured; that the message VPN is disabled is the health's to tell."""
     health: str
-    """`up`, `down` (enabled, and one half is not healthy) or `disabled`."""
+    """One of HEALTHS."""
     inbound_state: str
     inbound_failure_reason: str
-    """Why the inbound half is down; "" as soon as it is up again."""
+    """Why the inbound half is down, stalled, unbound or incomplete; "" as soon as it is so no more."""
     outbound_state: str
     outbound_failure_reason: str
     outbound_bridge_name: str
@@ -79,13 +95,18 @@ class BridgeStatus:
     remote_msg_vpn_name: str
     remote_router_name: str
     remote_address: str
+    """IP address and port of the peer; what is configured until a connection is there. Of a connection that came
+    in the address alone."""
     local_interface: str
+    """IP address of this end of the connection, "" for a connection that came in."""
     client_name: str
     establisher: str
     encrypted: bool
     compressed: bool
     max_ttl: int
     bound_to_queue: bool
+    remote_subscription_refused_count: int
+    """Remote subscriptions that the remote has refused."""
     local_queue_name: str
     ttl_exceeded_event_raised: bool
     uptime: int
@@ -195,9 +216,14 @@ class Surroundings:
     rx_in_flight: int = 0
     tx_in_flight: int = 0
     outbound_bridge_name: str = ""
-    local_interface: str = ""
     compressed: bool = False
+    enabled: bool = True
+    msg_vpn_enabled: bool = True
     bound_to_queue: bool = False
+    unbound: str = ""
+    """Why the bridge is not bound to the queue that it wants, "" where it is or wants none."""
+    refused: Sequence[str] = ()
+    """A line for each remote subscription that was refused."""
     local_queue_name: str = ""
     ttl_exceeded_event_raised: bool = False
     guaranteed: GuaranteedCounts = GuaranteedCounts()
@@ -213,12 +239,33 @@ class Surroundings:
 NOTHING_AROUND: Final = Surroundings()
 
 
-def health_of(inbound: Inbound, outbound: Outbound) -> str:
-    """`disabled`, `down` or `up`."""
+def health_of(inbound: Inbound, around: Surroundings = NOTHING_AROUND) -> str:
+    """One of HEALTHS: the outbound half has no state in which it is not well."""
+    if not around.enabled:
+        return HEALTH_DISABLED
+    if not around.msg_vpn_enabled:
+        return HEALTH_VPN_DISABLED
     if inbound is Inbound.DISABLED:
         return HEALTH_DISABLED
-    good = inbound in HEALTHY_INBOUND and outbound in HEALTHY_OUTBOUND
-    return HEALTH_UP if good else HEALTH_DOWN
+    if inbound is Inbound.STALLED:
+        return HEALTH_STALLED
+    if inbound not in UP and inbound is not Inbound.NOT_APPLICABLE:
+        return HEALTH_DOWN
+    if around.unbound:
+        return HEALTH_UNBOUND
+    return HEALTH_INCOMPLETE if around.refused else HEALTH_UP
+
+
+def _why(bridge: Bridge, around: Surroundings) -> str:
+    """Why the inbound half is not all that it is to be."""
+    if bridge.inbound_failure_reason or not bridge.is_up:
+        return bridge.inbound_failure_reason
+    if around.unbound:
+        return f"not bound to its queue: {around.unbound}"
+    if around.refused:
+        more = f", and {len(around.refused) - 1:,} more" if len(around.refused) > 1 else ""
+        return f"remote subscription refused: {around.refused[0]}{more}"
+    return ""
 
 
 def remotes_of(
@@ -250,23 +297,24 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
         msg_vpn_name=bridge.facts.msg_vpn,
         bridge_name=bridge.facts.name,
         bridge_virtual_router=VIRTUAL_ROUTER,
-        enabled=bridge.inbound_state is not Inbound.DISABLED,
-        health=health_of(bridge.inbound_state, bridge.outbound_state),
+        enabled=around.enabled,
+        health=health_of(bridge.inbound_state, around),
         inbound_state=bridge.inbound_state.value,
-        inbound_failure_reason=bridge.inbound_failure_reason,
+        inbound_failure_reason=_why(bridge, around),
         outbound_state=bridge.outbound_state.value,
         outbound_failure_reason=bridge.outbound_failure_reason,
         outbound_bridge_name=around.outbound_bridge_name,
         remote_msg_vpn_name="" if bridge.remote is None else bridge.remote.msg_vpn,
         remote_router_name=bridge.remote_router_name,
-        remote_address=bridge.remote_address,
-        local_interface=around.local_interface,
+        remote_address=bridge.peer_address or bridge.remote_address,
+        local_interface=bridge.local_interface,
         client_name=bridge.client_name,
         establisher=bridge.establisher,
         encrypted=bridge.encrypted,
         compressed=around.compressed,
         max_ttl=bridge.facts.max_ttl,
         bound_to_queue=around.bound_to_queue,
+        remote_subscription_refused_count=len(around.refused),
         local_queue_name=around.local_queue_name,
         ttl_exceeded_event_raised=around.ttl_exceeded_event_raised,
         uptime=bridge.uptime_s(now_ns),

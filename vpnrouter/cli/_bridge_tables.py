@@ -21,7 +21,15 @@ __all__ = ["Row", "Tables", "console_for", "duration", "shown", "words"]
 
 _NONE: Final = "-"
 
-_COLOURS: Final = {"up": "green", "down": "bold red", "disabled": "dim"}
+HEALTH_COLOURS: Final = {
+    "up": "green",
+    "down": "bold red",
+    "stalled": "red",
+    "unbound": "red",
+    "incomplete": "yellow",
+    "msg-vpn-disabled": "dim",
+    "disabled": "dim",
+}
 
 _COUNTS: Final = (
     ("messages", "data{}MsgCount"),
@@ -104,7 +112,7 @@ class Tables:
             table.add_row(
                 *(cell(row) for _, cell in columns),
                 *rate_cells(row),
-                style=_COLOURS.get(row["health"]) if row["health"] != "up" else None,
+                style=HEALTH_COLOURS.get(row["health"]) if row["health"] != "up" else None,
             )
         self._console.print(table)
 
@@ -176,7 +184,7 @@ class Tables:
         said = f"Bridge {row['bridgeName']} in message VPN {row['msgVpnName']}: {row['health']}"
         if row["inboundFailureReason"]:
             said += f" ({row['inboundFailureReason']})"
-        self._console.print(said, style=_COLOURS.get(row["health"]))
+        self._console.print(said, style=HEALTH_COLOURS.get(row["health"]))
 
 
 def direction(row: Row) -> str:

@@ -6,10 +6,10 @@ from typing import Final, TextIO
 from rich.text import Text
 from rich.tree import Tree
 
+from vpnrouter.bridges.status import LOGGED_IN
+from vpnrouter.cli._bridge_tables import HEALTH_COLOURS
 from vpnrouter.cli._printed import Collected, Row, printer_for
 from vpnrouter.cli._topology_graph import Edge, Place, RouterView, edges_of
-
-_STYLES: Final = {"up": "green", "down": "bold red", "disabled": "dim"}
 
 _IN: Final = "◄──"
 _OUT: Final = "──►"
@@ -51,7 +51,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _line(edge: Edge, whole: str, broken: str, other: Place) -> Text:
-    up = edge.health == "up"
+    up = edge.health in LOGGED_IN
     parts = [f"bridge {edge.bridge}", edge.state]
     if edge.both_ways:
         parts.append("both ways")
@@ -65,4 +65,4 @@ def _line(edge: Edge, whole: str, broken: str, other: Place) -> Text:
     if edge.reason:
         parts.append(edge.reason)
     said = f"{whole if up else broken} {other}  {', '.join(parts)}"
-    return Text(said, style=_STYLES.get(edge.health, "") if not up else "")
+    return Text(said, style="" if edge.health == "up" else HEALTH_COLOURS.get(edge.health, ""))

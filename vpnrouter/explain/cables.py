@@ -88,6 +88,10 @@ class Cables(Connector):
         """See Connector.serve."""
         self._wires.append(Wire(connection, cast("Link", transport)))
 
+    def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
+        """See Connector.ends: there are no sockets."""
+        return dialled, ""
+
     async def drop(self, transport: socket.socket | Secured) -> None:
         """See Connector.drop: nobody has heard of the acceptor's end."""
 

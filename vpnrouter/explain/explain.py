@@ -87,7 +87,8 @@ def _mesh_in_memory(
     mesh: Sequence[Loaded], question: Question, live: Live | None, wall_ns: int, *, traced: bool
 ) -> tuple[Twin, list[str]]:
     """The mesh with all who subscribe, and what is to be said of it."""
-    twin = Twin(mesh, wall_ns, None if live is None else live.down, traced=traced)
+    down, stalled = (None, None) if live is None else (live.down, live.stalled)
+    twin = Twin(mesh, wall_ns, down, stalled, traced=traced)
     node = twin.nodes.get(question.router)
     if node is None:
         known = ", ".join(sorted(twin.nodes)) or "none"

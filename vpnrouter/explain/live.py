@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from pydantic import ValidationError
 
+from vpnrouter.bridges.states import UP, Inbound
 from vpnrouter.config.document import Document, Node
 from vpnrouter.config.load import Loaded
 from vpnrouter.config.router import RouterConfig
@@ -24,19 +25,20 @@ if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
 
 MEGABYTE: Final = 1_000_000
-_UP: Final = "ready"
 
 
 @final
 class Live:
     """The state of some routers. `mesh` are their configurations in force, secrets left out; `subscribers` the
-    clients with subscriptions; `down` says by (router, message VPN, bridge) why a bridge is down now.
+    clients with subscriptions; `down` says by (router, message VPN, bridge) why a bridge is down now, `stalled` why one
+    that is up holds its guaranteed messages.
     """
 
     def __init__(self) -> None:
         self.mesh: list[Loaded] = []
         self.subscribers: list[Subscriber] = []
         self.down: dict[tuple[str, str, str], str] = {}
+        self.stalled: dict[tuple[str, str, str], str] = {}
         self.notes: list[str] = []
         self._queues: list[tuple[str, Row]] = []
         self._topic_endpoints: list[tuple[str, Row]] = []
@@ -52,9 +54,16 @@ class Live:
             self._queues.append((router, row))
         for row in client.bridges():
             state = str(row.get("inboundState", ""))
-            if state and not state.startswith(_UP):
-                why = str(row.get("inboundFailureReason", "")) or state
-                self.down[router, str(row["msgVpnName"]), str(row["bridgeName"])] = why
+            why = str(row.get("inboundFailureReason", "")) or state
+            place = (router, str(row["msgVpnName"]), str(row["bridgeName"]))
+            if state == Inbound.STALLED:
+                self.stalled[place] = why
+                self.notes.append(
+                    f"bridge {place[2]} into {router}/{place[1]} is stalled now: {why}; its guaranteed"
+                    " messages wait at the remote, Direct ones cross"
+                )
+            elif state and state not in UP:
+                self.down[place] = why
         self._clients(router, client)
 
     def _clients(self, router: str, client: ManagementClient) -> None:

@@ -33,8 +33,8 @@ STEP_NS: Final = 100_000_000
 class Twin:
     """The routers of `mesh`, their bridges connected as far as they can be. `wall_ns` is UTC since 1970.
 
-    `down` says by (router, message VPN, bridge) which bridges are down all the same, and why. Without `traced` there
-    are no events.
+    `down` says by (router, message VPN, bridge) which bridges are down all the same, and why, `stalled` which take no
+    guaranteed message. Without `traced` there are no events.
     `nodes` are by router's name; `restless` says that messages were still under way when it was left.
 
     Raises OperationError for two routers of one name, or for too many.
@@ -45,6 +45,7 @@ class Twin:
         mesh: Sequence[Loaded],
         wall_ns: int,
         down: Mapping[tuple[str, str, str], str] | None = None,
+        stalled: Mapping[tuple[str, str, str], str] | None = None,
         *,
         traced: bool = True,
     ) -> None:
@@ -72,9 +73,13 @@ class Twin:
             for vpn_name, vpn in node.loaded.config.msg_vpns.items():
                 self.bridges += [TwinBridge(node, cables, vpn_name, name) for name in vpn.bridges]
         for bridge in self.bridges:
-            why = (down or {}).get((bridge.node.name, bridge.vpn_name, bridge.name))
+            place = (bridge.node.name, bridge.vpn_name, bridge.name)
+            why = (down or {}).get(place)
             if why is not None:
                 bridge.hold(why)
+            why = (stalled or {}).get(place)
+            if why is not None:
+                bridge.stall(why)
         self._connect()
 
     def peer_of(self, bridge: TwinBridge, index: int) -> str:

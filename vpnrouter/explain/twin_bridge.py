@@ -31,7 +31,7 @@ class TwinBridge(Owner):
 
     `why` says why it is down, "" while it is up; `failures` why each of its remotes does not serve, by place
     in the configuration; `refused` what the remote said to a subscription that it did not grant, `unbound`
-    why its queue is not bound, "" where nothing is wrong.
+    why its queue is not bound, `stalled` why it takes no guaranteed message, "" where nothing is wrong.
     """
 
     def __init__(self, node: Node, cables: Cables, vpn_name: str, name: str) -> None:
@@ -53,6 +53,7 @@ class TwinBridge(Owner):
         self.failures: dict[int, str] = {}
         self.refused = ""
         self.unbound = ""
+        self.stalled = ""
         self._said = ""
         self._held = False
         if not self.written.enabled:
@@ -93,6 +94,11 @@ class TwinBridge(Owner):
         """Keep it down: the real one is."""
         self._held = True
         self.why = self.why or why
+
+    def stall(self, why: str) -> None:
+        """Let it take no guaranteed message: the real one holds what is before this one."""
+        self.stalled = why
+        self.taker = None
 
     def remote_path(self, remote: RemoteMsgVpn) -> Path:
         """Where a remote of it stands in its router's configuration."""

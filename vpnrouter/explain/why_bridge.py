@@ -260,6 +260,8 @@ def _flow(scene: Scene, visit: Visit, bridge: TwinBridge, queue: str, queues: li
     if queue not in queues:
         return f"its queue {queue} did not get it", rules
     loaded = scene.loaded(visit.router)
+    if bridge.stalled:
+        return f"it waits in its queue {queue}: the bridge is stalled now: {bridge.stalled}", rules
     if bridge.unbound:
         return f"it is not bound to its queue {queue}: {bridge.unbound}", rules
     endpoint = scene.endpoint(visit, queue)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from vpnrouter.errors import OperationError
 from vpnrouter.plan.compare import RouterPlan
+from vpnrouter.plan.risks import is_up
 from vpnrouter.plan.router_api import RouterApi
 
 ORDER: Final = ("grow", "bridge", "trim")
@@ -116,7 +117,7 @@ class CarryOut:
         for row in self._apis[router].bridges():
             place = (row["msgVpnName"], row["bridgeName"])
             if place in wanted:
-                if row["health"] == "up":
+                if is_up(row):
                     del found[place]
                 else:
                     found[place] = str(row["inboundFailureReason"] or row["inboundState"])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.config.change import Effect
 from vpnrouter.management.attributes import Row
 
@@ -43,10 +44,15 @@ class Standing:
     def is_up(self, msg_vpn: str, bridge: str) -> bool:
         """Whether a bridge is up."""
         return any(
-            row["health"] == "up"
+            is_up(row)
             for row in self.bridges
             if row["msgVpnName"] == msg_vpn and row["bridgeName"] == bridge
         )
+
+
+def is_up(row: Row) -> bool:
+    """Whether the bridge of a row is logged in: one that stalls is, and has as much to lose."""
+    return row["health"] in LOGGED_IN
 
 
 def effect_name(effect: Effect) -> str:
@@ -102,6 +108,8 @@ def _removed(path: list[str], standing: Standing) -> list[Risk]:
             found.append(Risk("disconnects", f"whoever is logged in to {vpn} as {name}"))
         if kind == "bridges" and standing.is_up(vpn, name):
             found.append(Risk("flaps", f"bridge {vpn}/{name} is up and goes"))
+    elif len(path) > _MEMBER and path[2] == "bridges" and path[_MEMBER] == "remote_msg_vpns":
+        return _flaps(path, effect_name(Effect.RECONNECT_IF_USED), standing)
     return found
 
 

@@ -211,6 +211,7 @@ class Approach:
             tls=remote.tls_enabled,
             moves_from=moves_from,
         )
+        half.link.address, half.link.interface = self.connector.ends(transport, shown)
         begun(half)
         self.connector.serve(transport, half.link)
         flush_ready(half.link.plane)

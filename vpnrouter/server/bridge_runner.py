@@ -212,6 +212,7 @@ class BridgeRunner(Owner):
         remote = approach.current
         record.handle(Input.DIAL, monotonic_ns())
         record.remote_address = remote.location
+        record.peer_address = record.local_interface = ""
         record.remote = approach.remotes.current
         try:
             half = await approach.open(remote, self, record, self._resolved, self._begin)
@@ -256,6 +257,8 @@ class BridgeRunner(Owner):
         self._asked_ns = now_ns()
         record.remote = self.approach.remotes.current
         record.remote_address = half.link.peer
+        record.peer_address = half.link.address
+        record.local_interface = half.link.interface
         if record.inbound_state is Inbound.NOT_READY_CONNECTING:
             record.handle(Input.CONNECTED, monotonic_ns())
 
@@ -350,7 +353,7 @@ class BridgeRunner(Owner):
         half.owner = self
         self._merge_ns = 0
         self._begin(half)
-        self.standing.moved(monotonic_ns())
+        self.standing.moved(half.link, monotonic_ns())
         self._welcomed(half)
         if half.link.paused:
             half.link.resume()

@@ -105,7 +105,11 @@ class OwnBridge:
                 counters=counters,
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
                 rx_in_flight=0 if half is None else half.in_flight,
+                enabled=runner.approach.written.enabled,
+                msg_vpn_enabled=runner.approach.vpn.enabled,
                 bound_to_queue=bound,
+                unbound="" if flow is None else flow.reason,
+                refused=() if link is None or half is None else tuple(half.refused.values()),
                 local_queue_name=waits.names,
                 tx_in_flight=0 if peer is None else _in_flight(peer),
                 outbound_bridge_name=_peer_bridge(link),
@@ -340,7 +344,7 @@ def runner_remotes(
         for each in approach.written.remote_msg_vpns
     }
     found = []
-    for one in remotes_of(runner.record, approach.remotes.all(), approach.failures):
+    for one in remotes_of(runner.record, approach.remotes.written(), approach.failures):
         queue = queues.get((one.remote_msg_vpn_name, one.remote_msg_vpn_location), "")
         if one.up and flow is not None:
             since_ns = flow.bound_since_ns

@@ -89,6 +89,21 @@ class Connector:
         else:
             self._streams.start_soon(serve_stream, self._plane, transport, connection)
 
+    def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
+        """IP address and port of the peer, and the IP address of this end; `dialled` and "" where nobody knows."""
+        sock = (
+            transport
+            if isinstance(transport, socket.socket)
+            else transport.transport_stream.socket
+        )
+        try:
+            peer, own = sock.getpeername(), sock.getsockname()
+        except OSError:
+            # It is lost already.
+            return dialled, ""
+        host, port = str(peer[0]), int(peer[1])
+        return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}"), str(own[0])
+
     async def drop(self, transport: socket.socket | Secured) -> None:
         """Close what `open` gave and nobody wants."""
         if isinstance(transport, socket.socket):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import trio
 
 from vpnrouter import __version__
-from vpnrouter.bridges.status import HEALTH_UP
+from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.build_info import build_kind
 from vpnrouter.core.guaranteed.kinds import REPLAY_LOG, SESSION
 from vpnrouter.management.metrics.figures import (
@@ -291,7 +291,8 @@ def bridge_figures(status: BridgeStatus) -> BridgeFigures:
         status.msg_vpn_name,
         status.bridge_name,
         info,
-        int(status.health == HEALTH_UP),
+        int(status.health in LOGGED_IN),
+        status.health,
         int(status.enabled),
         status.inbound_state,
         status.outbound_state,

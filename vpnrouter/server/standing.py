@@ -156,9 +156,10 @@ class Standing:
             self._announced = False
             narrate(self.record, DOWN, f"down: {self.record.inbound_failure_reason}")
 
-    def moved(self, now_ns: int) -> None:
+    def moved(self, link: Link, now_ns: int) -> None:
         """Another connection has taken the place of the one before."""
         record = self.record
+        record.remote_router_name = link.peer_router
         if record.inbound_state is Inbound.NOT_READY_WAIT_CLEANUP:
             record.handle(Input.CLEANED, now_ns)
             record.handle(Input.REUSE, now_ns)

@@ -31,7 +31,11 @@ STYLES: Final = {
 STATE_STYLES: Final = {
     "up": "good",
     "down": "bad",
+    "stalled": "bad",
+    "unbound": "bad",
+    "incomplete": "warn",
     "disabled": "note",
+    "msg-vpn-disabled": "note",
     "active-consumer": "good",
     "error": "bad",
     "warning": "warn",

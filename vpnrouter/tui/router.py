@@ -71,10 +71,10 @@ class Router:
         self.store.saw_msg_vpns(self.clock(), rows)
 
     async def see_bridges(self) -> None:
-        """Look at all bridges, and where there are many more at those that are down."""
+        """Look at all bridges, and where there are many more at those that are not up."""
         rows = await self.api.rows(paths.ALL_BRIDGES, TUI_ROWS)
         if len(rows) == TUI_ROWS:
-            down = await self.api.rows(paths.ALL_BRIDGES, TUI_ROWS, "health==down")
+            down = await self.api.rows(paths.ALL_BRIDGES, TUI_ROWS, "health!=up")
             seen = {(row["msgVpnName"], row["bridgeName"]) for row in rows}
             rows += [row for row in down if (row["msgVpnName"], row["bridgeName"]) not in seen]
         self.store.saw_bridges(self.clock(), rows)

@@ -80,9 +80,12 @@ def why_down(row: Row) -> str:
 
 
 def quota(row: Row) -> float:
-    """Share of a queue's quota that is used, 0 where it has none."""
-    most = row["maxMsgSpoolUsage"] * MEGABYTE
-    return row["msgSpoolUsage"] / most if most else 0.0
+    """Share of a queue's quota that is used, of bytes or of messages, whichever is more; 0 where it has none."""
+    used = (
+        (row["msgSpoolUsage"], row["maxMsgSpoolUsage"] * MEGABYTE),
+        (row["msgCount"], row["maxSpooledMsgCount"]),
+    )
+    return max(now / most if most else 0.0 for now, most in used)
 
 
 def _of_msg_vpn(store: Store, row: Row) -> Iterator[Trouble]:
@@ -113,9 +116,18 @@ def _of_bridge(store: Store, row: Row) -> Iterator[Trouble]:
     if row["health"] == "disabled":
         yield told(NOTE, "disabled", "disabled by an operator or in the configuration")
         return
+    if row["health"] == "msg-vpn-disabled":
+        yield told(NOTE, "disabled", f"message VPN {vpn} is disabled")
+        return
+    if row["health"] == "stalled":
+        held = f"guaranteed messages are held, Direct ones cross: {row['inboundFailureReason']}"
+        yield told(STALLED, "STALLED", f"{fmt.age(row['stateAgeMs'])}: {held}")
+    if row["remoteSubscriptionRefusedCount"]:
+        why = row["inboundFailureReason"] or "a remote subscription was refused"
+        yield told(BACKS_UP, "INCOMPLETE", why)
     for way, words in (("rx", "from"), ("tx", "to")):
         waiting, idle = row[f"{way}InFlightMsgCount"], row[f"last{way.capitalize()}AgeMs"]
-        if waiting and idle >= STILL_MS:
+        if waiting and idle >= STILL_MS and row["health"] != "stalled":
             why = f"{fmt.figure(waiting)} messages {words} the remote wait since {fmt.age(idle)}"
             yield told(STALLED, "STALLED", why)
         if row[f"{way}Imbalance"]:

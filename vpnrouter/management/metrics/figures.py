@@ -46,6 +46,7 @@ class BridgeFigures(NamedTuple):
     bridge: str
     info: Mapping[str, str]
     up: int
+    health: str
     enabled: int
     inbound_state: str
     outbound_state: str

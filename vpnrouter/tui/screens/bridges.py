@@ -27,7 +27,11 @@ COLUMNS: Final = (
     Column("last failure", 11, share=2),
 )
 
-RANKS: Final = {"down": 0, "up": 1, "disabled": 2}
+RANKS: Final = {"down": 0, "stalled": 1, "unbound": 1, "incomplete": 2, "up": 3}
+"""The order of healths; those that are switched off come last."""
+
+WANTING: Final = frozenset({"down", "stalled", "unbound", "incomplete"})
+"""Healths that have a reason to tell."""
 
 
 class Bridges(View):
@@ -68,16 +72,16 @@ class Bridges(View):
             if self._msg_vpn in {"", row["msgVpnName"]}
             if not self._down_only or row["health"] != "up"
         ]
-        rows.sort(key=lambda each: RANKS.get(each[1]["health"], 0))
+        rows.sort(key=lambda each: RANKS.get(each[1]["health"], len(RANKS)))
         self.query_one("#body", Table).fill([_entry(*each) for each in rows])
 
     def note(self) -> Line:
         """Why the bridge under the cursor is down, or what is left out."""
         row = self._chosen()
-        if row is not None and row["health"] == "down":
-            return text(
-                (f"{row['bridgeName']} down {fmt.age(row['stateAgeMs'])}: ", "bad"), why_down(row)
-            )
+        if row is not None and row["health"] in WANTING:
+            since = f" {fmt.age(row['stateAgeMs'])}" if row["health"] in {"down", "stalled"} else ""
+            word, style = state(row["health"])
+            return text((f"{row['bridgeName']} {word}{since}: ", style), why_down(row))
         which = f"of message VPN {self._msg_vpn}" if self._msg_vpn else "of all message VPNs"
         only = "those that are not up" if self._down_only else "all"
         return text((f"bridges {which}: {only}; wait: messages known to wait", "dim"))
@@ -112,7 +116,7 @@ class Bridges(View):
 
 def _entry(place: int, row: Row) -> Entry:
     waiting = row["backlogMsgCount"]
-    why = why_down(row) if row["health"] == "down" else ""
+    why = why_down(row) if row["health"] in WANTING else ""
     if not why and row["lastFailureAgeMs"] >= 0:
         why = f"{fmt.age(row['lastFailureAgeMs'])} ago"
     return Entry(
@@ -125,7 +129,7 @@ def _entry(place: int, row: Row) -> Entry:
             (fmt.rate(row["rxMsgRate"]), ""),
             (fmt.rate(row["txMsgRate"]), ""),
             (fmt.figure(waiting) if waiting else fmt.NONE, "warn" if waiting else "dim"),
-            (why or fmt.NONE, "bad" if row["health"] == "down" else "dim"),
+            (why or fmt.NONE, state(row["health"])[1] if row["health"] in WANTING else "dim"),
         ),
     )
 

@@ -8,10 +8,10 @@ from textual.binding import BindingType
 from vpnrouter.management.attributes import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.pieces import Line, text
+from vpnrouter.tui.pieces import Line, state, text
 from vpnrouter.tui.router import Router
 from vpnrouter.tui.screens.bridge import Bridge
-from vpnrouter.tui.screens.bridges import far_end
+from vpnrouter.tui.screens.bridges import WANTING, far_end
 from vpnrouter.tui.screens.view import View
 from vpnrouter.tui.trouble import why_down
 from vpnrouter.tui.widgets import topology_map as drawn
@@ -78,9 +78,8 @@ class Topology(View):
             return ()
         arrow = found.arrows[self._place(found)]
         row = arrow.row
-        style = {"up": "good", "down": "bad"}.get(row["health"], "note")
-        why = why_down(row) if row["health"] == "down" else _rates(row)
-        return text((row["health"], style), f" {row['bridgeName']} — {far_end(row)}: {why}")
+        why = why_down(row) if row["health"] in WANTING else _rates(row)
+        return text(state(row["health"]), f" {row['bridgeName']} — {far_end(row)}: {why}")
 
     def action_bridge(self, by: int) -> None:
         """Choose the bridge above or below."""

@@ -125,8 +125,10 @@ def _look(arrow: Arrow) -> tuple[str, str]:
     match arrow.row["health"]:
         case "down":
             return "bad", "╌"
-        case "disabled":
+        case "disabled" | "msg-vpn-disabled":
             return "note", "·"
+        case "stalled" | "unbound" | "incomplete":
+            return "warn", "─"
     rate = (arrow.into or 0.0) + (arrow.out or 0.0)
     if not rate:
         return "", "─"
