@@ -11,7 +11,14 @@ import trio
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.states import Input
-from vpnrouter.bridges.status import BridgeStatus, RemoteStatus, Surroundings, status_of
+from vpnrouter.bridges.status import (
+    BridgeStatus,
+    LocalSubscriptionStatus,
+    RemoteStatus,
+    RemoteSubscriptionStatus,
+    Surroundings,
+    status_of,
+)
 from vpnrouter.config.management import Management
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
@@ -325,6 +332,17 @@ class Still:
         """See Monitor."""
         self.looked += 1
         return self.bridges.get((msg_vpn, bridge))
+
+    def remote_subscriptions(self, msg_vpn: str, bridge: str) -> list[RemoteSubscriptionStatus]:
+        """See Monitor."""
+        return [
+            RemoteSubscriptionStatus(msg_vpn, bridge, "auto", topic, False)
+            for topic in ("a/>", "b/*")
+        ]
+
+    def local_subscriptions(self, msg_vpn: str, bridge: str) -> list[LocalSubscriptionStatus]:
+        """See Monitor."""
+        return [LocalSubscriptionStatus(msg_vpn, bridge, "auto", "c/>", "p1")]
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
         """See Monitor."""

@@ -15,6 +15,7 @@ from vpnrouter.server.backlog import backlog_of, oldest_age_ms
 from vpnrouter.server.bridge_sources import BridgeSources
 from vpnrouter.server.cleared import ClearedEndpoints
 from vpnrouter.server.clients import RouterClients
+from vpnrouter.server.figures import bridge_figures
 from vpnrouter.server.management import RouterMonitor
 from vpnrouter.wire.mqtt.message_packets import Publish
 
@@ -220,3 +221,93 @@ async def test_a_bridge_that_is_down(running: Any, name: str) -> None:
         seen = Seen(node)
         assert not seen.monitor.disconnect_bridge("yellow", name)
         assert seen.monitor.clear_bridge_stats("yellow", name) == (name == "from-blue")
+
+
+WANTING = """
+listeners:
+  - {protocol: http, bind: "127.0.0.1:0"}
+msg_vpns:
+  yellow:
+    enabled: ENABLED
+    authentication: {basic: {enabled: false}}
+    bridges:
+      from-blue:
+        remote_connection: {retry_delay: 0}
+        remote_authentication: {basic: {client_username: core}}
+        remote_msg_vpns:
+          - {name: blue, location: "localhost:LINK", queue_binding: missing}
+          - {name: blue, location: "192.0.2.1:1", connect_order: 1, enabled: false}
+        remote_subscriptions: [weather/>, {topic: private/>, deliver_always_enabled: true}]
+"""
+PRIVATE = ", {topic: private/>, deliver_always_enabled: true}"
+GUARDED = EDGE.replace(
+    "    queues:",
+    "    acl_profiles: {default: {client_connect: {default_action: allow},"
+    " subscribe_topic: {default_action: allow, exceptions: [private/>]}}}\n    queues:",
+)
+
+
+async def test_what_a_bridge_lacks(running: Any, port: Any, configured: Any) -> None:
+    """A refused subscription, a queue that is not there, a disabled remote: each is told; so is where the peer is."""
+    async with running(GUARDED, "edge") as edge_node:
+        link = port(edge_node, "link")
+        text = WANTING.replace("LINK", str(link)).replace("ENABLED", "true")
+        async with running(text, "core") as core_node:
+            edge, core = Seen(edge_node), Seen(core_node)
+            await until(lambda: core.bridge("yellow", "from-blue").health == "unbound")
+            row = core.bridge("yellow", "from-blue")
+            assert row.inbound_state == "ready-in-sync"
+            assert row.inbound_failure_reason == "not bound to its queue: 503 Unknown Queue"
+            assert (row.remote_tx_flow_id, row.remote_subscription_refused_count) == (0, 1)
+            assert row.remote_address in {f"127.0.0.1:{link}", f"[::1]:{link}"}
+            assert row.local_interface in {"127.0.0.1", "::1"}
+            assert [(one.enabled, one.up) for one in row.remotes] == [(True, True), (False, False)]
+            asked = core.monitor.remote_subscriptions("yellow", "from-blue")
+            assert [
+                (one.remote_subscription_topic, one.up, one.refused_reason) for one in asked
+            ] == [
+                ("weather/>", True, ""),
+                ("private/>", False, "403 Subscription ACL Denied: private/>"),
+            ]
+            (granted,) = edge.monitor.local_subscriptions("blue", PEER)
+            assert (granted.local_subscription_topic, granted.dto_priority) == ("weather/>", "p1")
+            await _children(port(core_node, "http"))
+            one = bridge_figures(row)
+            assert (one.up, one.health, one.remotes) == (1, "unbound", 2)
+
+            vpn = edge_node.router.vpns["blue"]
+            bound = text.replace("missing", "to-core")
+            core_node.reload(configured(bound, "core"))
+            await until(lambda: core.bridge("yellow", "from-blue").bound_to_queue)
+            row = core.bridge("yellow", "from-blue")
+            assert (row.health, row.enabled) == ("incomplete", True)
+            refusal = "remote subscription refused: 403 Subscription ACL Denied: private/>"
+            assert row.inbound_failure_reason == refusal
+            assert row.remote_tx_flow_id == next(iter(vpn.endpoints[0, "to-core"].flows)).flow_id
+            core_node.reload(configured(bound.replace(PRIVATE, ""), "core"))
+            await until(lambda: core.bridge("yellow", "from-blue").health == "up")
+            assert core.bridge("yellow", "from-blue").inbound_failure_reason == ""
+
+
+async def _children(port: int) -> None:
+    """The subscriptions stand below the bridge in the API, with links that lead to them."""
+    base = f"http://127.0.0.1:{port}"
+    async with httpx.AsyncClient(base_url=base, trust_env=False) as client:
+        (row,) = (await client.get("/SEMP/v2/monitor/msgVpns/yellow/bridges")).json()["links"]
+        remote = (await client.get(row["remoteSubscriptionsUri"])).json()
+        local = (await client.get(row["localSubscriptionsUri"])).json()
+    topics = [(each["remoteSubscriptionTopic"], each["up"]) for each in remote["data"]]
+    assert topics == [("private/>", False), ("weather/>", True)]
+    assert local["data"] == []
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+async def test_a_disabled_message_vpn(running: Any, enabled: str) -> None:
+    """A bridge stays enabled in a message VPN that is not, which has a word of its own."""
+    text = WANTING.replace("LINK", "1").replace("ENABLED", enabled)
+    async with running(text, "core") as node:
+        row = Seen(node).bridge("yellow", "from-blue")
+        assert row.enabled
+        assert row.health == ("down" if enabled == "true" else "msg-vpn-disabled")
+        category = "no-failure" if enabled == "true" else "local-operational-state-problem"
+        assert row.rx_connection_failure_category == category

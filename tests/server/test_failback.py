@@ -365,3 +365,18 @@ def test_remotes_that_change_while_one_stands_by(
             assert crossing.core.runner.half is half
 
     cross(tell)
+
+
+def test_the_event_names_the_router_it_went_to(cross: Any, capfd: Any) -> None:
+    """What is told of a fail-back has the name of the remote that is used from then on."""
+
+    async def tell(crossing: Crossing) -> None:
+        crossing.sea.down.add("one")
+        crossing.start(failback_delay=5)
+        await crossing.sea.until(lambda: crossing.uses == "two")
+        crossing.sea.down.clear()
+        await crossing.sea.until(lambda: crossing.uses == "one")
+
+    cross(tell)
+    (moved,) = [line for line in capfd.readouterr().err.splitlines() if "moved here" in line]
+    assert " from one at one" in moved, moved

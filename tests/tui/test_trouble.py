@@ -14,7 +14,8 @@ def bridge(**changes: Any) -> dict[str, Any]:
         "outboundState": "not-applicable", "inboundFailureReason": "", "outboundFailureReason": "",
         "stateAgeMs": 60_000, "rxInFlightMsgCount": 0, "txInFlightMsgCount": 0, "lastRxAgeMs": 100,
         "lastTxAgeMs": -1, "rxImbalance": 0, "txImbalance": 0, "parkedMsgCount": 0,
-        "remoteSubscriptionRefusedCount": 0, "discardedRx": {}, "discardedTx": {}, "rxMsgRate": 0, "txMsgRate": 0, "remotes": [],
+        "remoteSubscriptionRefusedCount": 0, "discardedRx": {}, "discardedTx": {},
+        "rxMsgRate": 0, "txMsgRate": 0, "remotes": [],
     } | changes  # fmt: skip
 
 

@@ -68,7 +68,8 @@ class GuaranteedOut(Flow):
     """The flow `flow_id` to the peer of `client`. `outcomes` counts what became of messages that are in no
     endpoint there, by outcome of SETTLED; `rejected` what was refused there, `stalled` why the peer holds what
     it got (""); `max_frame` bounds a frame, `mapping` renames what leaves. `told`: BOUND has named it; `over`: it
-    has ended here. `taker` is who the peer's bridge proved to be: its name and client username.
+    has ended here. `last_id` is the message that was sent last. `taker` is who the peer's bridge proved to be:
+    its name and client username.
     """
 
     __slots__ = (
@@ -83,6 +84,7 @@ class GuaranteedOut(Flow):
         "_settling",
         "_taker",
         "flow_id",
+        "last_id",
         "mapping",
         "max_frame",
         "outcomes",
@@ -106,6 +108,7 @@ class GuaranteedOut(Flow):
         super().__init__(endpoint, client.client_name, bind.window, selector)
         self._taker = taker or client.client_name
         self.flow_id = flow_id
+        self.last_id = 0
         self.max_frame = client.max_frame
         self.outcomes: dict[int, int] = {}
         self.rejected = 0
@@ -222,6 +225,7 @@ class GuaranteedOut(Flow):
             self._owner.discarded(message, reason)
         else:
             self._last_bytes = len(frame)
+            self.last_id = message_id
             self._owner.send(frame, message)
         self._portion -= 1
         if self._portion == 0:

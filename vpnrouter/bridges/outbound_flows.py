@@ -170,6 +170,10 @@ class OutboundFlows(FlowOwner):
         """The queues that flows stand to, for those who look."""
         return [flow.endpoint.name for flow in self._flows.values() if not flow.over]
 
+    def last_id(self) -> int:
+        """The newest message that was sent over them, 0 for none."""
+        return max((flow.last_id for flow in self._flows.values()), default=0)
+
     # -- what a flow tells -----------------------------------------------------------------------
 
     def say(self, data: bytes) -> None:

@@ -70,6 +70,33 @@ class RemoteStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteSubscriptionStatus:
+    """One topic that a bridge asks its remote for, in the `*` `>` dialect."""
+
+    msg_vpn_name: str
+    bridge_name: str
+    bridge_virtual_router: str
+    remote_subscription_topic: str
+    deliver_always_enabled: bool
+    up: bool = False
+    """Whether the remote in use has granted it."""
+    refused_reason: str = ""
+    """Why it has not, in its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSubscriptionStatus:
+    """One topic that the remote's bridge asks for here, over the same connection."""
+
+    msg_vpn_name: str
+    bridge_name: str
+    bridge_virtual_router: str
+    local_subscription_topic: str
+    dto_priority: str
+    """`p1` to `p4`, or `da` for a topic that is always delivered."""
+
+
+@dataclass(frozen=True, slots=True)
 class BridgeStatus:
     """Everything monitoring tells of one bridge. Rates are a second, `uptime` whole seconds.
 
@@ -86,6 +113,9 @@ class BridgeStatus:
     health: str
     """One of HEALTHS."""
     inbound_state: str
+    rx_connection_failure_category: str
+    """`local-operational-state-problem` while the bridge or its message VPN is disabled, `local-configuration-problem`
+    while no remote message VPN is enabled, else `no-failure`: what the field has a word for."""
     inbound_failure_reason: str
     """Why the inbound half is down, stalled, unbound or incomplete; "" as soon as it is so no more."""
     outbound_state: str
@@ -151,6 +181,12 @@ class BridgeStatus:
     tx_imbalance: int
     guaranteed_rx_msg_count: int
     """Guaranteed messages that came, those among them that came again because a link was lost."""
+    msg_spool_rx_msg_count: int
+    """The same, under the field's name."""
+    remote_tx_flow_id: int
+    """Number that the remote gave the flow of guaranteed messages, 0 while none stands."""
+    last_tx_msg_id: int
+    """Spool id of the guaranteed message that was sent last to the remote's bridge over this connection, 0 for none."""
     guaranteed_taken_msg_count: int
     """Those that were accepted."""
     guaranteed_refused_msg_count: int
@@ -227,6 +263,10 @@ class Surroundings:
     local_queue_name: str = ""
     ttl_exceeded_event_raised: bool = False
     guaranteed: GuaranteedCounts = GuaranteedCounts()
+    has_remote: bool = True
+    """Is a remote message VPN enabled?"""
+    remote_tx_flow_id: int = 0
+    last_tx_msg_id: int = 0
     tx_unacked: int = 0
     local_queue_msgs: int = 0
     local_queue_oldest_age_ms: int = -1
@@ -254,6 +294,12 @@ def health_of(inbound: Inbound, around: Surroundings = NOTHING_AROUND) -> str:
     if around.unbound:
         return HEALTH_UNBOUND
     return HEALTH_INCOMPLETE if around.refused else HEALTH_UP
+
+
+def _category(around: Surroundings) -> str:
+    if not (around.enabled and around.msg_vpn_enabled):
+        return "local-operational-state-problem"
+    return "no-failure" if around.has_remote else "local-configuration-problem"
 
 
 def _why(bridge: Bridge, around: Surroundings) -> str:
@@ -300,6 +346,7 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
         enabled=around.enabled,
         health=health_of(bridge.inbound_state, around),
         inbound_state=bridge.inbound_state.value,
+        rx_connection_failure_category=_category(around),
         inbound_failure_reason=_why(bridge, around),
         outbound_state=bridge.outbound_state.value,
         outbound_failure_reason=bridge.outbound_failure_reason,
@@ -356,6 +403,9 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
         rx_imbalance=counters.rx_imbalance(around.rx_in_flight),
         tx_imbalance=counters.tx_imbalance(around.tx_in_flight),
         guaranteed_rx_msg_count=around.guaranteed.received,
+        msg_spool_rx_msg_count=around.guaranteed.received,
+        remote_tx_flow_id=around.remote_tx_flow_id,
+        last_tx_msg_id=around.last_tx_msg_id,
         guaranteed_taken_msg_count=around.guaranteed.taken,
         guaranteed_refused_msg_count=around.guaranteed.refusals,
         guaranteed_duplicate_msg_count=around.guaranteed.duplicates,

@@ -1,13 +1,20 @@
 """Bridges: `/SEMP/v2/monitor/msgVpns/{…}/bridges`, and those of all message VPNs at once."""
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from vpnrouter.bridges.status import VIRTUAL_ROUTER, BridgeStatus, RemoteStatus
+from vpnrouter.bridges.status import (
+    VIRTUAL_ROUTER,
+    BridgeStatus,
+    LocalSubscriptionStatus,
+    RemoteStatus,
+    RemoteSubscriptionStatus,
+)
 from vpnrouter.management.asked import AskedMany, AskedOne
 from vpnrouter.management.attributes import Row, row_of
 from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
@@ -16,6 +23,9 @@ from vpnrouter.management.faults import invalid, not_found
 from vpnrouter.management.monitor import Monitor
 from vpnrouter.management.msg_vpns import MONITOR
 from vpnrouter.management.paging import Key
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/bridges", tags=["bridge"])
 
@@ -102,6 +112,56 @@ async def remote_msg_vpn(
     raise not_found(f"remoteMsgVpn {unquote(written)}")
 
 
+async def _children(
+    request: Request,
+    asked: AskedMany,
+    kind: type["DataclassInstance"],
+    found: Sequence["DataclassInstance"],
+    key: Key,
+) -> Response:
+    """The subscriptions of a bridge, by topic; `kind` is named after its path."""
+    child = "remoteSubscriptions" if kind is RemoteSubscriptionStatus else "localSubscriptions"
+    rows: dict[Key, Row] = {(str(row[f"{child[:-1]}Topic"]),): row for row in map(row_of, found)}
+    parent = _links(root_of(request), key)["uri"]
+    return await asked.reply(
+        request,
+        list(rows),
+        rows.get,
+        lambda topic: {"uri": f"{parent}/{child}/{segment(*topic)}"},
+        kind,
+    )
+
+
+@routes.get(
+    "/{bridgeKey}/remoteSubscriptions",
+    summary="List remote subscriptions",
+    responses=answers(RemoteSubscriptionStatus, many=True),
+    response_model=None,
+)
+async def remote_subscriptions(
+    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
+) -> Response:
+    """The topics that a bridge asks its remote for, and whether it has been granted them."""
+    name = bridge_of(monitor, msg_vpn, key).bridge_name
+    found = monitor.remote_subscriptions(msg_vpn, name)
+    return await _children(request, asked, RemoteSubscriptionStatus, found, (msg_vpn, name))
+
+
+@routes.get(
+    "/{bridgeKey}/localSubscriptions",
+    summary="List local subscriptions",
+    responses=answers(LocalSubscriptionStatus, many=True),
+    response_model=None,
+)
+async def local_subscriptions(
+    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
+) -> Response:
+    """The topics that the bridge of the remote asks for here, over the same connection."""
+    name = bridge_of(monitor, msg_vpn, key).bridge_name
+    found = monitor.local_subscriptions(msg_vpn, name)
+    return await _children(request, asked, LocalSubscriptionStatus, found, (msg_vpn, name))
+
+
 @ours.get(
     "",
     summary="List the bridges of all message VPNs",
@@ -162,7 +222,12 @@ def _remote_key(remote: RemoteStatus) -> Key:
 def _links(root: str, key: Key) -> Links:
     msg_vpn, name = key
     uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}/bridges/{segment(name, VIRTUAL_ROUTER)}"
-    return {"uri": uri, "remoteMsgVpnsUri": f"{uri}/remoteMsgVpns"}
+    return {
+        "uri": uri,
+        "localSubscriptionsUri": f"{uri}/localSubscriptions",
+        "remoteMsgVpnsUri": f"{uri}/remoteMsgVpns",
+        "remoteSubscriptionsUri": f"{uri}/remoteSubscriptions",
+    }
 
 
 def _remote_links(root: str, bridge_key: Key, key: Key) -> Links:

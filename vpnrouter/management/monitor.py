@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from vpnrouter.bridges.status import BridgeStatus
+from vpnrouter.bridges.status import (
+    BridgeStatus,
+    LocalSubscriptionStatus,
+    RemoteSubscriptionStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,12 @@ class Monitor(Protocol):
 
     def bridge(self, msg_vpn: str, bridge: str) -> BridgeStatus | None:
         """One bridge; None where there is none of that name."""
+
+    def remote_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[RemoteSubscriptionStatus]:
+        """What a bridge asks its remote for; nothing where there is no such bridge."""
+
+    def local_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[LocalSubscriptionStatus]:
+        """What the bridge of its remote asks for here."""
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
         """Drop the connection of a bridge, which connects again; False where it has none."""

@@ -11,9 +11,12 @@ from vpnrouter.bridges.rates import RateMeter
 from vpnrouter.bridges.states import Outbound
 from vpnrouter.bridges.status import (
     NO_RATES,
+    VIRTUAL_ROUTER,
     BridgeStatus,
     GuaranteedCounts,
+    LocalSubscriptionStatus,
     RemoteStatus,
+    RemoteSubscriptionStatus,
     Surroundings,
     counts_of,
     remotes_of,
@@ -21,10 +24,11 @@ from vpnrouter.bridges.status import (
 )
 from vpnrouter.core.discards import TTL_EXCEEDED
 from vpnrouter.server.backlog import backlog_of, oldest_age_ms
+from vpnrouter.server.bridge_terms import subscriptions
 from vpnrouter.server.cleared import bridge_base, bridge_counts
 from vpnrouter.server.flush import flush_ready
 from vpnrouter.wire.link import close_codes
-from vpnrouter.wire.link.frames import ZSTD
+from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -106,6 +110,9 @@ class OwnBridge:
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
                 rx_in_flight=0 if half is None else half.in_flight,
                 enabled=runner.approach.written.enabled,
+                has_remote=runner.approach.remotes.current is not None,
+                remote_tx_flow_id=flow.taker.flow_id if flow is not None and bound else 0,
+                last_tx_msg_id=_last_sent(link),
                 msg_vpn_enabled=runner.approach.vpn.enabled,
                 bound_to_queue=bound,
                 unbound="" if flow is None else flow.reason,
@@ -124,6 +131,31 @@ class OwnBridge:
                 remotes=runner_remotes(runner, flow, bound),
             ),
         )
+
+    def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
+        """What it asks its remote for, and what became of that."""
+        approach, half = self.runner.approach, self.runner.half
+        stands = half is not None and half.welcomed and not half.over
+        granted = half.wanted if half is not None and stands else {}
+        refused = half.refused if half is not None and stands else {}
+        return [
+            RemoteSubscriptionStatus(
+                approach.vpn.name,
+                approach.name,
+                VIRTUAL_ROUTER,
+                text,
+                bool(flags & DELIVER_ALWAYS),
+                text in granted and text not in refused,
+                refused.get(text, ""),
+            )
+            for flags, text in subscriptions(approach.written)
+        ]
+
+    def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
+        """What the remote's bridge asks for here, over the same connection."""
+        approach, half = self.runner.approach, self.runner.half
+        link = None if half is None or half.over else half.link
+        return _local(link, approach.vpn.name, approach.name)
 
     def kept(self) -> tuple[Endpoint, ...]:
         """The endpoints here whose messages wait for it."""
@@ -213,6 +245,7 @@ class PeerBridge:
                 counters=self._cleared.shown(record, whole=whole),
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
                 tx_in_flight=_in_flight(record),
+                last_tx_msg_id=_last_sent(link),
                 local_queue_name=waits.names,
                 outbound_bridge_name=_peer_bridge(link),
                 compressed=link is not None and link.features & ZSTD != 0,
@@ -222,6 +255,15 @@ class PeerBridge:
                 failures_cleared=self._cleared.failures(record, whole=whole),
             ),
         )
+
+    def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
+        """None: what it asks for is local here."""
+        return []
+
+    def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
+        """What it asks for here."""
+        facts = self.record.facts
+        return _local(self._book.serving.get(self.key), facts.msg_vpn, facts.name)
 
     def kept(self) -> tuple[Endpoint, ...]:
         """The endpoints here whose messages wait for it."""
@@ -323,6 +365,28 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
 
 def _in_flight(record: Bridge) -> int:
     return sum(half.in_flight for half in record.sending)
+
+
+def _last_sent(link: Link | None) -> int:
+    outbound = None if link is None else link.outbound
+    return 0 if outbound is None or outbound.flows is None else outbound.flows.last_id()
+
+
+def _local(link: Link | None, msg_vpn: str, name: str) -> list[LocalSubscriptionStatus]:
+    """What the peer's bridge that is logged in over `link` asks for here."""
+    client = None if link is None else link.client
+    if client is None:
+        return []
+    return [
+        LocalSubscriptionStatus(
+            msg_vpn,
+            name,
+            VIRTUAL_ROUTER,
+            one.key,
+            "da" if one.deliver_always or not one.dto_priority else f"p{one.dto_priority}",
+        )
+        for one in client.subscriptions.values()
+    ]
 
 
 def _peer_bridge(link: Link | None) -> str:

@@ -92,9 +92,7 @@ class Connector:
     def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
         """IP address and port of the peer, and the IP address of this end; `dialled` and "" where nobody knows."""
         sock = (
-            transport
-            if isinstance(transport, socket.socket)
-            else transport.transport_stream.socket
+            transport if isinstance(transport, socket.socket) else transport.transport_stream.socket
         )
         try:
             peer, own = sock.getpeername(), sock.getsockname()

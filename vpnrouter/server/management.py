@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
     from hypercorn.typing import ASGIFramework
 
-    from vpnrouter.bridges.status import BridgeStatus
+    from vpnrouter.bridges.status import (
+        BridgeStatus,
+        LocalSubscriptionStatus,
+        RemoteSubscriptionStatus,
+    )
     from vpnrouter.config.management import Management
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
@@ -76,6 +80,12 @@ class BridgeSource(Protocol):
 
     def status(self, now_ns: int) -> BridgeStatus:
         """How it stands at `now_ns`, monotonic; counts since they were cleared."""
+
+    def remote_subscriptions(self) -> Sequence[RemoteSubscriptionStatus]:
+        """What it asks its remote for."""
+
+    def local_subscriptions(self) -> Sequence[LocalSubscriptionStatus]:
+        """What its remote's bridge asks for here."""
 
     def disconnect(self) -> bool:
         """Drop its connection; False when it has none."""
@@ -165,6 +175,16 @@ class RouterMonitor:
         """See Monitor.bridge."""
         source = self._bridges.get((msg_vpn, bridge))
         return None if source is None else source.status(self._clock_ns())
+
+    def remote_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[RemoteSubscriptionStatus]:
+        """See Monitor.remote_subscriptions."""
+        source = self._bridges.get((msg_vpn, bridge))
+        return () if source is None else source.remote_subscriptions()
+
+    def local_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[LocalSubscriptionStatus]:
+        """See Monitor.local_subscriptions."""
+        source = self._bridges.get((msg_vpn, bridge))
+        return () if source is None else source.local_subscriptions()
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
         """See Monitor.disconnect_bridge."""

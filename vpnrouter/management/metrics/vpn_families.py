@@ -81,14 +81,20 @@ BRIDGE: Final[dict[str, Family]] = {
         "info",
         ("remote_router", "remote_msg_vpn", "remote_address", "establisher", "encrypted", "queue"),
     ),
-    "up": Family("vpnrouter_bridge_up", "gauge", "1 while the bridge is logged in, stalled or not."),
+    "up": Family(
+        "vpnrouter_bridge_up", "gauge", "1 while the bridge is logged in, stalled or not."
+    ),
     "health": Family(
         "vpnrouter_bridge_health",
         "gauge",
         "How the bridge fares, 1: up, incomplete, unbound, stalled, down, msg-vpn-disabled, disabled.",
         "state",
     ),
-    "enabled": Family("vpnrouter_bridge_enabled", "gauge", "1 while the bridge is enabled, whatever its message VPN is."),
+    "enabled": Family(
+        "vpnrouter_bridge_enabled",
+        "gauge",
+        "1 while the bridge is enabled, whatever its message VPN is.",
+    ),
     "inbound_state": Family(
         "vpnrouter_bridge_inbound_state", "gauge", "The state of the inbound half, 1.", "state"
     ),
