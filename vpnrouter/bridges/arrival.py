@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.bridges.loops import why_not
-from vpnrouter.core.discards import MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
+from vpnrouter.bridges.wanted import may_queue
+from vpnrouter.core.discards import (
+    MSG_TOO_BIG,
+    NOT_SUBSCRIBED,
+    TOPIC_PARSE_ERROR,
+    TTL_EXCEEDED,
+)
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.headers import lane_of, read_headers
 from vpnrouter.core.message import Message
@@ -89,14 +95,20 @@ def obstacle(message: Message, vpn_id: str, max_ttl: int, most: int) -> str:
     return why_not(message.path, message.hops, vpn_id, max_ttl)
 
 
-def enters(message: Message, vpn: MessageVpn, terms: FlowTerms) -> str:
-    """Give a guaranteed message the topic that it has in `vpn`; why it may never enter, or ""."""
+def enters(message: Message, vpn: MessageVpn, terms: FlowTerms, queue: str) -> str:
+    """Give a guaranteed message the topic that it has in `vpn`; why it may never enter, or "".
+
+    `queue` is the one that it was taken from.
+    """
     reason = obstacle(message, vpn.vpn_id, terms.max_ttl, vpn.limits.max_msg_size)
+    came_as = message.topic
     if not reason and terms.mapping is not None:
         try:
-            message.topic = terms.mapping.apply_bytes(message.topic)
+            message.topic = terms.mapping.apply_bytes(came_as)
         except TopicError:
             return TOPIC_PARSE_ERROR
+    if not reason and message.topic == came_as and not may_queue(came_as, vpn, queue):
+        return NOT_SUBSCRIBED
     return reason
 
 

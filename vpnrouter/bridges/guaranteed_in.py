@@ -266,7 +266,7 @@ class GuaranteedIn:
         message = arrival.arrived(frame, client, self._path, self.vpn.plane)
         owner.received(message, size)
         self._messages[position] = message
-        reason = arrival.enters(message, self.vpn, self.terms)
+        reason = arrival.enters(message, self.vpn, self.terms, self._binding.queue)
         if reason in arrival.NEVER:
             self._refuse(position, reason)
         elif reason:

@@ -11,7 +11,8 @@ from vpnrouter.bridges.loops import vpn_id
 from vpnrouter.bridges.outbound import host_of
 from vpnrouter.bridges.tally import RxTally
 from vpnrouter.bridges.terms import LinkEvent
-from vpnrouter.core.discards import DUPLICATE, TOPIC_PARSE_ERROR
+from vpnrouter.bridges.wanted import Wanted, asked_for
+from vpnrouter.core.discards import DUPLICATE, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.wire.link import close_codes, encode, flow_frames, frames
@@ -55,6 +56,7 @@ class InboundHalf:
         "_requests",
         "_tally",
         "_unsure",
+        "_wanted",
         "flow",
         "link",
         "owner",
@@ -91,6 +93,7 @@ class InboundHalf:
         self._requests: dict[int, list[str]] = {}
         self._pending = 0
         self._unsure: dict[str, None] = {}
+        self._wanted = Wanted()
         self._refusal = ""
         self._request_id = 0
         self._draining = False
@@ -200,7 +203,6 @@ class InboundHalf:
         link.book.learn(welcome.router, host_of(link.peer), welcome.link_port, welcome.links_port)
         if link.sink is not None:
             self._tally = RxTally(link.sink)
-        self.take(terms)
         before = self._moves_from
         self._moves_from = None
         if welcome.resume and before is not None:
@@ -212,6 +214,8 @@ class InboundHalf:
                 self.wanted[text] = UNSURE
             if not before.over:
                 link.paused = True
+        self._take_only()
+        self.take(terms)
         self.traces.link(LINK_UP, "")
         self.owner.link_event(self, LinkEvent.WELCOMED, "")
 
@@ -222,6 +226,13 @@ class InboundHalf:
         self.link.publisher = None if terms.mapping is not None else self.link.sink
 
     # -- subscriptions ---------------------------------------------------------------------------
+
+    def _take_only(self) -> None:
+        """From here on nothing enters but what is asked for now."""
+        sink = self.link.sink
+        if sink is not None:
+            sink.permitted.clear()
+            sink.rule = self._wanted.change(set(self.wanted), set(self._unsure))
 
     def want(self, filters: list[tuple[int, str]], selectors: dict[str, str]) -> None:
         """Ask for exactly these filters: the difference goes over the link (LINK-26).
@@ -246,6 +257,7 @@ class InboundHalf:
             self.refused.pop(text, None)
         self.wanted = after
         self.selectors = dict(selectors)
+        self._take_only()
         link = self.link
         for asked in subscribe_frames(self._request_id + 1, fresh, link.send_most, selectors):
             self._request_id = asked.request_id
@@ -295,7 +307,9 @@ class InboundHalf:
             self._settled("")
 
     def _settled(self, refusal: str) -> None:
-        self._unsure.clear()
+        if self._unsure:
+            self._unsure.clear()
+            self._take_only()
         if self._draining and self.flow is not None and not self.flow.over:
             return
         event = LinkEvent.DRAINED if self._draining else LinkEvent.SUBSCRIBED
@@ -316,6 +330,8 @@ class InboundHalf:
             self.traces.received(message)
         terms = self.terms
         reason = arrival.obstacle(message, vpn.vpn_id, terms.max_ttl, sink.max_frame)
+        if not asked_for(sink, frame.topic):
+            reason = NOT_SUBSCRIBED
         # The hop limit comes first: only what may enter is remembered.
         if (
             not reason

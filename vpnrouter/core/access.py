@@ -74,9 +74,8 @@ def _substitutable(name: str) -> bool:
     return not any(character in "/+#*>\0" for character in name)
 
 
-@final
 class BoundRule:
-    """A topic rule with a client's names filled in."""
+    """A topic rule with a client's names filled in. A subclass may answer in another way (bridges/wanted.py)."""
 
     def __init__(self, default_allow: bool, filters: list[Filter]) -> None:
         self.default_allow = default_allow

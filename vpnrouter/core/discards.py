@@ -15,6 +15,8 @@ CLIENT_NOT_CONNECTED: Final = "client-not-connected"
 NO_LOCAL_DELIVERY: Final = "no-local-delivery"
 LOOP_DETECTED: Final = "loop-detected"
 DUPLICATE: Final = "duplicate"
+NOT_SUBSCRIBED: Final = "not-subscribed"
+"""Of what a bridge brings only: it had not asked for it, or the queue that the topic names is not open to it."""
 RETURNED: Final = "returned-to-remote-queue"
 """Of a bridge's guaranteed messages only: the link was lost before it was taken, and it comes again."""
 REFUSED: Final = "refused"
@@ -32,6 +34,7 @@ REASONS: Final = (
     NO_LOCAL_DELIVERY,
     LOOP_DETECTED,
     DUPLICATE,
+    NOT_SUBSCRIBED,
     RETURNED,
     REFUSED,
 )

@@ -129,7 +129,8 @@ class Publisher:
             if len(self.permitted) >= limits.PERMITTED_TOPICS:
                 self.permitted.clear()
             known = rule.allows_topic(route.topic)
-            self.permitted[route.raw] = known
+            if len(route.raw) <= limits.ROUTE_CACHE_TOPIC_BYTES:
+                self.permitted[route.raw] = known
         if known:
             route.allowed_by = rule
         return known

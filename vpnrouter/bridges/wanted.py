@@ -1,0 +1,99 @@
+"""What a bridge has asked for: the receiving end of a link holds each topic against it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast, final
+
+from vpnrouter import limits
+from vpnrouter.core.access import BoundRule
+from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.errors import TopicError
+from vpnrouter.topics.grammar import SMF, Filter, parse_filter
+from vpnrouter.topics.trie import SubscriptionTrie
+
+if TYPE_CHECKING:
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.vpn import MessageVpn
+
+QUEUE: Final = b"$queue/"
+
+
+@final
+class WantedRule(BoundRule):
+    """What is asked for at one time. Routes and publishers remember their answer by the object, so each change of
+    what is asked for takes another one.
+    """
+
+    def __init__(self, trie: SubscriptionTrie) -> None:
+        super().__init__(False, [])
+        self._trie = trie
+
+    def allows_topic(self, topic: str) -> bool:
+        """Does a filter attract `topic`, and no exception keep it away?"""
+        found = False
+        for entry in self._trie.match(topic):
+            if cast("str", entry).startswith("!"):
+                return False
+            found = True
+        return found
+
+
+@final
+class Wanted:
+    """The filters under which messages may come now, in `*` `>` dialect.
+
+    One that is dropped counts until the peer has answered, one that is asked for from the beginning; an exception
+    the other way round, for what was on the way when the peer heard of it is no fault of the peer.
+    """
+
+    __slots__ = ("_filters", "_trie")
+
+    def __init__(self) -> None:
+        self._trie = SubscriptionTrie()
+        self._filters: dict[str, Filter] = {}
+
+    def change(self, after: set[str], unsure: set[str]) -> WantedRule:
+        """Go over to `after`; `unsure` is what the peer has not answered yet, old and new."""
+        due: set[str] = set()
+        for text in after | unsure:
+            if not text.startswith("!") or (text in after and text not in unsure):
+                due.add(text)
+        for text in [known for known in self._filters if known not in due]:
+            self._trie.remove(self._filters.pop(text), text)
+        for text in due:
+            if text not in self._filters:
+                try:
+                    filter_ = parse_filter(text, SMF, exceptions=True)
+                except TopicError:
+                    # The peer says so too, and sends nothing for it.
+                    continue
+                self._filters[text] = filter_
+                self._trie.insert(filter_, text)
+        return WantedRule(self._trie)
+
+
+def asked_for(sink: Publisher, topic: bytes) -> bool:
+    """Did the bridge that brings `topic`, as it came over the link, ask for it?"""
+    rule = sink.rule
+    if rule is None:
+        return True
+    known = sink.permitted.get(topic)
+    if known is None:
+        known = rule.allows_topic(topic.decode())
+        if len(topic) <= limits.ROUTE_CACHE_TOPIC_BYTES:
+            if len(sink.permitted) >= limits.PERMITTED_TOPICS:
+                sink.permitted.clear()
+            sink.permitted[topic] = known
+    return known
+
+
+def may_queue(topic: bytes, vpn: MessageVpn, taken_from: str) -> bool:
+    """May a guaranteed message with this topic enter? Where it names a queue here, that is for the queue to say.
+
+    It may if it has the name of the queue that it was taken from, or if everybody may consume from it.
+    """
+    if not topic.startswith(QUEUE):
+        return True
+    name = topic[len(QUEUE) :].decode()
+    queue = vpn.queue(name)
+    return queue is None or name == taken_from or queue.terms.permission >= CONSUME
