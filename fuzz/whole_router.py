@@ -1,0 +1,231 @@
+"""A router in a process of its own for the fuzzers that attack whole routers, and what they ask of it.
+
+A finding is: the process ended by itself, an exception had to be contained, an honest client of another message
+VPN was not served, a counter of what is unaccounted for is not 0, or the router did not start again.
+"""
+
+from __future__ import annotations
+
+import collections
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Final, Self, final
+
+import vpnrouter
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Packet, Publish, Suback, Subscribe
+from vpnrouter.wire.mqtt.packets import SubscriptionRequest as Request
+
+PATIENCE_S: Final = 30.0
+"""Seconds that a router has to start, to stop, and to serve an honest client on a busy machine."""
+
+REMEMBERED: Final = 80
+"""Steps that a finding shows."""
+
+SHOWN_CHARS: Final = 200
+"""Characters of each of them."""
+
+_FAULTS: Final = ("SYSTEM_SYSTEM_FAULT", "Traceback")
+_IMBALANCE: Final = re.compile(
+    r"^(vpnrouter_\w*imbalance_messages\{[^\n]*\}) (-?\d+)", re.MULTILINE
+)
+
+
+class Finding(Exception):
+    """The router did what no peer may make it do."""
+
+
+@final
+class WholeRouter:
+    """`vpnrouter run` with the configuration `text` in `folder`; leaving the `with` block ends it."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self._path = folder / "router.yaml"
+        self._path.write_text(text, encoding="utf-8")
+        self._process: subprocess.Popen[str] | None = None
+        self._said: list[str] = []
+        self.ports: dict[str, list[int]] = {}
+        self.steps: collections.deque[str] = collections.deque(maxlen=REMEMBERED)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def start(self) -> None:
+        """Start the router and wait until it is ready."""
+        source = str(Path(vpnrouter.__file__).parents[1])
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "from vpnrouter.cli.app import main; main()",
+                "run",
+                str(self._path),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=os.environ | {"PYTHONPATH": source, "PYTHONSAFEPATH": "1"},
+            cwd=self._path.parent,
+        )
+        self._process = process
+        self._said = []
+        threading.Thread(target=self._collect, args=(process,), daemon=True).start()
+        line = process.stdout.readline() if process.stdout else ""
+        if not line.startswith("ready "):
+            process.wait(PATIENCE_S)
+            raise Finding("the router does not start:\n" + "".join(self._said))
+        self.ports = {}
+        for word in line.split()[1:]:
+            key, _, value = word.partition("=")
+            if ":" in value:
+                self.ports.setdefault(key, []).append(int(value.rpartition(":")[2]))
+
+    def _collect(self, process: subprocess.Popen[str]) -> None:
+        said = self._said
+        for line in process.stderr or ():
+            said.append(line)
+            if len(said) > 20_000:
+                del said[:10_000]
+
+    def restart(self, *, kill: bool) -> None:
+        """End the router, by force or politely, and start it again. Raises Finding where that fails."""
+        process = self._process
+        if process is None:
+            raise AssertionError("not started")
+        self.examine()
+        process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            code = process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            raise Finding("the router does not stop") from error
+        if not kill and code:
+            raise Finding(f"a clean stop ended with {code}:\n" + "".join(self._said[-60:]))
+        self.start()
+
+    def examine(self) -> None:
+        """Raise Finding where the router has ended or had to contain an exception."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            time.sleep(0.2)  # the last lines of stderr
+            code = None if process is None else process.returncode
+            raise Finding(f"the router ended with {code}:\n" + "".join(self._said[-80:]))
+        for index, line in enumerate(self._said):
+            if any(word in line for word in _FAULTS):
+                raise Finding("contained:\n" + "".join(self._said[max(0, index - 2) : index + 60]))
+
+    def note(self, step: str) -> None:
+        """Remember what was done, for a finding."""
+        self.steps.append(step if len(step) <= SHOWN_CHARS else step[:SHOWN_CHARS] + "…")
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, str]:
+        """Status and text of an answer of the management API. Raises OSError where it does not answer."""
+        link = http.client.HTTPConnection("127.0.0.1", self.ports["http"][0], timeout=PATIENCE_S)
+        try:
+            content = None if body is None else json.dumps(body)
+            link.request(method, path, content, {"Content-Type": "application/json"})
+            answer = link.getresponse()
+            return answer.status, answer.read().decode()
+        except http.client.HTTPException as error:
+            raise ConnectionError(repr(error)) from error
+        finally:
+            link.close()
+
+    def balances(self) -> None:
+        """Raise Finding where metrics tell of messages that are unaccounted for."""
+        _, text = self.ask("GET", "/metrics")
+        wrong = [match.group(0) for match in _IMBALANCE.finditer(text) if int(match.group(2))]
+        if wrong:
+            raise Finding("unaccounted for: " + ", ".join(wrong))
+
+
+@final
+class HonestClient:
+    """A client at MQTT listener `listener`, whose message VPN nobody attacks.
+
+    What it publishes, Direct and persistent, reaches it.
+    """
+
+    def __init__(self, router: WholeRouter, listener: int, name: str = "honest") -> None:
+        self._router = router
+        self._listener = listener
+        self._name = name
+        self._sock: socket.socket | None = None
+        self._came = b""
+        self._number = 0
+
+    def served(self) -> float:
+        """Seconds that the slowest of two messages took; raises Finding where one did not come."""
+        try:
+            if self._sock is None:
+                self._connect()
+            return max(self._round_trip(0), self._round_trip(1))
+        except OSError as error:
+            self.lost()
+            self._router.examine()
+            raise Finding(f"an honest client was not served: {error!r}") from error
+
+    def lost(self) -> None:
+        """The router was ended on purpose."""
+        if self._sock is not None:
+            self._sock.close()
+        self._sock = None
+        self._came = b""
+
+    def _connect(self) -> None:
+        address = ("127.0.0.1", self._router.ports["mqtt"][self._listener])
+        self._sock = socket.create_connection(address, PATIENCE_S)
+        self._say(Connect(self._name, clean_start=True))
+        answer = self._next(Connack)
+        if not isinstance(answer, Connack) or answer.reason_code:
+            raise Finding(f"an honest client was refused: {answer!r}")
+        self._say(Subscribe(1, [Request("mine/#", qos=1)]))
+        self._next(Suback)
+
+    def _round_trip(self, qos: int) -> float:
+        self._number += 1
+        began = time.monotonic()
+        payload = str(self._number).encode()
+        self._say(Publish(b"mine/x", payload, qos, packet_id=7 if qos else 0))
+        while True:
+            packet = self._next(Publish)
+            if isinstance(packet, Publish):
+                if packet.qos:
+                    self._say(Ack(4, packet.packet_id))
+                if packet.payload == payload:
+                    return time.monotonic() - began
+
+    def _say(self, packet: Packet) -> None:
+        if self._sock is not None:
+            self._sock.sendall(encode(packet, 5))
+
+    def _next(self, kind: type[Packet]) -> Packet:
+        while True:
+            size = frame_at(self._came, 0, len(self._came), 1 << 24) if self._came else 0
+            if size:
+                packet = decode(self._came, 0, size, 5)
+                self._came = self._came[size:]
+                if isinstance(packet, kind):
+                    return packet
+                continue
+            chunk = b"" if self._sock is None else self._sock.recv(65_536)
+            if not chunk:
+                raise ConnectionError("closed by the router")
+            self._came += chunk
