@@ -24,6 +24,13 @@ MESSAGE_BYTES: Final = 10_000_000
 OUTBOX_BYTES: Final = 4_194_304
 """Bytes waiting for one slow client. Beyond: Direct messages for it are discarded and counted."""
 
+FAULT_PLACES: Final = 1_000
+"""Places in the code whose contained faults are told apart, so that one that repeats does not hide the others.
+Beyond: the one that came longest ago is told at once when it comes again."""
+
+FAULT_TEXT_CHARS: Final = 200
+"""Characters of what an unexpected error says that an event repeats. Beyond: cut."""
+
 ALLOWED_ORIGINS: Final = 1_000
 """Origins of web pages that one listener names; each handshake of a browser is compared with all of them.
 Beyond: the configuration is refused."""

@@ -253,6 +253,12 @@ class Link(Connection):
         self._flow_id += 2
         return self._flow_id
 
+    def whose(self) -> tuple[str, str]:
+        """See Connection.whose."""
+        client, vpn = self.client, self.vpn
+        name = self.peer if client is None else f"{client.client_name} at {self.peer}"
+        return name, "" if vpn is None else vpn.name
+
     def password_verified(self, good: bool) -> None:
         """See Connection.password_verified."""
         if self.outbound is not None:

@@ -10,6 +10,7 @@ from vpnrouter.wire.link import close_codes, encode, frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.timers import Timer
 
 HANDSHAKE_TIMER: Final = 0
@@ -49,6 +50,10 @@ class LinkClock(Timed):
             self._interval_ns = interval_ms * MILLISECOND_NS
             plane = self._link.plane
             self._timer = plane.timers.arm(plane.now_ns + self._interval_ns, self, HEARTBEAT_TIMER)
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._link
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """No handshake in time, or a heartbeat is due."""

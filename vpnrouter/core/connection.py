@@ -117,6 +117,14 @@ class Connection(Timed):
         """The edge's answer to a login with `admission.needs_password`."""
         raise AssertionError(good)
 
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self
+
+    def whose(self) -> tuple[str, str]:
+        """Whose connection it is, for logs: a name, and the message VPN, "" before the login."""
+        return self.peer, ""
+
     def drop_waiting(self) -> None:
         """Close the outbox; messages that still waited in it are discarded and counted."""
         lost = self.outbox.close()
@@ -125,5 +133,8 @@ class Connection(Timed):
             admission.vpn.count_lost(lost, self.outbox)
 
     def lost(self, reason: str) -> None:
-        """The transport is gone, for `reason` (text for logs). Called exactly once."""
+        """The transport is gone, for `reason` (text for logs).
+
+        Called once, and once more for each time that it raised: it lets go of each thing after it has taken it out.
+        """
         raise AssertionError(reason)

@@ -30,6 +30,10 @@ class Channel:
     def wake(self) -> None:
         """The connection wants to read again after a pause."""
 
+    def cut(self, why: str) -> bool:
+        """Close the transport at once, and have the connection told that it is lost; False where nobody can."""
+        return False
+
 
 @final
 class Outbox:
@@ -211,8 +215,9 @@ class Outbox:
         """Drop everything, accept nothing any more; returns how many messages were dropped."""
         lost = 0
         if not self.closed:
-            lost = self.waiting()
+            # First: what raises below is not asked again.
             self.closed = True
+            lost = self.waiting()
         self.chunks.clear()
         self.size = 0
         self._skip = 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.barrier import Barrier
 from vpnrouter.core.losses import Losses
 from vpnrouter.core.picking import TraceTerms
 from vpnrouter.core.timers import Timers
@@ -46,11 +47,12 @@ class Plane:
     messaging is off. `troubles` are lines for the operator, which the edge tells and removes. `events` is
     the event log, None where nobody keeps one. `losses` is None
     where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
-    `pickings` those that were needed, by the indices of their filters.
+    `pickings` those that were needed, by the indices of their filters. `barrier` is given what was raised unexpectedly.
     """
 
     __slots__ = (
         "_offset_ns",
+        "barrier",
         "committing",
         "emits",
         "events",
@@ -86,7 +88,8 @@ class Plane:
         self.sampler = Sampler(sample, seed)
         # Rows about links and subscriptions are written where anything is traced at all.
         self.tracing = sample > 0.0 or terms is not None
-        self.timers = Timers()
+        self.barrier = Barrier(self)
+        self.timers = Timers(self.barrier)
         wanted = terms or TraceTerms()
         self.filters = wanted.filters
         self.pickings: dict[bytes, Picking] = {}

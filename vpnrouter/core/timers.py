@@ -8,9 +8,13 @@ costs no heap operation.
 from __future__ import annotations
 
 import heapq
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
+
+if TYPE_CHECKING:
+    from vpnrouter.core.barrier import Barrier
+    from vpnrouter.core.connection import Connection
 
 FEW: Final = 64
 """Cancelled deadlines that are not worth a sweep."""
@@ -23,8 +27,15 @@ class Timed:
     __slots__ = ()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """The deadline armed with `kind` has come."""
+        """The deadline armed with `kind` has come.
+
+        What raises is called again a second later, unless it has a `party`, which is closed.
+        """
         raise AssertionError(kind)
+
+    def party(self) -> Connection | None:
+        """The connection that pays when `on_timer` raises, None for nobody."""
+        return None
 
 
 @final
@@ -50,12 +61,14 @@ class Timers:
     """All deadlines of a router.
 
     `cancelled` counts entries of the heap that will do nothing. When most are such, they are swept out:
-    clients that come and go with long keep-alives must not leave a growing heap behind.
+    clients that come and go with long keep-alives must not leave a growing heap behind. What a deadline raises is
+    the `barrier`'s; without one it is raised here.
     """
 
-    __slots__ = ("_heap", "_serial", "cancelled")
+    __slots__ = ("_heap", "_serial", "barrier", "cancelled")
 
-    def __init__(self) -> None:
+    def __init__(self, barrier: Barrier | None = None) -> None:
+        self.barrier = barrier
         self._heap: list[tuple[int, int, Timer]] = []
         self._serial = 0
         self.cancelled = 0
@@ -92,5 +105,10 @@ class Timers:
             else:
                 timer.target = None
                 fired += 1
-                target.on_timer(timer.kind, now_ns)
+                try:
+                    target.on_timer(timer.kind, now_ns)
+                except Exception as error:
+                    if self.barrier is None:
+                        raise
+                    self.barrier.timer(target, timer.kind, error)
         return fired

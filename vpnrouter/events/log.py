@@ -22,15 +22,25 @@ class EventLog:
     """Whatever raises events holds this one object; a plane without it raises none.
 
     `listeners` are called with each event, in the router's thread, and must not raise events themselves.
-    `clock_ns` gives UTC since 1970.
+    `clock_ns` gives UTC since 1970. `on_fault` is called with what a listener raises: whoever raises an event has
+    nothing to do with that.
     """
 
-    __slots__ = ("_clock_ns", "_kept", "_standing", "last_event_id", "listeners", "router_name")
+    __slots__ = (
+        "_clock_ns",
+        "_kept",
+        "_standing",
+        "last_event_id",
+        "listeners",
+        "on_fault",
+        "router_name",
+    )
 
     def __init__(self, router_name: str, clock_ns: Callable[[], int]) -> None:
         self.router_name = router_name
         self.listeners: list[Callable[[Event], None]] = []
         self.last_event_id = 0
+        self.on_fault: Callable[[Exception], object] | None = None
         self._clock_ns = clock_ns
         self._kept: dict[str, deque[Event]] = {}
         self._standing: dict[tuple[str, str, str], None] = {}
@@ -48,7 +58,12 @@ class EventLog:
                 kept = self._kept[kind.name] = deque(maxlen=limits.EVENTS_KEPT)
             kept.append(event)
         for listener in self.listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:
+                if self.on_fault is None:
+                    raise
+                self.on_fault(error)
 
     def raise_once(self, kind: Kind, msg_vpn: str, name: str, text: str) -> bool:
         """The same for a one-shot event: True if it was raised, False while it stands already."""

@@ -36,6 +36,13 @@ SUPPRESSED: Final = Kind(
     "Events that `logging.rate_limit` kept out of the log, or that nobody read",
     label="",
 )
+FAULT: Final = Kind(
+    "SYSTEM_SYSTEM_FAULT",
+    ERROR,
+    SYSTEM,
+    "Something unexpected was raised and contained: what it cost, and the place in the code",
+    label="",
+)
 LISTEN_PORT: Final = Kind(
     "SYSTEM_SERVICE_LISTEN_PORT_STATE_CHANGE",
     INFO,

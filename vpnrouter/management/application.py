@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
+from vpnrouter.core.barrier import fault_id
 from vpnrouter.errors import RequestError
 from vpnrouter.management import (
     bridge_actions,
@@ -132,6 +133,7 @@ async def _no_route(request: Request, error: Exception) -> Response:
     return error_reply(request, no_path(request.url.path))
 
 
-async def _fault(request: Request, _: Exception) -> Response:
-    """A bug; the server writes its traceback to stderr."""
-    return error_reply(request, failed("The router failed to answer; its log says why"))
+async def _fault(request: Request, error: Exception) -> Response:
+    """A bug; the event log says what was raised and where."""
+    said = f"The router failed to answer; its log says why: fault {fault_id(error)}"
+    return error_reply(request, failed(said))

@@ -189,4 +189,5 @@ class Answering:
                     self._management,
                     self._sources,
                     serving,
+                    self._book.router.plane.barrier,
                 )

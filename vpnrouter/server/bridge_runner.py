@@ -13,6 +13,7 @@ from vpnrouter.bridges.backoff import SECOND
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.states import Inbound, Input
 from vpnrouter.bridges.terms import FLOW_EVENTS, LinkEvent, Owner
+from vpnrouter.core.barrier import BRIDGE
 from vpnrouter.errors import OperationError
 from vpnrouter.server.approach import Approach, now_ns
 from vpnrouter.server.flush import flush_ready
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 VERSION_WAIT_S: Final = 60.0
 """Seconds before a remote that speaks another major version is tried again."""
+
+FORGIVEN_S: Final = 300.0
+"""Seconds after which a fault of the router that ended a bridge's task is no repetition of the one before."""
 
 MERGE_AGAIN_S: Final = 3.0
 """Seconds before a bridge asks again for the connection of a peer that did not let it in."""
@@ -77,6 +81,8 @@ class BridgeRunner(Owner):
         self._next_ns = -1
         self._asked_ns = 0
         self._merge_ns = 0
+        self._broken = 0
+        self._broken_ns = 0
 
     def poke(self) -> None:
         """Look again at what there is to do."""
@@ -166,9 +172,12 @@ class BridgeRunner(Owner):
         approach.book.watch(approach.vpn.name, self)
         try:
             while not self._removed:
-                half = await self._connect()
-                while half is not None:
-                    half = self._after(await self._keep(half))
+                try:
+                    half = await self._connect()
+                    while half is not None:
+                        half = self._after(await self._keep(half))
+                except Exception as error:  # noqa: BLE001 - the barrier's
+                    await self._begin_anew(error)
         finally:
             approach.book.unwatch(approach.vpn.name, self)
             approach.forget()
@@ -176,6 +185,41 @@ class BridgeRunner(Owner):
                 self.standby.leave()
             if self.half is not None:
                 leave(self.half)
+
+    async def _begin_anew(self, error: Exception) -> None:
+        """Let go of everything after what was raised unexpectedly, and wait before the next try.
+
+        The longer, the more often it came: a fault that repeats must not keep the router busy.
+        """
+        approach = self.approach
+        barrier = approach.book.router.plane.barrier
+        fault = barrier.caught(
+            error, BRIDGE, approach.name, approach.vpn.name, "the bridge begins anew"
+        )
+        standby, half = self.standby, self.half
+        self.standby = self.half = self._leaving = None
+        self._reconnect = self._refused = False
+        self._next_ns = -1
+        for each in (None if standby is None else standby.half, half):
+            if each is None or each.over:
+                continue
+            try:
+                leave(each)
+            except Exception as other:  # noqa: BLE001 - the same
+                barrier.end(each.link, other)
+        now = now_ns()
+        try:
+            self.standing.broken(f"fault {fault} of the router", monotonic_ns())
+        except Exception as other:  # noqa: BLE001 - the same
+            barrier.caught(other, BRIDGE, approach.name, approach.vpn.name)
+        if now - self._broken_ns > FORGIVEN_S * SECOND:
+            self._broken = 0
+        self._broken_ns = now
+        self._broken = min(self._broken + 1, 6)
+        # 1, 2, 4 … 32 seconds, half as much again by chance.
+        until_ns = now + int((1 << self._broken - 1) * (1 + self.draw() / 2) * SECOND)
+        while not self._removed and now_ns() < until_ns:
+            await self.pause(until_ns)
 
     async def pause(self, until_ns: int = -1) -> None:
         """Wait to be poked, or for a time of trio's clock."""

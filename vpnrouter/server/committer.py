@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.barrier import THREAD, fault_id
 from vpnrouter.core.plane import Committing
 from vpnrouter.errors import SpoolError
 from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
@@ -42,6 +43,7 @@ class Committer(Committing):
         self._flying = False
         self._inbox: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._done: list[str] = []
+        self._faults: list[Exception] = []
         self._retry_now = threading.Event()
         self._closing = False
         self._wake_up: Callable[[], None] = self._write
@@ -92,6 +94,9 @@ class Committer(Committing):
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self.fd)
         began = time.monotonic_ns()
+        while self._faults:
+            cost = "the commit is tried again"
+            self._spool.plane.barrier.caught(self._faults.pop(0), THREAD, "spool", "", cost)
         while self._done:
             reason = self._done.pop(0)
             if reason:
@@ -160,6 +165,12 @@ class Committer(Committing):
         except SpoolError as error:
             self.failed += 1
             self._done.append(str(error))
+            self._wake_up()
+            return False
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing is known to be stored
+            self.failed += 1
+            self._faults.append(error)
+            self._done.append(f"fault {fault_id(error)}: {type(error).__name__}: {error}")
             self._wake_up()
             return False
         self.commits.add(time.monotonic_ns() - began_ns)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import trio
 
+from vpnrouter.core.barrier import TASK
 from vpnrouter.events import limits, table
 from vpnrouter.events.log import EventLog
 from vpnrouter.events.rate import RateLimit
@@ -48,6 +49,8 @@ class RouterEvents:
         self.log.listeners += [self._stderr, self.publisher]
         self._denials = RateLimit(limits.EVENT_DENIALS)
         router.plane.events = self.log
+        barrier = router.plane.barrier
+        self.log.on_fault = lambda error: barrier.caught(error, TASK, "event log", "", "one event")
         log_to(self.log)
 
     def follow(self, config: Callable[[], RouterConfig]) -> None:

@@ -109,6 +109,7 @@ class RouterNumbers:
             router.logins_refused,
             0 if reactor is None else reactor.accepts_refused,
             0 if reactor is None else reactor.accept_errors,
+            dict(router.plane.barrier.counts),
             self._lag.histogram(),
         )
 

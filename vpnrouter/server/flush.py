@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vpnrouter.core.barrier import SPOOL
+
 if TYPE_CHECKING:
     from vpnrouter.core.plane import Plane
 
@@ -16,7 +18,10 @@ def flush_ready(plane: Plane) -> None:
     """
     committing = plane.committing
     if committing is not None:
-        committing.step()
+        try:
+            committing.step()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
     ready = plane.ready
     while ready:
         batch = ready[:]

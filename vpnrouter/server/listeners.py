@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
+from vpnrouter.core.barrier import LISTENER
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import OperationError
 from vpnrouter.server.acceptor import Acceptor, peer_text
@@ -214,6 +215,9 @@ async def _serve_one(
     try:
         async with places:
             await _serve_placed(door, socket_stream)
+    except Exception as error:  # noqa: BLE001 - the barrier's
+        barrier = door.router.plane.barrier
+        barrier.caught(error, LISTENER, door.name, "", "one connection is closed")
     finally:
         # Whatever ended it, a stop in the middle of a handshake included.
         socket_stream.socket.close()

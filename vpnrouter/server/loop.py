@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter.core.barrier import TASK
+
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from vpnrouter.core.barrier import Barrier
     from vpnrouter.server.host import Host
     from vpnrouter.server.reactor import Reactor
     from vpnrouter.server.verify import Verifier
@@ -23,6 +28,13 @@ ROUNDS: Final = 24
 LINGER_S: Final = 0.001
 """How long the poll after a busy round waits for more where trio's wishes cannot be seen. Not while streams
 are served, since their tasks would wait as well."""
+
+RESTART_S: Final = 0.005
+RESTART_MOST_S: Final = 10.0
+"""Seconds before a task of the router's own that raised is begun anew: twice as long each time."""
+
+FORGIVEN_S: Final = 60.0
+"""Seconds after which a fault is no repetition of the one before."""
 
 TICK_S: Final = 0.1
 """Seconds between looks at the timers; keep-alives and expiries are counted in seconds."""
@@ -42,6 +54,21 @@ class Runnable(trio.abc.Instrument):
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         """See Instrument."""
         self.tasks.discard(task)
+
+
+async def kept(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]]) -> None:
+    """Run a task of the router's own; one that raises is told of and begun anew, ever more slowly."""
+    rest_s = RESTART_S
+    while True:
+        began_s = trio.current_time()
+        try:
+            await task()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            barrier.caught(error, TASK, name, "", "begun anew")
+        else:
+            return
+        rest_s = RESTART_S if trio.current_time() - began_s > FORGIVEN_S else rest_s * 2
+        await trio.sleep(min(rest_s, RESTART_MOST_S))
 
 
 async def drive(reactor: Reactor, verifier: Verifier, *, alone: bool) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast, final
 import trio
 
 from vpnrouter import limits
+from vpnrouter.core.barrier import REQUEST, described
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
 from vpnrouter.events.table import MANAGEMENT_FAULT
 from vpnrouter.management.monitor import MsgVpnStatus
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from hypercorn.typing import ASGIFramework
+    from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
 
     from vpnrouter.bridges.status import (
         BridgeStatus,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         RemoteSubscriptionStatus,
     )
     from vpnrouter.config.management import Management
+    from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
     from vpnrouter.management.sources import Sources
@@ -266,6 +268,37 @@ class _Stream(trio.abc.HalfCloseableStream):
 
 
 @final
+class _Contained:
+    """An application whose faults are told here, after its client was answered 500, and go no further."""
+
+    def __init__(self, app: ASGIFramework, barrier: Barrier | None) -> None:
+        # Late, as for `_Http`.
+        from starlette.requests import ClientDisconnect
+
+        self._app = app
+        self._barrier = barrier
+        self._hung_up = ClientDisconnect
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except self._hung_up:
+            # In the middle of its request: nobody is left to be answered, and nothing is wrong here.
+            return
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            self.fault(error, "one request")
+
+    def fault(self, error: Exception, cost: str) -> None:
+        """Something unexpected was raised for one request or connection."""
+        if self._barrier is not None:
+            self._barrier.caught(error, REQUEST, "", "", cost)
+        else:
+            tell(MANAGEMENT_FAULT, described(error))
+
+
+@final
 class _Http:
     """Speaks HTTP/1.1 for one application."""
 
@@ -304,6 +337,7 @@ def answer_management(
     written: Management,
     sources: Sources,
     nursery: trio.Nursery,
+    barrier: Barrier | None = None,
 ) -> Access | None:
     """Begin to answer on those listeners that are for management, if there are any.
 
@@ -319,20 +353,26 @@ def answer_management(
     app = cast("ASGIFramework", build_app(sources, access))
     for bound in mine:
         most = bound.written.max_connection_count
-        nursery.start_soon(serve_management, bound.sock, bound.context, most, app)
+        nursery.start_soon(serve_management, bound.sock, bound.context, most, app, barrier)
     return access
 
 
 async def serve_management(
-    sock: socket.socket, tls: HasContext | None, most: int, app: ASGIFramework
+    sock: socket.socket,
+    tls: HasContext | None,
+    most: int,
+    app: ASGIFramework,
+    barrier: Barrier | None = None,
 ) -> None:
     """Answer HTTP on a bound, listening, non-blocking socket until cancelled.
 
     `tls` is that of an `https` listener, asked at each connection. Beyond `most` connections at a time, and
     beyond `limits.MANAGEMENT_CONNECTIONS`, a new one takes the place of the one that has waited longest for a
-    request: who opens many and says nothing keeps nobody out. If none has, the new one is closed at once.
+    request: who opens many and says nothing keeps nobody out. If none has, the new one is closed at once. What
+    is raised unexpectedly is the `barrier`'s; without one it is only told.
     """
-    http = _Http(app)
+    contained = _Contained(app, barrier)
+    http = _Http(contained)
     most = min(most, limits.MANAGEMENT_CONNECTIONS)
     taken: dict[trio.SocketStream, Place] = {}
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
@@ -349,7 +389,7 @@ async def serve_management(
                     await trio.aclose_forcefully(stream)
                     continue
                 taken[stream] = place = Place()
-                connections.start_soon(_serve_one, stream, place, tls, http, taken)
+                connections.start_soon(_serve_one, stream, place, tls, http, taken, contained)
         finally:
             for stream in taken:
                 # Wakes writes that are shielded from cancellation.
@@ -373,6 +413,7 @@ async def _serve_one(
     tls: HasContext | None,
     http: _Http,
     taken: dict[trio.SocketStream, Place],
+    contained: _Contained,
 ) -> None:
     served = trio.CancelScope()
     stream: trio.abc.Stream = _Stream(accepted, served, place)
@@ -386,7 +427,7 @@ async def _serve_one(
         pass
     except* Exception as errors:  # noqa: BLE001 - whatever it is, the router goes on
         # A fault of one connection must not end the router.
-        tell(MANAGEMENT_FAULT, repr(errors.exceptions[0]))
+        contained.fault(errors, "one connection is closed")
     finally:
         taken.pop(accepted, None)
         accepted.socket.close()

@@ -12,6 +12,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
 from vpnrouter.server.acceptor import Acceptor, peer_text
 from vpnrouter.server.flush import flush_ready
@@ -80,6 +81,12 @@ class SocketChannel(Channel):
 
     def flush(self) -> None:
         """Write what waits, as far as the kernel takes it."""
+        try:
+            self._write()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            self.reactor.plane.barrier.end(self.connection, error)
+
+    def _write(self) -> None:
         outbox = self.connection.outbox
         while outbox.size:
             data = outbox.take(SEND_BYTES)
@@ -117,6 +124,11 @@ class SocketChannel(Channel):
         """Read again."""
         if self.fd >= 0:
             self.reactor.epoll.modify(self.fd, self._interest())
+
+    def cut(self, why: str) -> bool:
+        """See Channel.cut."""
+        self.reactor.lose(self, why)
+        return True
 
 
 @final
@@ -235,13 +247,10 @@ class Reactor:
         for fd, mask in events:
             channel = self._channels.get(fd)
             if channel is None:
-                listening = self._listeners.get(fd)
-                if listening is not None:
-                    self._accept(listening)
-                elif fd == self._watched:
+                if fd == self._watched:
                     self.wanted = True
-                elif fd == self._called:
-                    self._call()
+                else:
+                    self._others(fd)
                 continue
             if mask & select.EPOLLOUT:
                 channel.flush()
@@ -259,6 +268,18 @@ class Reactor:
         if recorder.recorded != recorded:
             recorder.end_round(time.time_ns())
         return True
+
+    def _others(self, fd: int) -> None:
+        """What is no connection is ready: a listener, or who asked to be called."""
+        listening = self._listeners.get(fd)
+        try:
+            if listening is not None:
+                self._accept(listening)
+            elif fd == self._called:
+                self._call()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            kind = SPOOL if listening is None else LISTENER
+            self.plane.barrier.caught(error, kind, "", "", "goes on")
 
     def _share(self, committing: Committing, spooled: list[SocketChannel], before_ns: int) -> None:
         """End a round: receive from those who bring work for the spool, if it has not had more than its share.
@@ -306,9 +327,12 @@ class Reactor:
         if connection.closing:
             # A peer that goes on sending after we said goodbye gets no more memory.
             return 0
-        connection.feed(data)
-        if connection.paused:
-            channel.pause()
+        try:
+            connection.feed(data)
+            if connection.paused:
+                channel.pause()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            self.plane.barrier.end(connection, error)
         return len(data)
 
     def _accept(self, listening: Listening) -> None:
@@ -327,8 +351,13 @@ class Reactor:
                 sock.close()
                 self.accepts_refused += 1
                 continue
+            try:
+                channel = self.add(sock, listening.acceptor.accepted(peer_text(address)))
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                self.plane.barrier.caught(error, LISTENER, "", "", "one connection is closed")
+                sock.close()
+                continue
             listening.open += 1
-            channel = self.add(sock, listening.acceptor.accepted(peer_text(address)))
             channel.listening = listening
 
     def tick(self) -> None:
@@ -355,14 +384,14 @@ class Reactor:
         if channel.fd < 0:
             return
         self._forget(channel)
-        channel.connection.lost(why)
+        self.plane.barrier.lose(channel.connection, why)
 
     def close(self, channel: SocketChannel) -> None:
         """We are done with the peer; everything has been sent."""
         if channel.fd < 0:
             return
         self._forget(channel)
-        channel.connection.lost("closed")
+        self.plane.barrier.lose(channel.connection, "closed")
 
     def _forget(self, channel: SocketChannel) -> None:
         del self._channels[channel.fd]

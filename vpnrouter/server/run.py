@@ -25,7 +25,7 @@ from vpnrouter.server.figures import RouterNumbers
 from vpnrouter.server.host import Host
 from vpnrouter.server.keep_spool import StoreKeeper
 from vpnrouter.server.listeners import bind_all
-from vpnrouter.server.loop import drive, keep_time
+from vpnrouter.server.loop import drive, keep_time, kept
 from vpnrouter.server.management import RouterMonitor, keep_rates
 from vpnrouter.server.narrate import PeerLog, tell
 from vpnrouter.server.queues import RouterQueues
@@ -109,7 +109,8 @@ def _host(
     from vpnrouter.server.reactor import Reactor
 
     reactor = Reactor(router)
-    nursery.start_soon(partial(drive, alone=alone), reactor, verifier)
+    driving = partial(drive, reactor, verifier, alone=alone)
+    nursery.start_soon(kept, router.plane.barrier, "sockets", driving)
     return reactor, reactor
 
 
@@ -199,16 +200,21 @@ async def _serve(
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
             figures.answering = answering
-            nursery.start_soon(figures.keep)
-            nursery.start_soon(keep_time, host, verifier)
+            barrier = router.plane.barrier
+
+            def begin(name: str, task: Callable[[], Awaitable[object]]) -> None:
+                nursery.start_soon(kept, barrier, name, task)
+
+            begin("metrics", figures.keep)
+            begin("time", partial(keep_time, host, verifier))
             connector = Connector(router.plane, host, streams)
             reload = Reload(config, secret, book, connector, answering, runners, nursery, spooling)
             events.follow(lambda: reload.config)
             reload.tell_ports()
             reload.begin_all()
-            nursery.start_soon(keep_rates, lambda: bridges.now().values())
-            nursery.start_soon(monitor.meters.keep)
-            nursery.start_soon(events.run, host, bridges.items, monitor.meters)
+            begin("rates of bridges", partial(keep_rates, lambda: bridges.now().values()))
+            begin("rates of message VPNs", monitor.meters.keep)
+            begin("events", partial(events.run, host, bridges.items, monitor.meters))
             stopping = trio.Event()
             editor: RouterEditor | None = None
             reread: Callable[[], Awaitable[object]] | None = None
@@ -218,13 +224,13 @@ async def _serve(
             elif files.path:
                 reread = partial(reload_file, files.path, reload)
             hangups = Hangups(reread)
-            nursery.start_soon(hangups.answer)
+            begin("reloads", hangups.answer)
             # Before anybody is told that it is ready: a signal that comes then is heard.
             await nursery.start(watch_signals, stopping.set, hangups.note)
             settle()
             ready(Node(book, runners, answering, reload, editor))
             if config.trace is not None and config.trace.enabled:
-                nursery.start_soon(keep_traces, config.trace, router, live)
+                begin("traces", partial(keep_traces, config.trace, router, live))
             try:
                 await stopping.wait()
             finally:

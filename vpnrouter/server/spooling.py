@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.kinds import REPLAY_LOG, SESSION
 from vpnrouter.core.guaranteed.recover import (
@@ -143,7 +144,10 @@ class Spooling:
         def hear() -> None:
             plane.now_ns = time.monotonic_ns()
             plane.wall_ns = time.time_ns()
-            committer.finished()
+            try:
+                committer.finished()
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                plane.barrier.caught(error, SPOOL, "", "", "goes on")
             flush_ready(plane)
 
         def wake_up() -> None:

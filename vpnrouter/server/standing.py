@@ -150,6 +150,20 @@ class Standing:
             # Somebody took the connection and ended it without an answer to HELLO: no link went down.
             self._not_connected(why)
 
+    def broken(self, why: str, now_ns: int) -> None:
+        """A fault of the router ended what the bridge was doing: it is as if it were switched off and on again."""
+        record = self.record
+        if record.inbound_state is not Inbound.INIT:
+            if record.inbound_state is not Inbound.DISABLED:
+                record.handle(Input.DISABLE, now_ns)
+            record.handle(Input.ENABLE, now_ns)
+        record.inbound_failure_reason = why
+        record.last_failure_ns = now_ns
+        record.failures += 1
+        if self._announced:
+            self._announced = False
+            narrate(record, DOWN, f"down: {why}")
+
     def stranded(self) -> None:
         """The half is over that was left, and no other has taken its place."""
         if self._announced:

@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 
 def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
     """Disconnect everybody, `links` are the bridges' among them, and close all plain sockets."""
+    barrier = router.plane.barrier
     for vpn in router.vpns.values():
         for subscriber in list(vpn.clients.values()):
             if isinstance(subscriber, MqttSession) and subscriber.connection is not None:
-                subscriber.connection.fail(reason.SERVER_SHUTTING_DOWN, "the router stops")
+                connection = subscriber.connection
+                try:
+                    connection.fail(reason.SERVER_SHUTTING_DOWN, "the router stops")
+                except Exception as error:  # noqa: BLE001 - the barrier's: the others hear why
+                    barrier.end(connection, error)
     for link in links:
-        link.goodbye(close_codes.SHUTTING_DOWN, close_codes.REASONS[close_codes.SHUTTING_DOWN])
+        try:
+            link.goodbye(close_codes.SHUTTING_DOWN, close_codes.REASONS[close_codes.SHUTTING_DOWN])
+        except Exception as error:  # noqa: BLE001 - the same
+            barrier.end(link, error)
     flush_ready(router.plane)
     host.close_all()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 
 import trio
 
+from vpnrouter.core.barrier import CONNECTION, LOST
 from vpnrouter.core.outbox import Channel
 from vpnrouter.server.flush import flush_ready
 from vpnrouter.server.tls_reason import tls_reason
@@ -44,6 +45,8 @@ class StreamChannel(Channel):
 
     def __init__(self, stream: ByteStream) -> None:
         self.stream = stream
+        self.scope: trio.CancelScope | None = None
+        self.why = "closed"
         self._wanted = trio.Event()
         self._awake = trio.Event()
 
@@ -54,6 +57,14 @@ class StreamChannel(Channel):
     def wake(self) -> None:
         """See Channel.wake."""
         self._awake.set()
+
+    def cut(self, why: str) -> bool:
+        """See Channel.cut."""
+        if self.scope is None:
+            return False
+        self.why = why
+        self.scope.cancel()
+        return True
 
     async def wanted(self) -> None:
         """Wait until a flush was asked for."""
@@ -70,12 +81,12 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
     """Run one connection over `stream` until either side ends it; closes the stream."""
     channel = StreamChannel(stream)
     connection.outbox.channel = channel
-    why = "closed"
     plane.streams += 1
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_write, stream, connection, channel, nursery.cancel_scope)
-            why = await _read(plane, stream, connection, channel)
+            channel.scope = nursery.cancel_scope
+            nursery.start_soon(_write, plane, connection, channel)
+            channel.why = await _read(plane, connection, channel)
             if connection.closing:
                 # What we have to say last (a DISCONNECT with its reason) leaves before the transport goes.
                 nursery.cancel_scope.deadline = trio.current_time() + GOODBYE_S
@@ -84,45 +95,53 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
                 nursery.cancel_scope.cancel()
     finally:
         plane.streams -= 1
-        connection.lost(why)
+        channel.scope = None
+        plane.barrier.lose(connection, channel.why)
         flush_ready(plane)
         with trio.move_on_after(GOODBYE_S, shield=True):
-            await stream.aclose()
+            try:
+                await stream.aclose()
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                plane.barrier.caught(error, CONNECTION, connection.peer, "", "is closed")
 
 
-async def _read(
-    plane: Plane, stream: ByteStream, connection: Connection, channel: StreamChannel
-) -> str:
-    while not connection.closing:
-        try:
-            data = bytes(await stream.receive_some(RECEIVE_BYTES))
-        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            # A TLS 1.3 peer that refuses our certificate says so here.
-            return tls_reason(error)
-        if not data:
-            return "closed by peer"
-        plane.now_ns = time.monotonic_ns()
-        plane.wall_ns = time.time_ns()
-        connection.feed(data)
-        flush_ready(plane)
-        while connection.paused and not connection.closing:
-            await channel.awake()
+async def _read(plane: Plane, connection: Connection, channel: StreamChannel) -> str:
+    stream = channel.stream
+    try:
+        while not connection.closing:
+            try:
+                data = bytes(await stream.receive_some(RECEIVE_BYTES))
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                # A TLS 1.3 peer that refuses our certificate says so here.
+                return tls_reason(error)
+            if not data:
+                return "closed by peer"
+            plane.now_ns = time.monotonic_ns()
+            plane.wall_ns = time.time_ns()
+            connection.feed(data)
+            flush_ready(plane)
+            while connection.paused and not connection.closing:
+                await channel.awake()
+    except Exception as error:  # noqa: BLE001 - the barrier's
+        plane.barrier.end(connection, error)
+        return LOST
     return "closed"
 
 
-async def _write(
-    stream: ByteStream, connection: Connection, channel: StreamChannel, scope: trio.CancelScope
-) -> None:
+async def _write(plane: Plane, connection: Connection, channel: StreamChannel) -> None:
     outbox = connection.outbox
-    while True:
-        while outbox.size:
-            data = outbox.take(SEND_BYTES)
-            try:
-                await stream.send_all(data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                scope.cancel()
+    try:
+        while True:
+            while outbox.size:
+                data = outbox.take(SEND_BYTES)
+                try:
+                    await channel.stream.send_all(data)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    channel.cut("closed")
+                    return
+            if connection.closing:
+                channel.cut("closed")
                 return
-        if connection.closing:
-            scope.cancel()
-            return
-        await channel.wanted()
+            await channel.wanted()
+    except Exception as error:  # noqa: BLE001 - the barrier's
+        plane.barrier.end(connection, error)

@@ -34,13 +34,23 @@ class Verifier:
                 if is_hash(stored):
                     self._nursery.start_soon(self._verify, connection, stored)
                 else:
-                    connection.password_verified(verify_password(stored, connection.given_password))
+                    self._tell(connection, verify_password(stored, connection.given_password))
             waiting.clear()
             flush_ready(self._router.plane)
 
     async def _verify(self, connection: Connection, stored: str) -> None:
-        good = await trio.to_thread.run_sync(
-            verify_password, stored, connection.given_password, limiter=self._limiter
-        )
-        connection.password_verified(good)
+        try:
+            good = await trio.to_thread.run_sync(
+                verify_password, stored, connection.given_password, limiter=self._limiter
+            )
+        except Exception as error:  # noqa: BLE001 - the barrier's: no thread or memory to verify it with
+            self._router.plane.barrier.end(connection, error)
+        else:
+            self._tell(connection, good)
         flush_ready(self._router.plane)
+
+    def _tell(self, connection: Connection, good: bool) -> None:
+        try:
+            connection.password_verified(good)
+        except Exception as error:  # noqa: BLE001 - the same
+            self._router.plane.barrier.end(connection, error)

@@ -195,6 +195,12 @@ class MqttConnection(Connection):
 
     # -- login -----------------------------------------------------------------------------------
 
+    def whose(self) -> tuple[str, str]:
+        """See Connection.whose."""
+        packet, admission = self.connect_packet, self.admission
+        name = self.peer if packet is None else f"{packet.client_id} at {self.peer}"
+        return name, "" if admission is None else admission.vpn.name
+
     def password_verified(self, good: bool) -> None:
         """See Connection.password_verified."""
         if self.state == VERIFYING:
@@ -299,6 +305,9 @@ class MqttConnection(Connection):
 
     def lost(self, reason_text: str) -> None:
         """See Connection.lost."""
+        if self.state == ENDED:
+            # Something that ended it may have raised: what is left is done now.
+            self._let_go(True, reason_text)
         self._end(True, reason_text)
         self.drop_waiting()
 
@@ -308,30 +317,38 @@ class MqttConnection(Connection):
         self.state = ENDED
         self.closing = True
         self._parts.clear()
-        self._cancel_timer()
-        publisher = self.publisher
-        self.publisher = None
-        ingress = self.ingress
-        self.ingress = None
-        if ingress is not None:
-            ingress.end()
-        session = self.session
-        self.session = None
-        if publisher is not None:
-            vpn = publisher.vpn
-            name = publisher.subscriber.client_name
-            if vpn.publishers.get(name) is publisher:
-                del vpn.publishers[name]
-            absorb(vpn, publisher)
-            if self.admission is not None:
-                vpn.release(self.admission.username.name)
-            client_events.disconnected(self, publisher, why)
-        if session is not None:
-            session.detach(publish_will)
+        self._let_go(publish_will, why)
         if not self.outbox.dirty:
             # Nothing to send: the edge still has to hear that it may close.
             self.outbox.dirty = True
             self.plane.ready.append(self.outbox)
+
+    def _let_go(self, publish_will: bool, why: str) -> None:
+        """Let go of everything, each thing once: what raises is not tried again, what comes behind it is."""
+        self._cancel_timer()
+        ingress = self.ingress
+        self.ingress = None
+        if ingress is not None:
+            ingress.end()
+        publisher = self.publisher
+        self.publisher = None
+        if publisher is not None:
+            self._retire(publisher)
+            client_events.disconnected(self, publisher, why)
+        session = self.session
+        if session is not None:
+            # Until it has let go of the connection completely.
+            session.detach(publish_will)
+            self.session = None
+
+    def _retire(self, publisher: Publisher) -> None:
+        vpn = publisher.vpn
+        name = publisher.subscriber.client_name
+        if vpn.publishers.get(name) is publisher:
+            del vpn.publishers[name]
+        if self.admission is not None:
+            vpn.release(self.admission.username.name)
+        absorb(vpn, publisher)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

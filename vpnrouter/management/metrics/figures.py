@@ -155,6 +155,7 @@ class RouterFigures(NamedTuple):
     logins_refused: int
     accepts_refused: int
     accept_errors: int
+    faults: Mapping[str, int]
     loop_lag: Histogram
 
 
@@ -196,7 +197,7 @@ class NoFigures:
 
     def router(self) -> RouterFigures:
         """See FigureSource."""
-        return RouterFigures({}, 1, 0.0, 0, 0, 0, 0, 0, Histogram((), (0,), 0.0))
+        return RouterFigures({}, 1, 0.0, 0, 0, 0, 0, 0, {}, Histogram((), (0,), 0.0))
 
     def process(self) -> ProcessFigures:
         """See FigureSource."""

@@ -37,6 +37,13 @@ ROUTER: Final[dict[str, Family]] = {
         "counter",
         "Connections that the system could not give to the router, for want of file descriptors.",
     ),
+    "faults": Family(
+        "vpnrouter_faults_total",
+        "counter",
+        "Unexpected errors that were contained, by what they cost: connection, timer, spool, bridge, request,"
+        " listener, task, thread.",
+        "reason",
+    ),
     "loop_lag": Family(
         "vpnrouter_event_loop_lag_seconds",
         "histogram",

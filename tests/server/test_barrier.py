@@ -1,0 +1,322 @@
+"""What is raised unexpectedly ends the one thing that raised it: planted at the seams that both builds have."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import trio
+
+from vpnrouter.core.barrier import BRIDGE, CONNECTION, KINDS, LISTENER, TASK, TIMER, fault_id
+from vpnrouter.core.connection import Connection
+from vpnrouter.core.timers import Timed
+from vpnrouter.events.event import Event
+from vpnrouter.server.acceptor import Acceptor
+from vpnrouter.server.listeners import bind, serve_streams
+from vpnrouter.server.loop import kept
+from vpnrouter.server.run import Node
+
+OPEN = """
+listeners:
+  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
+  - {protocol: ws, bind: "127.0.0.1:0", msg_vpn: blue}
+  - {protocol: link, bind: "127.0.0.1:0"}
+msg_vpns:
+  blue:
+    authentication: {basic: {enabled: false}}
+    bridges:
+      from-far:
+        enabled: false
+        remote_msg_vpns: [{name: far, location: "127.0.0.1:9"}]
+"""
+
+
+class Planted(RuntimeError):
+    """What nobody expects."""
+
+
+class Bad(Connection):
+    """Raises at the first byte, and, where `ends_badly`, the first times that it is told that it is lost."""
+
+    def __init__(self, plane: Any, ends_badly: int) -> None:
+        super().__init__(plane, "198.51.100.7", 1_000)
+        self.left = ends_badly
+        self.told: list[str] = []
+
+    def consume(self, data: bytes) -> int:
+        """See Connection.consume."""
+        raise Planted("in feed")
+
+    def lost(self, reason: str) -> None:
+        """See Connection.lost."""
+        self.told.append(reason)
+        if len(self.told) <= self.left:
+            raise Planted("in lost")
+
+
+class BadAcceptor(Acceptor):
+    """Makes bad connections, or raises itself."""
+
+    def __init__(self, node: Node, ends_badly: int = 0, *, raises: bool = False) -> None:
+        self.node = node
+        self.ends_badly = ends_badly
+        self.raises = raises
+        self.made: list[Bad] = []
+
+    def accepted(self, peer: str) -> Connection:
+        """See Acceptor.accepted."""
+        if self.raises:
+            raise Planted("in accept")
+        self.made.append(Bad(self.node.router.plane, self.ends_badly))
+        return self.made[-1]
+
+
+def faults(node: Node) -> list[Event]:
+    """The events of contained faults."""
+    events = node.router.plane.events
+    assert events is not None
+    return [event for event in events.newest(1_000) if event.kind.name == "SYSTEM_SYSTEM_FAULT"]
+
+
+async def works(node: Node, client: Any) -> None:
+    """A client that was there before hears itself."""
+    await client.publish("still/there", b"x")
+    assert await client.payload() == b"x"
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Let the router run until something is true."""
+    with trio.fail_after(20):
+        while not true():  # noqa: ASYNC110 - a counter tells nobody
+            await trio.sleep(0.005)
+
+
+def poll(node: Node, sock: socket.socket, acceptor: Acceptor) -> None:
+    """Accept from `sock` in the nested epoll of the running router."""
+    reactor = node._answering._reactor
+    assert reactor is not None
+    reactor.listen(sock, acceptor, 100)
+
+
+@pytest.mark.parametrize("ends_badly", [0, 3, 1_000])
+@pytest.mark.parametrize("host", ["epoll", "tasks"])
+async def test_a_connection_that_raises(
+    running: Any, client_of: Any, host: str, ends_badly: int
+) -> None:
+    """It alone is closed, though its end raises too; one event says what, whose and where."""
+    async with running(OPEN) as node, trio.open_nursery() as nursery:
+        client = await client_of(node)
+        await client.connect("good")
+        await client.subscribe("#")
+        acceptor = BadAcceptor(node, ends_badly)
+        sock = bind("127.0.0.1", 0)
+        if host == "epoll":
+            poll(node, sock, acceptor)
+        else:
+            nursery.start_soon(serve_streams, node.router, sock, acceptor, None, None, 100, nursery)
+        for _ in range(3):
+            stream = await trio.open_tcp_stream(*sock.getsockname())
+            await stream.send_all(b"boom")
+            with trio.fail_after(10):
+                assert await stream.receive_some() == b""
+            await stream.aclose()
+        await until(lambda: all(each.told for each in acceptor.made))
+        await works(node, client)
+        counts = node.router.plane.barrier.counts
+        assert set(counts) == set(KINDS)
+        most = min(ends_badly, 16)
+        assert counts[CONNECTION] == 3 * (1 + most)
+        assert [len(each.told) for each in acceptor.made] == [min(most + 1, 16)] * 3
+        first = faults(node)[0]
+        # Told once, though it came three times.
+        assert [event.text for event in faults(node)].count(first.text) == 1
+        assert "Planted: in feed at" in first.text
+        assert "test_barrier.py:" in first.text
+        assert first.name == "198.51.100.7"
+        assert first.kind.level_name == "error"
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_accept_that_raises(running: Any, client_of: Any) -> None:
+    """The new connection is closed, and the next one is accepted; nobody else notices."""
+    async with running(OPEN) as node:
+        client = await client_of(node)
+        await client.connect("good")
+        await client.subscribe("#")
+        sock = bind("127.0.0.1", 0)
+        acceptor = BadAcceptor(node, raises=True)
+        poll(node, sock, acceptor)
+        for count in range(1, 4):
+            stream = await trio.open_tcp_stream(*sock.getsockname())
+            with trio.fail_after(10), contextlib.suppress(trio.BrokenResourceError):
+                assert await stream.receive_some() == b""
+            await stream.aclose()
+            assert node.router.plane.barrier.counts[LISTENER] == count
+        await works(node, client)
+
+
+class BadTimer(Timed):
+    """Raises the first times."""
+
+    def __init__(self, times: int, party: Connection | None = None) -> None:
+        self.left = times
+        self.fired = trio.Event()
+        self._party = party
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """See Timed.on_timer."""
+        if self.left:
+            self.left -= 1
+            raise Planted("in a timer")
+        self.fired.set()
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._party
+
+
+async def test_a_timer_that_raises(running: Any, client_of: Any) -> None:
+    """It is tried again a second later, and those behind it fire; one of a connection closes that."""
+    async with running(OPEN) as node:
+        client = await client_of(node)
+        await client.connect("good")
+        await client.subscribe("#")
+        plane = node.router.plane
+        bad, other = BadTimer(1), BadTimer(0)
+        ended = Bad(plane, 0)
+        for target in (bad, BadTimer(1, ended), other):
+            plane.timers.arm(plane.now_ns + 1, target, 0)
+        with trio.fail_after(20):
+            await other.fired.wait()
+            assert plane.barrier.counts[TIMER] == 1
+            assert plane.barrier.counts[CONNECTION] == 1
+            assert ended.told == ["a fault of the router"]
+            await bad.fired.wait()
+        assert plane.barrier.counts[TIMER] == 1
+        await works(node, client)
+
+
+async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
+    """Its task begins anew with growing pauses; the router, its clients and other bridges go on."""
+    async with running(OPEN) as node:
+        client = await client_of(node)
+        await client.connect("good")
+        await client.subscribe("#")
+        (runner,) = node.bridges
+        times: list[float] = []
+
+        def refuse(*_: object) -> bool:
+            times.append(trio.current_time())
+            raise Planted("in a bridge")
+
+        may_run = runner.standing.may_run
+        runner.standing.may_run = refuse
+        runner.draw = lambda: 0.0
+        runner.poke()
+        await until(lambda: len(times) == 3)
+        assert times[1] - times[0] > 0.9
+        assert times[2] - times[1] > 1.9
+        assert node.router.plane.barrier.counts[BRIDGE] == 3
+        (told,) = faults(node)
+        assert (told.msg_vpn, told.name) == ("blue", "from-far")
+        assert "fault F" in runner.record.inbound_failure_reason
+        runner.standing.may_run = may_run
+        await until(lambda: runner.record.inbound_state.value == "disabled")
+        await works(node, client)
+
+
+async def test_a_listener_of_events_that_raises(running: Any, client_of: Any) -> None:
+    """Whoever raised the event goes on, and the other listeners hear it."""
+    async with running(OPEN) as node:
+        events = node.router.plane.events
+        assert events is not None
+
+        def bad(event: Event) -> None:
+            raise Planted("in the log")
+
+        events.listeners.insert(0, bad)
+        client = await client_of(node)
+        assert (await client.connect("good")).reason_code == 0
+        await client.subscribe("#")
+        await works(node, client)
+        assert node.router.plane.barrier.counts[TASK] >= 1
+        events.listeners.remove(bad)
+
+
+async def test_a_task_that_raises(running: Any, autojump_clock: trio.testing.MockClock) -> None:
+    """A task of the router's own is begun anew, ever more slowly, and what it cost is counted."""
+    from vpnrouter.core.router import Router
+    from vpnrouter.trace.recorder import Recorder
+
+    barrier = Router("here", 7, Recorder()).plane.barrier
+    began: list[float] = []
+
+    async def task() -> None:
+        began.append(trio.current_time())
+        if len(began) < 16:
+            raise Planted("in a task")
+
+    await kept(barrier, "one", task)
+    assert barrier.counts[TASK] == 15
+    pauses = [round(after - before, 6) for before, after in pairwise(began)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 0.1
+    assert pauses[-1] == pytest.approx(10.0)
+
+
+def test_the_same_place_has_the_same_id() -> None:
+    """An id names the kind of error and the line, not what it said; a group is what is in it."""
+
+    def raises(kind: type[Exception], text: str) -> None:
+        raise kind(text)
+
+    def raised(kind: type[Exception], text: str) -> Exception:
+        with pytest.raises(kind) as found:
+            raises(kind, text)
+        return found.value
+
+    first, again = raised(Planted, "a"), raised(Planted, "b")
+    assert fault_id(first) == fault_id(again) == fault_id(ExceptionGroup("two", [first, again]))
+    assert fault_id(raised(KeyError, "a")) != fault_id(first)
+
+
+async def test_an_api_request_that_raises(running: Any) -> None:
+    """Its client reads 500 and the fault's id; the next request is answered, and nothing goes to stderr."""
+    text = OPEN.replace("listeners:", 'listeners:\n  - {protocol: http, bind: "127.0.0.1:0"}')
+    async with running(text) as node:
+        port = int(dict(node.addresses)["http"].rpartition(":")[2])
+        (runner,) = node.bridges
+        record = runner.record
+        runner.record = None
+        try:
+            answer = await _get(port, "/SEMP/v2/monitor/msgVpns/blue/bridges")
+        finally:
+            runner.record = record
+        assert answer.startswith(b"HTTP/1.1 500")
+        events = node.router.plane.events
+        assert events is not None
+        (told,) = [
+            event for event in events.newest(99) if event.kind.name == "SYSTEM_MANAGEMENT_FAULT"
+        ]
+        assert told.text.split()[1].rstrip(":").encode() in answer
+        assert (await _get(port, "/SEMP/v2/monitor/msgVpns/blue/bridges")).startswith(
+            b"HTTP/1.1 200"
+        )
+        page = await _get(port, "/metrics")
+        assert b'vpnrouter_faults_total{router="here",reason="request"} 1' in page
+
+
+async def _get(port: int, path: str) -> bytes:
+    stream = await trio.open_tcp_stream("127.0.0.1", port)
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    await stream.send_all(head.encode())
+    answer = b""
+    with trio.fail_after(20):
+        while data := await stream.receive_some():
+            answer += data
+    await stream.aclose()
+    return answer
