@@ -122,6 +122,10 @@ LINK_PLACES: Final = 4_096
 """Other routers whose addresses are remembered, for locations that name a router. Beyond: the oldest is
 forgotten; it is learned again with the next link."""
 
+LINK_REJECTED_TOLD: Final = 1_024
+"""Bridges of other routers that were refused, of which is known what was told last, so that it is told once.
+Beyond: that of the oldest is forgotten, and told again with its next try."""
+
 LINK_RENAMED_TOPICS: Final = 4_096
 """Topics per link whose new names are remembered, where a mapping renames what leaves. Beyond: the memory
 starts anew."""
@@ -131,6 +135,11 @@ CONNECT_BYTES: Final = 1_048_576
 
 CONNECT_TIMEOUT_S: Final = 10
 """Seconds a new connection has to log in; a silent one costs a descriptor. Beyond: closed."""
+
+LINK_TRY_S: Final = 3
+"""Seconds that a bridge waits for a remote that says nothing while others have not had their turn since the
+loss: two round trips to a satellite and back, with a lost packet. Beyond: the next remote; when all had their
+turn, each has CONNECT_TIMEOUT_S."""
 
 TOPIC_ALIASES: Final = 256
 """Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""

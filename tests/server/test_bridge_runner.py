@@ -75,7 +75,7 @@ async def test_up_and_down(running: Any, client_of: Any, port: Any) -> None:
 
 
 async def test_a_refusal_is_kept(running: Any, port: Any) -> None:
-    """A refused bridge keeps the reason and does not hammer the remote."""
+    """A refused bridge keeps the reason and does not hammer the remote; it is told once on either side."""
     async with running(EDGE.replace("ALLOWED", "false"), "edge") as edge:
         text = core(f"127.0.0.1:{port(edge, 'link')}")
         async with running(text, "core") as node:

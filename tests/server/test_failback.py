@@ -249,6 +249,45 @@ def test_a_better_one_that_flaps(cross: Any) -> None:
     cross(tell)
 
 
+@pytest.mark.parametrize("silent", [1, 3])
+def test_remotes_that_say_nothing(voyage: Any, silent: int) -> None:
+    """Each that takes the connection and is silent costs three seconds, and not the next one's turn."""
+
+    async def run(sea: Any) -> None:
+        core = sea.island("core", "yellow")
+        names = [f"r{number}" for number in range(silent)]
+        sea.silent |= set(names)
+        sea.island("good", "blue")
+        remotes = [
+            {"name": "blue", "location": name, "connect_order": order}
+            for order, name in enumerate([*names, "good"], 1)
+        ]
+        connection = {"retry_delay": 3, "failback_delay": 0}
+        core.bridge({"remote_msg_vpns": remotes, "remote_connection": connection})
+        up = Inbound.READY_IN_SYNC
+        await sea.until(lambda: core.runner.record.inbound_state is up, within_s=3.2 * silent + 0.5)
+        assert [host for _, _, host, _ in sea.dialed] == [*names, "good"]
+
+    voyage(run, 1, 0.005)
+
+
+def test_a_slow_remote_has_its_time_in_the_end(voyage: Any) -> None:
+    """Two remotes that take four seconds to answer: the first pass goes on from both, the second one waits."""
+
+    async def run(sea: Any) -> None:
+        core = sea.island("core", "yellow")
+        sea.draw.random = lambda: 0.9
+        for name in ("one", "two"):
+            sea.island(name, "blue")
+        remotes = [{"name": "blue", "location": name} for name in ("one", "two")]
+        core.bridge({"remote_msg_vpns": remotes, "remote_connection": {"retry_delay": 1}})
+        up = Inbound.READY_IN_SYNC
+        await sea.until(lambda: core.runner.record.inbound_state is up, within_s=60)
+        assert [host for _, _, host, _ in sea.dialed] == ["one", "two", "one"]
+
+    voyage(run, 3, 2.0)
+
+
 def test_a_better_one_that_says_nothing(cross: Any) -> None:
     """A remote that takes connections and never answers is passed over, and breaks nothing later."""
 
@@ -328,6 +367,27 @@ def test_a_better_one_that_refuses(cross: Any) -> None:
         assert [cable.acceptor for cable in sea.standing()] == ["two"]
 
     cross(tell)
+
+
+def test_a_refusal_is_told_once(cross: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong password is one line, however long the bridge tries; another reason is another line."""
+
+    async def tell(crossing: Crossing) -> None:
+        given = [ClientUsername("core", password="right")]
+        vault = crossing.sea.island("vault", "blue", basic=True, usernames=given)
+        remote = FIRST | {"location": "vault", "client_username": "core", "password": "wrong"}
+        crossing.start(remote, retry_delay=1)
+        await trio.sleep(120)
+        assert len(crossing.dials()) > 5
+        vault.vpn.enabled = False
+        await trio.sleep(120)
+
+    cross(tell)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "LINK_REJECTED" in line]
+    assert [line.rpartition("rejected: ")[2] for line in lines] == [
+        "403 Forbidden",
+        "503 Message VPN Unavailable",
+    ]
 
 
 REMOTES: dict[str, list[dict[str, Any]]] = {

@@ -2,6 +2,7 @@
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.server.narrate import DOWN, REJECTED, UP, PeerLog, narrate, say
 from vpnrouter.wire.link.frames import Hello
@@ -40,6 +41,25 @@ def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
             " rejected: 403 Forbidden"
         ),
     ]
+
+
+def test_a_peer_that_is_refused_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """Told once for each reason and address, and anew when it had been let in; the memory is bounded."""
+    log = PeerLog()
+    record = Bridge(BridgeFacts("edge", "blue", "#bridge/core/yellow/b"), 0)
+
+    def rejected(reason: str, port: int, bridge: str = "b") -> int:
+        log.peer_rejected(Hello("core", bridge, "yellow", "blue"), f"192.0.2.7:{port}", reason)
+        return len(capsys.readouterr().err.splitlines())
+
+    assert [rejected("403 Forbidden", port) for port in range(5)] == [1, 0, 0, 0, 0]
+    assert [rejected("503 Too Many Clients", 1), rejected("403 Forbidden", 1)] == [1, 1]
+    log.peer_up(record)
+    capsys.readouterr()
+    assert [rejected("403 Forbidden", 1), rejected("403 Forbidden", 2)] == [1, 0]
+    for number in range(limits.LINK_REJECTED_TOLD):
+        assert rejected("403 Forbidden", 1, f"other{number}") == 1
+    assert rejected("403 Forbidden", 1) == 1
 
 
 def test_say(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,9 @@ Three stages, so that a link is back at once after a blink and a dead peer costs
    `remote_connection_retry_delay`) and three times the delay before, at most `cap_ns`, so that many
    bridges which lost the same peer do not come back in step.
 
+Where a bridge has several remotes, each has its first try after a loss with a delay of the quick stage,
+however long those before it took.
+
 A refusal ends the quick stage: the peer is there and has answered, and a wrong password is not to
 be checked twenty times a second. Only a link that stayed up for `stable_ns` starts the stages anew;
 one that comes and goes keeps its place, and so slows down.
@@ -84,6 +87,11 @@ class Backoff:
         self.down(now_ns)
         self._quick_end_ns = now_ns
         self._attempts += 1
+
+    def next_remote_ns(self, draw: float) -> int:
+        """Nanoseconds until another remote is tried that has not been tried since the loss: a quick delay."""
+        self._attempts += 1
+        return QUICK_LEAST_NS + int(draw * (QUICK_MOST_NS - QUICK_LEAST_NS))
 
     def delay_ns(self, now_ns: int, draw: float, at_least_ns: int = 0) -> int:
         """Nanoseconds from now until the next attempt.

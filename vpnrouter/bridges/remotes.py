@@ -4,6 +4,9 @@
 `retry_count` retries before the next has its turn; with the field's default of 0, each host is
 tried once in a pass. After a loss the others come first, best first, and the one lost comes last:
 it may be dead.
+
+In the *first pass*, after a loss or at start, whoever is there is to be found soon: a remote that says nothing
+has a short time, and the next one is tried at once. In later passes nobody is in a hurry.
 """
 
 from collections.abc import Sequence
@@ -29,7 +32,7 @@ class Remote:
 class Remotes:
     """The place in the list of one bridge's remotes; `retry_count` is retries per host."""
 
-    __slots__ = ("_attempts", "_order", "_place", "_retry_count", "_sorted", "_written")
+    __slots__ = ("_attempts", "_order", "_pass", "_place", "_retry_count", "_sorted", "_written")
 
     def __init__(self, remotes: Sequence[Remote], retry_count: int = 0) -> None:
         self._retry_count = retry_count
@@ -38,6 +41,17 @@ class Remotes:
         self._order = list(self._sorted)
         self._place = 0
         self._attempts = 0
+        self._pass = 0
+
+    @property
+    def hurries(self) -> bool:
+        """Whether others have not had their turn since the loss, or the start."""
+        return self._pass == 0 and len(self._order) > 1
+
+    @property
+    def is_next(self) -> bool:
+        """Whether `current` has not been tried in this first pass, and another one has."""
+        return self.hurries and self._place > 0 and self._attempts == 0
 
     @property
     def current(self) -> Remote | None:
@@ -61,6 +75,7 @@ class Remotes:
             if self._place >= len(self._order):
                 self._order = list(self._sorted)
                 self._place = 0
+                self._pass += 1
         return self.current
 
     def lost(self) -> Remote | None:
@@ -71,6 +86,7 @@ class Remotes:
             self._order = [*rest, *(remote for remote in self._sorted if remote == lost)]
         self._place = 0
         self._attempts = 0
+        self._pass = 0
         return self.current
 
     def better(self) -> tuple[Remote, ...]:
@@ -96,6 +112,7 @@ class Remotes:
         self._order = list(self._sorted)
         self._attempts = 0
         self._place = 0
+        self._pass = 0
         for place, remote in enumerate(self._order):
             if now is not None and remote.names_the_same_as(now):
                 self._place = place

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.bridges.backoff import SECOND, Backoff
 from vpnrouter.bridges.compatible import Half
 from vpnrouter.bridges.door import dial
@@ -110,6 +111,11 @@ class Approach:
     def of(self, remote: Remote) -> RemoteMsgVpn:
         """A remote as it is written."""
         return self._by_key[(remote.msg_vpn, remote.location)]
+
+    @property
+    def try_s(self) -> int:
+        """Seconds that a try has to connect and to shake hands, and as many again to log in."""
+        return limits.LINK_TRY_S if self.remotes.hurries else limits.CONNECT_TIMEOUT_S
 
     def choose(self, remote: Remote | None) -> BridgeTerms | None:
         """Go to `remote`; what the bridge asks of it now, None when it is no more written."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
-from vpnrouter import limits
 from vpnrouter.bridges.backoff import SECOND
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.states import Inbound, Input
@@ -234,7 +233,11 @@ class BridgeRunner(Owner):
             await self.pause()
             return None
         if self._next_ns < 0:
-            delay_ns = self.approach.backoff.delay_ns(now_ns(), self.draw())
+            backoff = self.approach.backoff
+            if self.approach.remotes.is_next and not self._refused:
+                delay_ns = backoff.next_remote_ns(self.draw())
+            else:
+                delay_ns = backoff.delay_ns(now_ns(), self.draw())
             self._next_ns = now_ns() + delay_ns
         if now_ns() < self._next_ns:
             # Who was refused keeps away, over whatever connection.
@@ -258,8 +261,15 @@ class BridgeRunner(Owner):
         record.remote_address = remote.location
         record.peer_address = record.local_interface = ""
         record.remote = approach.remotes.current
+        half = None
+        limit_s = approach.try_s
         try:
-            half = await approach.open(remote, self, record, self._resolved, self._begin)
+            with trio.move_on_after(limit_s) as scope:
+                half = await approach.open(remote, self, record, self._resolved, self._begin)
+            if scope.cancelled_caught:
+                raise OperationError(  # noqa: TRY301 - told like all that `open` raises
+                    f"{remote.location}: no answer within {limit_s} s"
+                )
         except OperationError as error:
             approach.failed(str(error))
             self.standing.failed(str(error), monotonic_ns())
@@ -314,7 +324,7 @@ class BridgeRunner(Owner):
                 if self._removed or not self.standing.may_run(self.approach, monotonic_ns()):
                     leave(half)
                 elif not half.welcomed:
-                    until_ns = self._asked_ns + limits.CONNECT_TIMEOUT_S * SECOND
+                    until_ns = self._asked_ns + self.approach.try_s * SECOND
                     if now_ns() >= until_ns:
                         leave(half, close_codes.HANDSHAKE_TIMEOUT)
                     else:

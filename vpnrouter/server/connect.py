@@ -131,13 +131,14 @@ def _names(host: str, port: int) -> Addresses:
 
 
 async def _connect(found: Addresses) -> socket.socket:
-    """A connected socket to the first of the addresses that answers; they share CONNECT_S."""
+    """A connected socket to the first of the addresses that answers; they share CONNECT_S, or what is left."""
     last: OSError | trio.TooSlowError | None = None
+    left_s = min(CONNECT_S, trio.current_effective_deadline() - trio.current_time())
     for family, kind, protocol, _, address in found:
         sock = trio.socket.socket(family, kind, protocol)
         try:
             # One address that swallows everything must not keep the next from being tried.
-            with trio.fail_after(CONNECT_S / len(found)):
+            with trio.fail_after(max(0.0, left_s) / len(found)):
                 await sock.connect(address)
         except (OSError, trio.TooSlowError) as error:
             sock.close()

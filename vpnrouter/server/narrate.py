@@ -11,7 +11,9 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.bridges.book import LinkLog
+from vpnrouter import limits
+from vpnrouter.bridges.book import LinkLog, client_name_of
+from vpnrouter.bridges.outbound import host_of
 from vpnrouter.events import table
 from vpnrouter.events.event import Event
 from vpnrouter.events.lines import readable
@@ -74,10 +76,20 @@ def say(event: str, text: str) -> None:
 
 
 class PeerLog(LinkLog):
-    """Tells of the bridges of other routers that log in here."""
+    """Tells of the bridges of other routers that log in here.
+
+    One that is refused is told once for each reason and address, until it is let in: it tries for ever.
+    """
+
+    __slots__ = ("_rejected",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rejected: dict[tuple[str, str], tuple[str, str]] = {}
 
     def peer_up(self, record: Bridge) -> None:
         """See LinkLog.peer_up."""
+        self._rejected.pop((record.facts.msg_vpn, record.facts.name), None)
         self._tell(record, table.LINK_UP, "up")
 
     def peer_down(self, record: Bridge, why: str) -> None:
@@ -86,6 +98,13 @@ class PeerLog(LinkLog):
 
     def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
         """See LinkLog.peer_rejected."""
+        key = (hello.remote_vpn, client_name_of(hello.router, hello.local_vpn, hello.bridge))
+        told = (host_of(peer), why)
+        if self._rejected.get(key) == told:
+            return
+        if key not in self._rejected and len(self._rejected) >= limits.LINK_REJECTED_TOLD:
+            del self._rejected[next(iter(self._rejected))]
+        self._rejected[key] = told
         tell(
             table.LINK_REJECTED,
             f"VPN {hello.remote_vpn} remote bridge {hello.bridge} of VPN {hello.local_vpn}"

@@ -132,7 +132,10 @@ class Standing:
         """The remote did not let the bridge in: REFUSED or VERSION_MISMATCH."""
         given = Input.REFUSED if event == LinkEvent.REFUSED else Input.VERSION_MISMATCH
         self.record.handle(given, now_ns, why)
-        narrate(self.record, REJECTED, f"rejected: {why}")
+        # Told once and not at every attempt, as in `_not_connected`.
+        if why != self.told:
+            self.told = why
+            narrate(self.record, REJECTED, f"rejected: {why}")
 
     def lost(self, why: str, now_ns: int, *, moving: bool) -> None:
         """The half is over; `moving` when another one takes its place."""
