@@ -109,4 +109,11 @@ class SpoolError(VpnrouterError):
 
 
 class OperationError(VpnrouterError):
-    """A file, an address or a process outside the project made an operation impossible."""
+    """A file, an address or a process outside the project made an operation impossible.
+
+    `lines` are what to show: the message, and what belongs to it line by line, such as files.
+    """
+
+    def __init__(self, message: str, more: Sequence[str] = ()) -> None:
+        self.lines = (message, *(f"  {line}" for line in more))
+        super().__init__("\n".join(self.lines))

@@ -444,3 +444,7 @@ forgotten, and nobody waits for it any more."""
 
 TROUBLES: Final = 16
 """Lines of trouble that wait to be told at the end of a round. Beyond: left out; the next round has its own."""
+
+PRINTED_CHARS: Final = 4_096
+"""Characters of one text that a stranger chose, such as a topic, where it is printed for people: a line still
+says whose it is. Beyond: it is cut, and ends with `…`; JSON has it whole."""

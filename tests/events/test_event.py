@@ -1,26 +1,7 @@
 """One event: names and texts on one line, and bounded."""
 
-import pytest
-
 from vpnrouter.events import limits, table
-from vpnrouter.events.event import Event, bounded
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ("plain", "plain"),
-        ("Grüße →", "Grüße →"),
-        ("a\nb", "a\\nb"),
-        ("\r\x1b[31mred\x00", "\\r\\x1b[31mred\\x00"),
-        ("\u2028\u202e", "\\u2028\\u202e"),
-        ("\ud800", "\\ud800"),
-        ("", ""),
-    ],
-)
-def test_what_does_not_print_is_escaped(given: str, shown: str) -> None:
-    """No name can begin a line of its own, move a terminal's cursor or turn text around."""
-    assert bounded(given, 100) == shown
+from vpnrouter.events.event import Event
 
 
 def test_names_and_texts_are_cut() -> None:

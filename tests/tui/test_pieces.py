@@ -2,6 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from vpnrouter.tui.format import clean
 from vpnrouter.tui.pieces import cut, fit, folded, pairs, text, width_of
 
 TEXTS = st.text(max_size=40)
@@ -33,7 +34,7 @@ def test_folded_loses_nothing(written: str, width: int) -> None:
     """All of a text stands in lines that fit."""
     lines = folded(written, width)
     assert all(cell_len(line) <= width for line in lines)
-    assert len("".join(lines)) == len(written)
+    assert "".join(lines) == clean(written)
 
 
 def test_pairs_stand_under_each_other() -> None:

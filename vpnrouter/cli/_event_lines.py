@@ -1,11 +1,13 @@
 """Events as lines."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from rich.text import Text
+
+from vpnrouter.cli._printed import line
+from vpnrouter.text import ascii_json
 
 LEVELS: Final = ("debug", "info", "notice", "warning", "error")
 """By rising weight."""
@@ -31,9 +33,9 @@ def line_of(row: Mapping[str, Any]) -> Text:
         f"{place}:" if place else "",
         row["text"],
     ]
-    return Text(" ".join(filter(None, words)), style=_STYLES.get(row["level"], ""))
+    return line(" ".join(filter(None, words)), _STYLES.get(row["level"], ""))
 
 
 def json_line_of(row: Mapping[str, Any]) -> str:
     """All attributes, on one line."""
-    return json.dumps(row)
+    return ascii_json(row)

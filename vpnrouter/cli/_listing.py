@@ -18,6 +18,7 @@ from vpnrouter.cli._printed import (
     shown,
     words,
 )
+from vpnrouter.text import printable
 
 _MOST_KEPT: Final = 60
 """Columns are not kept wider than this for the sake of one long name."""
@@ -61,7 +62,9 @@ class Listing:
         rated = RX_RATE in rows[0] if rows else False
         titles = [column.title for column in columns] + [*RATE_TITLES] * rated
         right = [column.right for column in columns] + [True, True] * rated
-        cells = [[*(column.cell(row) for column in columns), *rate_cells(row)] for row in rows]
+        cells = [
+            [*(printable(column.cell(row)) for column in columns), *rate_cells(row)] for row in rows
+        ]
         first = not self._widths
         if first:
             self._widths = [0] * len(titles)

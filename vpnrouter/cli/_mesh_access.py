@@ -1,12 +1,13 @@
 """How commands read a mesh file and reach its routers."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from vpnrouter.cli._told import note
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
@@ -30,7 +31,7 @@ def read(path: Path) -> "Mesh":
     if mesh.errors:
         raise ConfigError(mesh.errors)
     for problem in mesh.problems:
-        print(problem, file=sys.stderr)
+        note(problem)
     return mesh
 
 

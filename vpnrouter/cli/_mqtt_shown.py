@@ -1,20 +1,14 @@
 """A received message as `sub` prints it."""
 
 import base64
-import json
-import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from vpnrouter.cli._mqtt_stamp import stamp_of
 from vpnrouter.management.attributes import camel
+from vpnrouter.text import ascii_json, printable_lines
 from vpnrouter.wire.mqtt.message_packets import Publish
-
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What could move a terminal's cursor or worse; tab and line feed are harmless."""
-
-_CONTROL_OR_LINE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 _HEX_COLUMNS: Final = 16
 
@@ -40,14 +34,13 @@ def printed(packet: Publish, form: Format, now_ns: int) -> bytes:
         case Format.RAW:
             return packet.payload
         case Format.JSON:
-            return json.dumps(as_json(packet, now_ns), ensure_ascii=False).encode() + b"\n"
+            return ascii_json(as_json(packet, now_ns)).encode() + b"\n"
         case Format.HEX:
-            return f"{_text(packet.topic, line=True)}\n{dump(packet.payload)}".encode()
+            return f"{_line(packet.topic)}\n{dump(packet.payload)}".encode()
         case Format.TEXT:
-            return _text(packet.payload, line=False).encode() + b"\n"
+            return shown_payload(packet.payload) + b"\n"
         case Format.TOPIC:
-            topic, payload = _text(packet.topic, line=True), _text(packet.payload, line=True)
-            return f"{topic} {payload}\n".encode()
+            return f"{_line(packet.topic)} {_line(packet.payload)}\n".encode()
 
 
 def as_json(packet: Publish, now_ns: int) -> dict[str, Any]:
@@ -79,9 +72,13 @@ def dump(payload: bytes) -> str:
     return "".join(lines)
 
 
-def _text(data: bytes, *, line: bool) -> str:
-    text = data.decode(errors="backslashreplace")
-    return (_CONTROL_OR_LINE if line else _CONTROL).sub(lambda found: repr(found[0])[1:-1], text)
+def shown_payload(payload: bytes) -> bytes:
+    """A payload as text that a terminal only shows: line feeds and tabs stay, the rest is escapes."""
+    return printable_lines(payload.decode(errors="backslashreplace")).encode()
+
+
+def _line(data: bytes) -> str:
+    return printable_lines(data.decode(errors="backslashreplace")).replace("\n", "\\n")
 
 
 def _plain(value: object) -> object:

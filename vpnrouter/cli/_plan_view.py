@@ -1,12 +1,12 @@
 """Plans as people read them."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
-from rich.console import Console
 from rich.text import Text
 
+from vpnrouter.cli._printed import console_for, line
+from vpnrouter.cli._told import say_json
 from vpnrouter.config.change import Effect
 from vpnrouter.plan.risks import effect_name
 
@@ -24,27 +24,27 @@ _CHANGED: Final = ("~", "yellow")
 def print_plans(plans: Sequence["RouterPlan"], out: TextIO, *, as_json: bool) -> None:
     """Every plan: its changes, and what they cost."""
     if as_json:
-        print(json.dumps([plan.as_dict() for plan in plans], indent=2), file=out)
+        say_json([plan.as_dict() for plan in plans], 2)
         return
-    console = Console(file=out, soft_wrap=True, highlight=False, markup=False)
+    console = console_for(out, soft_wrap=True)
     for plan in plans:
-        for line in _lines(plan):
-            console.print(line)
+        for each in _lines(plan):
+            console.print(each)
 
 
 def _lines(plan: "RouterPlan") -> Iterator[Text]:
-    yield Text(f"{plan.name}: {_summary(plan)}", style="bold")
+    yield line(f"{plan.name}: {_summary(plan)}", "bold")
     for change in plan.changes:
         yield _change(change)
     for text in plan.restart:
-        yield Text(f"  * {text}: not applied", style="yellow")
+        yield line(f"  * {text}: not applied", "yellow")
     for risk in plan.risks:
-        yield Text(f"  ! {risk.kind}: {risk.text}", style="bold yellow")
+        yield line(f"  ! {risk.kind}: {risk.text}", "bold yellow")
     for problem in plan.problems:
-        yield Text(f"  x {problem}", style="bold red")
+        yield line(f"  x {problem}", "bold red")
     if plan.unnamed:
         names = ", ".join(plan.unnamed)
-        yield Text(f"  message VPNs that stay as they are: {names}", style="dim")
+        yield line(f"  message VPNs that stay as they are: {names}", "dim")
 
 
 def _summary(plan: "RouterPlan") -> str:
@@ -58,4 +58,4 @@ def _summary(plan: "RouterPlan") -> str:
 
 def _change(change: "Row") -> Text:
     mark, style = _MARKS.get(change["effect"], _CHANGED)
-    return Text(f"  {mark} {change['text']}", style=style)
+    return line(f"  {mark} {change['text']}", style)

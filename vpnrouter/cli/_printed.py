@@ -1,12 +1,15 @@
 """What all tables of `show` have in common: where they are printed, how values read, rates while one watches."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TextIO, final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from vpnrouter.text import printable, printable_lines
 
 Row = Mapping[str, Any]
 
@@ -41,22 +44,52 @@ class Collected:
         if not objects:
             self._parts.append(Text())
         for each in objects:
-            plain = isinstance(each, str)
-            self._parts.append(Text(each, style=style or "") if plain else each)
+            self._parts.append(line(each, style or "") if isinstance(each, str) else each)
 
     def drawn(self) -> Group:
         """All of it."""
         return Group(*self._parts)
 
 
-def console_for(file: TextIO) -> Console:
-    """A console that prints to `file` what it is given: names hold brackets and colons, no markup."""
-    return Console(
+def line(text: str, style: str = "") -> Text:
+    """One line in a style, whoever chose the texts in it."""
+    return Text(printable(text), style)
+
+
+@final
+class _Guarded(Console):
+    """The console of all commands. A string that is printed, in a cell or by itself, is one printable line;
+    of whatever else is drawn no control character is let through but rich's own and line feeds.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 (as rich has it)
+        """See Console."""
+        return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """See Console."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable_lines(segment.text), segment.style)
+
+
+def console_for(
+    file: TextIO, *, markup: bool = False, width: int = WIDE, soft_wrap: bool = False
+) -> Console:
+    """A console that prints to `file` what it is given: names hold brackets and colons, no markup. `width` is
+    for where the output is no terminal.
+    """
+    return _Guarded(
         file=file,
-        width=None if file.isatty() else WIDE,
-        markup=False,
+        width=None if file.isatty() else width,
+        markup=markup,
         emoji=False,
         highlight=False,
+        soft_wrap=soft_wrap,
     )
 
 

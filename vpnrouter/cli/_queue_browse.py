@@ -1,6 +1,5 @@
 """`vpnrouter queue browse NAME`: the messages of a queue, which all stay there."""
 
-import json
 import sys
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -9,6 +8,7 @@ import typer
 
 from vpnrouter.cli._queue_place import MsgVpn, Name, find
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import note, say_bytes, say_json
 
 COUNT: Final = 20
 
@@ -40,14 +40,17 @@ def browse(
     with connect(url, user, password_file, ca_file) as client:
         place = find(client, name, msg_vpn)
         if payload is not None:
-            sys.stdout.buffer.write(client.payload(place, name, payload))
-            sys.stdout.buffer.flush()
+            from vpnrouter.cli._mqtt_shown import shown_payload
+
+            found = client.payload(place, name, payload)
+            # What a terminal is to show must not steer it.
+            say_bytes(shown_payload(found) if sys.stdout.isatty() else found)
             return
         rows = client.msgs(place, name, count, after)
     if as_json:
-        print(json.dumps(rows, indent=2))
+        say_json(rows, 2)
     elif not rows:
-        print(f"vpnrouter: no messages in queue {name}", file=sys.stderr)
+        note(f"vpnrouter: no messages in queue {name}")
     else:
         _show(rows)
 

@@ -1,6 +1,5 @@
 """`vpnrouter queue purge NAME` and `vpnrouter queue delete-msg NAME ID…`: messages that nobody will get."""
 
-import json
 import sys
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from vpnrouter.cli._queue_place import MsgVpn, Name, find
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import say, say_json
 
 
 def purge(
@@ -62,4 +62,7 @@ def delete_msg(
 
 
 def _tell(as_json: bool, count: int) -> None:
-    print(json.dumps({"msgCount": count}) if as_json else f"deleted {count:,} messages")
+    if as_json:
+        say_json({"msgCount": count})
+    else:
+        say(f"deleted {count:,} messages")

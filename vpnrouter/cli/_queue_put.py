@@ -1,6 +1,5 @@
 """`vpnrouter queue copy|move NAME TO`: messages into another queue of the same message VPN."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from vpnrouter.cli._queue_place import MsgIds, MsgVpn, Name, find
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import say, say_json
 
 To = Annotated[str, typer.Argument(help="The queue to put them into.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -69,8 +69,8 @@ def _put(
         place = find(client, name, msg_vpn)
         count = client.put_msgs(place, name, to, msg_ids, move=move)
     if as_json:
-        print(json.dumps({"msgCount": count}))
+        say_json({"msgCount": count})
     else:
-        print(f"{'moved' if move else 'copied'} {count:,} messages to {to}")
+        say(f"{'moved' if move else 'copied'} {count:,} messages to {to}")
     if msg_ids and count < len(set(msg_ids)):
         raise typer.Exit(1)

@@ -1,12 +1,12 @@
 """`vpnrouter queue replay NAME`: give a queue once more what the replay log has."""
 
-import json
 from typing import Annotated, Final
 
 import typer
 
 from vpnrouter.cli._queue_place import MsgVpn, Name, find
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import say, say_json
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -52,10 +52,10 @@ def replay(
         else:
             client.start_replay(place, name, log, from_time, after)
     if as_json:
-        print(json.dumps({"msgVpnName": place, "queueName": name, "cancelled": cancel}))
+        say_json({"msgVpnName": place, "queueName": name, "cancelled": cancel})
     else:
         what = "ended the replay" if cancel else "began a replay"
-        print(f"{what} to queue {name} in message VPN {place}")
+        say(f"{what} to queue {name} in message VPN {place}")
 
 
 def _seconds(text: str) -> int:

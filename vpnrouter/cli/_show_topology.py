@@ -1,12 +1,12 @@
 """`vpnrouter show topology`: message VPNs and bridges of one or several routers, drawn."""
 
-import json
 import sys
 from typing import Final
 
 import typer
 
 from vpnrouter.cli._show_watch import watch as watched
+from vpnrouter.cli._told import say_json
 from vpnrouter.cli._topology_graph import RouterView, edges_of
 from vpnrouter.cli._topology_tree import draw
 from vpnrouter.errors import OperationError
@@ -38,7 +38,7 @@ def show_topology(
             for router in routers
         ]
         edges = [edge.as_json() for edge in edges_of(routers)]
-        print(json.dumps({"routers": shown, "edges": edges}, indent=2))
+        say_json({"routers": shown, "edges": edges}, 2)
     else:
         draw(sys.stdout, routers)
     if any(router.failure for router in routers):

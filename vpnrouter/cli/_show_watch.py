@@ -64,10 +64,11 @@ def watch(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
 
 
 def _on_terminal(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
-    from rich.console import Console
     from rich.live import Live
 
-    console = Console(markup=False, emoji=False, highlight=False)
+    from vpnrouter.cli._printed import console_for
+
+    console = console_for(sys.stdout)
     first = _looked(draw, interval_s, again=False)
     # The whole picture is written over the one before: nothing is cleared, so nothing flickers.
     with Live(

@@ -1,10 +1,12 @@
 """`vpnrouter simulate score`: has a report found what was planted, and nothing else?"""
 
-import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from vpnrouter.cli._told import say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.simulation.score import Row, Score
@@ -28,7 +30,7 @@ def score(
 
     result = read(truth, report)
     if as_json:
-        print(json.dumps(result.as_json(), ensure_ascii=False))
+        say_json(result.as_json())
     else:
         _print(result)
     if not result.good:
@@ -36,8 +38,9 @@ def score(
 
 
 def _print(result: "Score") -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from vpnrouter.cli._printed import console_for
 
     table = Table(box=None, pad_edge=False)
     table.add_column("kind")
@@ -53,10 +56,10 @@ def _print(result: "Score") -> None:
             str(one.right),
             f"{one.precision:.3f}",
         )
-    Console(soft_wrap=True, highlight=False, markup=False).print(table)
+    console_for(sys.stdout, soft_wrap=True).print(table)
     for name, rows in (("missed", result.missed), ("wrong", result.wrong)):
         for row in rows:
-            print(f"{name}: {_line(row)}")
+            say(f"{name}: {_line(row)}")
 
 
 def _line(row: "Row") -> str:

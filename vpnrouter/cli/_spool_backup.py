@@ -1,6 +1,5 @@
 """`vpnrouter spool backup CONFIG DIRECTORY`: a copy of a spool, of a running router or a stopped one."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
 from vpnrouter.cli._spool_place import Config, config_of, is_running, spool_of
+from vpnrouter.cli._told import say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
@@ -54,10 +54,10 @@ def backup(
         finally:
             store.close()
     if as_json:
-        print(json.dumps({"directory": str(target), "running": running}))
+        say_json({"directory": str(target), "running": running})
     else:
         how = "while it runs" if running else "stopped"
-        print(f"{target}: spool of router {written.router.name}, {how}")
+        say(f"{target}: spool of router {written.router.name}, {how}")
 
 
 def _listener(config: "RouterConfig") -> str:

@@ -1,9 +1,7 @@
 """`vpnrouter spool restore CONFIG DIRECTORY`: a backup in the place of a stopped router's spool."""
 
-import json
 import os
 import shutil
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vpnrouter.cli._spool_place import PRESENT, Config, config_of, held, spool_of
+from vpnrouter.cli._told import note, say, say_json
 from vpnrouter.errors import OperationError
 
 
@@ -45,16 +44,16 @@ def restore(
 
         problems = findings(directory)
         if problems:
-            print(*problems, sep="\n", file=sys.stderr)
+            note(*problems)
             raise OperationError(f"{directory} is damaged; nothing was changed")
         try:
             put(directory, spool)
         except (OSError, shutil.Error) as error:
             raise OperationError(f"cannot restore to {spool}: {error}") from error
     if as_json:
-        print(json.dumps({"spool": str(spool), "backup": str(directory)}))
+        say_json({"spool": str(spool), "backup": str(directory)})
     else:
-        print(f"{spool}: spool of router {written.router.name}, restored from {directory}")
+        say(f"{spool}: spool of router {written.router.name}, restored from {directory}")
 
 
 def put(backup: Path, spool: Path) -> None:

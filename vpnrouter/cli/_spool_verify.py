@@ -1,13 +1,12 @@
 """`vpnrouter spool verify CONFIG|DIRECTORY`: is everything in a spool as it must be?"""
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vpnrouter.cli._spool_place import PRESENT, config_of, held, spool_of
+from vpnrouter.cli._told import note, say, say_json
 
 
 def verify(
@@ -36,9 +35,9 @@ def verify(
     with held(spool):
         problems = findings(spool)
     if as_json:
-        print(json.dumps({"spool": str(spool), "sound": not problems, "problems": problems}))
+        say_json({"spool": str(spool), "sound": not problems, "problems": problems})
     else:
-        print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
-        print(f"{spool}: {'damaged' if problems else 'sound'}")
+        note(*problems)
+        say(f"{spool}: {'damaged' if problems else 'sound'}")
     if problems:
         raise typer.Exit(1)

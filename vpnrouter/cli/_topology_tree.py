@@ -8,7 +8,7 @@ from rich.tree import Tree
 
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.cli._bridge_tables import HEALTH_COLOURS
-from vpnrouter.cli._printed import Collected, Row, printer_for
+from vpnrouter.cli._printed import Collected, Row, line, printer_for
 from vpnrouter.cli._topology_graph import Edge, Place, RouterView, edges_of
 
 _IN: Final = "◄──"
@@ -25,9 +25,9 @@ def draw(out: TextIO | Collected, routers: Sequence[RouterView]) -> None:
     edges = edges_of(routers)
     for router in routers:
         at = "" if router.name == router.url else f" at {router.url}"
-        tree = Tree(Text(f"router {router.name}{at}", style="bold"), guide_style="dim")
+        tree = Tree(line(f"router {router.name}{at}", "bold"), guide_style="dim")
         if router.failure:
-            tree.add(Text(router.failure, style="bold red"))
+            tree.add(line(router.failure, "bold red"))
         for row in router.msg_vpns:
             here = Place(router.name, row["msgVpnName"])
             branch = tree.add(_msg_vpn(row))
@@ -43,7 +43,7 @@ def _msg_vpn(row: Row) -> Text:
     clients, subscriptions = row["msgVpnConnections"], row["subscriptionCount"]
     said = f"{row['msgVpnName']}  {_counted(clients, 'client')}, {_counted(subscriptions, 'subscription')}"
     up = row["state"] == "up"
-    return Text(said if up else f"{said}, {row['state']}", style="" if up else "dim")
+    return line(said if up else f"{said}, {row['state']}", "" if up else "dim")
 
 
 def _counted(number: int, noun: str) -> str:
@@ -65,4 +65,4 @@ def _line(edge: Edge, whole: str, broken: str, other: Place) -> Text:
     if edge.reason:
         parts.append(edge.reason)
     said = f"{whole if up else broken} {other}  {', '.join(parts)}"
-    return Text(said, style="" if edge.health == "up" else HEALTH_COLOURS.get(edge.health, ""))
+    return line(said, "" if edge.health == "up" else HEALTH_COLOURS.get(edge.health, ""))

@@ -13,7 +13,8 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from vpnrouter.build_info import version_line
-from vpnrouter.errors import ConfigError, TopicError, VpnrouterError
+from vpnrouter.cli._told import note, say
+from vpnrouter.errors import ConfigError, OperationError, TopicError, VpnrouterError
 
 
 class Command(NamedTuple):
@@ -80,10 +81,13 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except ConfigError as error:
-        print(*error.problems, sep="\n", file=sys.stderr)
+        note(*error.problems)
         return EXIT_WRONG_USE
+    except OperationError as error:
+        note(f"vpnrouter: {error.lines[0]}", *error.lines[1:])
+        return EXIT_FAILED
     except VpnrouterError as error:
-        print(f"vpnrouter: {error}", file=sys.stderr)
+        note(f"vpnrouter: {error}")
         return EXIT_WRONG_USE if isinstance(error, TopicError) else EXIT_FAILED
     return 0
 
@@ -125,7 +129,7 @@ def _listed_only() -> None:
 
 def _version(value: bool) -> None:
     if value:
-        print(version_line())
+        say(version_line())
         raise typer.Exit
 
 

@@ -1,6 +1,5 @@
 """`vpnrouter apply MESH`: make routers what a mesh file says, all of them or none."""
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ import typer
 
 from vpnrouter.cli import _mesh_access
 from vpnrouter.cli._mesh_access import MeshPath, Prune
+from vpnrouter.cli._told import note, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.plan.carry_out import Outcome
@@ -43,19 +43,19 @@ def command(
         plans = compare_all(read.routers, clients, prune=prune)
         print_plans(plans, sys.stderr, as_json=False)
         if any(plan.problems for plan in plans):
-            print("vpnrouter: nothing was changed", file=sys.stderr)
+            note("vpnrouter: nothing was changed")
             raise typer.Exit(_FAILED)
         if not any(plan.steps for plan in plans):
             if as_json:
-                print(json.dumps({"applied": True, "done": []}))
+                say_json({"applied": True, "done": []})
             return
         if not yes and not _agreed():
-            print("vpnrouter: nothing was changed", file=sys.stderr)
+            note("vpnrouter: nothing was changed")
             raise typer.Exit(_FAILED)
         carry_out = CarryOut(clients, _told, time.monotonic, time.sleep, settle)
         outcome = carry_out(plans)
     if as_json:
-        print(json.dumps(outcome.as_dict(), indent=2))
+        say_json(outcome.as_dict(), 2)
     _tell(outcome)
     if outcome.failure:
         raise typer.Exit(_FAILED)
@@ -68,17 +68,17 @@ def _agreed() -> bool:
 
 
 def _told(text: str) -> None:
-    print(text, file=sys.stderr)
+    note(text)
 
 
 def _tell(outcome: "Outcome") -> None:
     if not outcome.failure:
-        print("applied", file=sys.stderr)
+        note("applied")
         return
-    print(f"vpnrouter: {outcome.failure}", file=sys.stderr)
+    note(f"vpnrouter: {outcome.failure}")
     if outcome.returned:
-        print(f"vpnrouter: back to what it was: {', '.join(outcome.returned)}", file=sys.stderr)
+        note(f"vpnrouter: back to what it was: {', '.join(outcome.returned)}")
     for router, why in outcome.stuck.items():
-        print(f"vpnrouter: {router} is NOT back to what it was: {why}", file=sys.stderr)
+        note(f"vpnrouter: {router} is NOT back to what it was: {why}")
     if not outcome.done:
-        print("vpnrouter: nothing was changed", file=sys.stderr)
+        note("vpnrouter: nothing was changed")

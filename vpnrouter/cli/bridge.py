@@ -6,6 +6,7 @@ import typer
 
 from vpnrouter.cli._completed import bridge_names, vpn_names
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import say
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def enable(
     with connect(url, user, password_file, ca_file) as client:
         place = find(client, name, msg_vpn)
         client.enable_bridge(place, name, enabled=True)
-    print(f"bridge {name} in message VPN {place} is enabled")
+    say(f"bridge {name} in message VPN {place} is enabled")
 
 
 @group.command("disable")
@@ -66,7 +67,7 @@ def disable(
     with connect(url, user, password_file, ca_file) as client:
         place = find(client, name, msg_vpn)
         client.enable_bridge(place, name, enabled=False)
-    print(f"bridge {name} in message VPN {place} is disabled")
+    say(f"bridge {name} in message VPN {place} is disabled")
 
 
 @group.command("reconnect")
@@ -85,7 +86,7 @@ def reconnect(
     with connect(url, user, password_file, ca_file) as client:
         place = find(client, name, msg_vpn)
         client.disconnect_bridge(place, name)
-    print(f"bridge {name} in message VPN {place} connects again")
+    say(f"bridge {name} in message VPN {place} connects again")
 
 
 def find(client: "ManagementClient", name: str, msg_vpn: str) -> str:

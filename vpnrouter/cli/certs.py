@@ -1,6 +1,5 @@
 """`vpnrouter certs --output DIR`: an authority and certificates for a trial of TLS."""
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from vpnrouter import limits
+from vpnrouter.cli._told import say, say_json
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
@@ -110,10 +110,10 @@ def _show(written: "list[Written]", *, as_json: bool) -> None:
     if as_json:
         from dataclasses import asdict
 
-        print(json.dumps([asdict(one) for one in written], indent=2))
+        say_json([asdict(one) for one in written], 2)
         return
     rows = [("file", "what", "until"), *((one.path, one.purpose, one.ends) for one in written)]
     # No table of rich's: it would break paths at the width of the terminal.
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for path, what, until in rows:
-        print(f"{path:{widths[0]}}  {what:{widths[1]}}  {until}".rstrip())
+        say(f"{path:{widths[0]}}  {what:{widths[1]}}  {until}".rstrip())

@@ -1,12 +1,12 @@
 """`vpnrouter check CONFIG…`: are these configurations right, each by itself and together?"""
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+from vpnrouter.cli._told import note, say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Reading
@@ -46,11 +46,11 @@ def command(
     together = check_mesh([reading.loaded for reading in readings if reading.loaded is not None])
     rows = [(reading, _problems_of(reading, together)) for reading in readings]
     if as_json:
-        print(json.dumps([_row(reading, problems) for reading, problems in rows], indent=2))
+        say_json([_row(reading, problems) for reading, problems in rows], 2)
     else:
         for reading, problems in rows:
-            print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
-            print(_summary(reading, problems))
+            note(*problems)
+            say(_summary(reading, problems))
     if any(_count(problems, "error") for _, problems in rows):
         raise typer.Exit(_REFUSED)
 

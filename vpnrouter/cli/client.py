@@ -6,6 +6,7 @@ import typer
 
 from vpnrouter.cli._completed import client_names, vpn_names
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import say
 from vpnrouter.errors import OperationError
 
 group = typer.Typer(
@@ -57,4 +58,4 @@ def disconnect(
                 )
             msg_vpn = found[0]
         client.disconnect_client(msg_vpn, name)
-    print(f"client {name} in message VPN {msg_vpn} is disconnected")
+    say(f"client {name} in message VPN {msg_vpn} is disconnected")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from vpnrouter.cli._told import say_script
 from vpnrouter.cli.app import COMPLETION
 
 
@@ -28,4 +29,6 @@ def command(
     """
     from typer._completion_shared import get_completion_script
 
-    print(get_completion_script(prog_name="vpnrouter", complete_var=COMPLETION, shell=shell.value))
+    say_script(
+        get_completion_script(prog_name="vpnrouter", complete_var=COMPLETION, shell=shell.value)
+    )

@@ -7,6 +7,7 @@ import typer
 
 from vpnrouter.cli import _mesh_access
 from vpnrouter.cli._mesh_access import MeshPath, Prune
+from vpnrouter.cli._told import note
 
 _DRIFTED = 1
 
@@ -33,7 +34,7 @@ def command(
                 plans.append(compare(asked, clients[asked.name], prune=prune))
             except OperationError as error:
                 # The others are told all the same: a router that is away hides no drift.
-                print(f"vpnrouter: {asked.name}: {error}", file=sys.stderr)
+                note(f"vpnrouter: {asked.name}: {error}")
                 silent = True
     print_plans(plans, sys.stdout, as_json=as_json)
     if silent or not all(plan.is_same and not plan.problems for plan in plans):

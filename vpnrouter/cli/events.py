@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import say
 from vpnrouter.management.limits import EVENTS_PAGE
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def command(
                 if not weighs(row, level):
                     continue
                 if as_json:
-                    print(json_line_of(row), flush=True)
+                    say(json_line_of(row))
                 else:
                     console.print(line_of(row), soft_wrap=True)
         except KeyboardInterrupt:

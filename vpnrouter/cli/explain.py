@@ -1,6 +1,5 @@
 """`vpnrouter explain CONFIG… --at ROUTER/VPN --topic T`: where does a message go, and why?"""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
+from vpnrouter.cli._told import note, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Loaded
@@ -99,7 +99,7 @@ def command(
             )
             told = _explained(mesh, question, live, everything=show_all)
     except UsageError as error:
-        print(f"vpnrouter: {error}", file=sys.stderr)
+        note(f"vpnrouter: {error}")
         raise typer.Exit(_WRONG_USE) from error
     _show(told, as_json=as_json)
 
@@ -204,12 +204,10 @@ def _traced(trace: str, traces: list[Path], mesh: "list[Loaded]") -> "Explanatio
 
 def _show(told: "Explanation", *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(told.as_dict(), indent=2))
+        say_json(told.as_dict(), 2)
         return
-    from rich.console import Console
-
+    from vpnrouter.cli._printed import console_for
     from vpnrouter.explain.render import tree
 
     # What is read by other programs keeps one line for each step.
-    width = None if sys.stdout.isatty() else _WIDTH
-    Console(file=sys.stdout, width=width, highlight=False).print(tree(told))
+    console_for(sys.stdout, markup=True, width=_WIDTH).print(tree(told))

@@ -6,6 +6,8 @@ from typing import Final
 
 import typer
 
+from vpnrouter.cli._told import say
+
 _SALT_BYTES: Final = 16
 """Bytes of salt, as RFC 9106, 3.1 recommends for password hashing."""
 
@@ -20,7 +22,7 @@ def command() -> None:
 
     password = _read_password()
     try:
-        print(hash_password(password, os.urandom(_SALT_BYTES)))
+        say(hash_password(password, os.urandom(_SALT_BYTES)))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -1,6 +1,5 @@
 """`vpnrouter pub TOPIC [MESSAGE]`: publish to any MQTT broker, and say what became of it."""
 
-import json
 import random
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from vpnrouter.cli import _mqtt_options as options
 from vpnrouter.cli import limits
+from vpnrouter.cli._told import note, say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.cli._mqtt_link import MqttLink
@@ -188,21 +188,21 @@ def _check(link: "MqttLink", qos: int, retain: bool) -> None:
 
 def _tell(outcome: "Outcome", qos: int, *, as_json: bool) -> None:
     for line in outcome.told:
-        print(f"vpnrouter: {line}", file=sys.stderr)
+        note(f"vpnrouter: {line}")
     refused = sum(outcome.refused.values())
     if refused > len(outcome.told):
-        print(f"vpnrouter: … {refused - len(outcome.told):,} more refused", file=sys.stderr)
+        note(f"vpnrouter: … {refused - len(outcome.told):,} more refused")
     if outcome.failure:
-        print(f"vpnrouter: {outcome.failure}", file=sys.stderr)
+        note(f"vpnrouter: {outcome.failure}")
     if as_json:
-        print(json.dumps(outcome.as_json()))
+        say_json(outcome.as_json())
         return
     rate = outcome.sent / outcome.seconds if outcome.seconds else 0.0
     pace = f" in {outcome.seconds:.1f} s, {rate:,.0f} a second" if outcome.sent > 1 else ""
-    print(f"sent {outcome.sent:,} at QoS {qos}{pace}")
+    say(f"sent {outcome.sent:,} at QoS {qos}{pace}")
     for reason, number in sorted(outcome.acknowledged.items()):
-        print(f"acknowledged {number:,}: {reason}")
+        say(f"acknowledged {number:,}: {reason}")
     for reason, number in sorted(outcome.refused.items()):
-        print(f"refused {number:,}: {reason}")
+        say(f"refused {number:,}: {reason}")
     if outcome.unanswered:
-        print(f"not answered {outcome.unanswered:,}")
+        say(f"not answered {outcome.unanswered:,}")

@@ -1,6 +1,5 @@
 """`vpnrouter report TRACES… --output DIR`: what the routers' traces tell of the topology."""
 
-import json
 import signal
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from vpnrouter.cli._told import note, say, say_json
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ def _formats(text: str) -> frozenset[str]:
 
 def _tell(summary: "Summary", *, as_json: bool) -> None:
     for one in summary.set_aside:
-        print(f"set aside: {one['path']}: {one['reason']}", file=sys.stderr)
+        note(f"set aside: {one['path']}: {one['reason']}")
     if as_json:
-        print(json.dumps(asdict(summary), ensure_ascii=False), flush=True)
+        say_json(asdict(summary))
     else:
         print_summary(summary)
 
@@ -167,18 +167,16 @@ def _tell(summary: "Summary", *, as_json: bool) -> None:
 def _tell_again(summary: "Summary", *, as_json: bool) -> None:
     """A followed report was written anew."""
     if as_json:
-        print(json.dumps(asdict(summary), ensure_ascii=False), flush=True)
+        say_json(asdict(summary))
         return
     if summary.set_aside:
-        print(
+        note(
             f"set aside: {len(summary.set_aside)} files, the last one"
-            f" {summary.set_aside[-1]['path']}: {summary.set_aside[-1]['reason']}",
-            file=sys.stderr,
+            f" {summary.set_aside[-1]['path']}: {summary.set_aside[-1]['reason']}"
         )
-    print(
+    say(
         f"report of {summary.rows:,} rows in {summary.files:,} files: {summary.errors} errors,"
-        f" {summary.warnings} warnings",
-        flush=True,
+        f" {summary.warnings} warnings"
     )
 
 
@@ -198,10 +196,11 @@ def _until_told() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def _shown_progress() -> Iterator["Progress"]:
     """Progress on stderr: a live line on a terminal, a line a stage elsewhere."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
+    from vpnrouter.cli._printed import console_for
+
+    console = console_for(sys.stderr)
     if not console.is_terminal:
         yield _Lines()
         return
@@ -221,7 +220,7 @@ class _Lines:
     """Progress for a pipe or a file."""
 
     def stage(self, name: str) -> None:
-        print(f"report: {name}", file=sys.stderr)
+        note(f"report: {name}")
 
     def tasks(self, done: int, total: int) -> None:
         """Tasks come and go too fast for lines."""
@@ -243,9 +242,9 @@ class _Live:
 
 def print_summary(summary: "Summary") -> None:
     """Print the summary as a table on stdout."""
-    from rich.console import Console
     from rich.table import Table
 
+    from vpnrouter.cli._printed import console_for
     from vpnrouter.topology.page import figures
 
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -288,4 +287,4 @@ def print_summary(summary: "Summary") -> None:
     table.add_row("seconds", str(summary.seconds))
     if summary.page:
         table.add_row("page", summary.page)
-    Console(soft_wrap=True, highlight=False, markup=False).print(table)
+    console_for(sys.stdout, soft_wrap=True).print(table)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from vpnrouter.cli._told import note
+
 
 def command(
     config: Annotated[Path, typer.Argument(help="The router's YAML file.", show_default=False)],
@@ -23,13 +25,11 @@ def command(
     Prints one line on stdout when every listener is bound:
     ready router=NAME mqtt=HOST:PORT link=HOST:PORT, with repeated keys for several listeners.
     """
-    import sys
-
     from vpnrouter.config.load import load
 
     loaded = load(str(config), overlay=not no_overlay)
     for warning in loaded.warnings:
-        print(warning, file=sys.stderr)
+        note(warning)
     from vpnrouter.server.run import run
 
     run(loaded.config, str(config), loaded, overlaid=not no_overlay)

@@ -2,7 +2,6 @@
 and does.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from vpnrouter.cli import limits
 from vpnrouter.cli._completed import names_to_show, vpn_names
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, User, connect
 from vpnrouter.cli._show_what import Asked, What
+from vpnrouter.cli._told import note, say_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -188,7 +188,7 @@ def _show(
         if most is None:
             return good
     if tables is None and what is not What.EVENTS:
-        print(f"vpnrouter: no {what}", file=sys.stderr)
+        note(f"vpnrouter: no {what}")
     return good
 
 
@@ -216,18 +216,19 @@ def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
     """Print a list, object by object as they come; whether all of them balance."""
     from vpnrouter.cli._bridge_tables import is_balanced
 
-    good = True
-    before = "[\n"
-    for row in rows:
-        text = json.dumps(row, indent=2).replace("\n", "\n  ")
-        print(f"{before}  {text}", end="")
-        before = ",\n"
-        if what is What.BRIDGES:
-            good = good and is_balanced(row)
-        elif what is What.QUEUES:
-            good = good and not row["imbalance"]
-    print("[]" if before == "[\n" else "\n]")
-    return good
+    wrong = 0
+
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal wrong
+        for row in rows:
+            yield row
+            if what is What.BRIDGES:
+                wrong += not is_balanced(row)
+            elif what is What.QUEUES:
+                wrong += bool(row["imbalance"])
+
+    say_rows(counted())
+    return not wrong
 
 
 def _look(

@@ -1,6 +1,5 @@
 """`vpnrouter simulate --output DIR`: trace data of a made-up mesh, and the truth about it."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vpnrouter.cli._simulate_score import score
+from vpnrouter.cli._told import note, say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.simulation.simulate import Options
@@ -71,7 +71,7 @@ def command(
     if networks:
         from vpnrouter.simulation.network import names
 
-        print(*names(), sep="\n")
+        say(*names())
         return
     if output is None:
         raise typer.BadParameter("Missing option '--output'.")
@@ -91,7 +91,7 @@ def command(
     begun = time.monotonic()
     truth = simulate(options, output, _Told())
     if as_json:
-        print(json.dumps(truth, ensure_ascii=False))
+        say_json(truth)
     else:
         _print(options, truth, output, time.monotonic() - begun)
 
@@ -128,12 +128,13 @@ class _Told:
     def __call__(self, done: int, rows: int) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _PACE_S
-            print(f"simulate: {done:,} of {rows:,} rows", file=sys.stderr)
+            note(f"simulate: {done:,} of {rows:,} rows")
 
 
 def _print(options: "Options", truth: dict[str, Any], output: Path, seconds: float) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from vpnrouter.cli._printed import console_for
 
     counts = truth["counts"]
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -153,4 +154,4 @@ def _print(options: "Options", truth: dict[str, Any], output: Path, seconds: flo
     table.add_row("faults", f"{len(truth['faults'])}")
     table.add_row("seconds", f"{seconds:.1f}")
     table.add_row("truth", str(output / "truth.json"))
-    Console(soft_wrap=True, highlight=False, markup=False).print(table)
+    console_for(sys.stdout, soft_wrap=True).print(table)

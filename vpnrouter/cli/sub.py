@@ -10,6 +10,7 @@ import typer
 
 from vpnrouter.cli import _mqtt_options as options
 from vpnrouter.cli._mqtt_shown import Format, printed
+from vpnrouter.cli._told import note, say, say_bytes
 
 if TYPE_CHECKING:
     from vpnrouter.cli._mqtt_subscriber import Subscriber
@@ -124,7 +125,7 @@ def command(
         )
         try:
             for line in subscriber.subscribe():
-                print(f"vpnrouter: {line}", file=sys.stderr, flush=True)
+                note(f"vpnrouter: {line}")
             _run(subscriber, timeout, stats)
             subscriber.finish()
         except KeyboardInterrupt:
@@ -134,7 +135,7 @@ def command(
                 _summary(subscriber)
     if timeout and count and not subscriber.done:
         said = f"{subscriber.total:,} of {count:,} messages came within {timeout:g} s"
-        print(f"vpnrouter: {said}", file=sys.stderr)
+        note(f"vpnrouter: {said}")
         raise typer.Exit(_FAILED)
 
 
@@ -181,12 +182,11 @@ class _Writer:
     """Prints messages to stdout; what it was given is written when it returns."""
 
     def __init__(self, form: Format) -> None:
-        self._form = form
-        self._out = sys.stdout.buffer
+        # What a terminal is to show must not steer it.
+        self._form = Format.TEXT if form is Format.RAW and sys.stdout.isatty() else form
 
     def __call__(self, packets: "Sequence[Publish]", now_ns: int) -> None:
-        self._out.write(b"".join([printed(packet, self._form, now_ns) for packet in packets]))
-        self._out.flush()
+        say_bytes(b"".join([printed(packet, self._form, now_ns) for packet in packets]))
 
 
 def _writer(form: Format | None, stats: bool) -> "_Writer | _Silent":
@@ -228,8 +228,8 @@ def _rates(messages: float, size: float, subscriber: "Subscriber") -> None:
     if found:
         half, most = found[len(found) // 2], found[len(found) * 99 // 100]
         said += f", latency {half / 1e6:.2f} ms, of one in a hundred {most / 1e6:.2f} ms or more"
-    print(said, flush=True)
+    say(said)
 
 
 def _summary(subscriber: "Subscriber") -> None:
-    print(f"received {subscriber.total:,} messages, {subscriber.bytes:,} bytes", flush=True)
+    say(f"received {subscriber.total:,} messages, {subscriber.bytes:,} bytes")

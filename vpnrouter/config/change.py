@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.secret import Secret
+from vpnrouter.text import printable
 
 SECRET: Final = "***"  # noqa: S105 - what is shown in place of one
 _LONGEST_SHOWN: Final = 60
@@ -89,7 +90,7 @@ def show_change_path(path: ChangePath) -> str:
     """`msg_vpns.blue.bridges.from-x.remote_msg_vpns[red 192.0.2.1:55555].enabled`."""
     text = ""
     for step in path:
-        shown = _one_line(str(step))
+        shown = printable(str(step))
         text += shown if isinstance(step, Item) or not text else f".{shown}"
     return text
 
@@ -105,13 +106,7 @@ def _shown(value: object) -> str:
         # Values by name may be secrets.
         return "{…}"
     if isinstance(value, tuple) and not isinstance(value, Item):
-        text = _one_line(f"[{', '.join(_shown(item) for item in value)}]")
+        text = printable(f"[{', '.join(_shown(item) for item in value)}]")
         many = any(isinstance(item, Model) for item in value) or len(text) > _LONGEST_SHOWN
         return f"{len(value)} items" if many and value else text
-    text = _one_line(str(value))
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
-
-
-def _one_line(text: str) -> str:
-    """With escapes for what would break the line or hide in it."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    return printable(str(value), _LONGEST_SHOWN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.events import limits
+from vpnrouter.text import printable
 
 if TYPE_CHECKING:
     from vpnrouter.events.kind import Kind
@@ -27,19 +28,5 @@ class Event:
         self.time_ns = time_ns
         self.kind = kind
         self.msg_vpn = msg_vpn
-        self.name = bounded(name, limits.EVENT_NAME_CHARS)
-        self.text = bounded(text, limits.EVENT_TEXT_CHARS)
-
-
-def bounded(text: str, most: int) -> str:
-    """`text` on one line, with escapes for what does not print, and cut at `most` characters."""
-    if len(text) > most:
-        text = text[: most - 1] + "…"
-    if text.isprintable():
-        return text
-    shown = "".join(each if each.isprintable() else _escaped(each) for each in text)
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+        self.name = printable(name, limits.EVENT_NAME_CHARS)
+        self.text = printable(text, limits.EVENT_TEXT_CHARS)

@@ -9,6 +9,7 @@ from typing import Final
 from vpnrouter.events import limits
 from vpnrouter.events.event import Event
 from vpnrouter.events.levels import ERROR, WARNING
+from vpnrouter.text import printable
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -35,12 +36,12 @@ def as_json(event: Event, router_name: str, tag: str = "") -> str:
         "scope": kind.scope,
         "area": kind.area,
         "router": router_name,
-        "msgVpn": event.msg_vpn,
+        "msgVpn": printable(event.msg_vpn),
         "name": event.name,
         "text": event.text,
     }
     if tag:
-        fields["tag"] = tag
+        fields["tag"] = printable(tag)
     return json.dumps(fields, ensure_ascii=False)
 
 

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from vpnrouter.explain.explanation import NO, NOTE, YES
+from vpnrouter.text import printable
 
 if TYPE_CHECKING:
     from vpnrouter.explain.explanation import Explanation, Rule, Step
@@ -23,7 +24,7 @@ _MILLISECOND_NS: Final = 1_000_000
 def tree(explanation: Explanation) -> Tree:
     """The steps of an explanation with the rules that decided, the bridges that are down, and the notes."""
     trace = f" (trace {explanation.trace_id})" if explanation.trace_id else ""
-    top = Tree(f"[bold]{escape(shown(explanation.topic))}[/bold] {explanation.mode}{trace}")
+    top = Tree(f"[bold]{escape(printable(explanation.topic))}[/bold] {explanation.mode}{trace}")
     for step in explanation.steps:
         _add(top, step)
     down = [state for state in explanation.bridges if not state.up]
@@ -31,12 +32,14 @@ def tree(explanation: Explanation) -> Tree:
         branch = top.add("[bold]bridges that are down[/bold]")
         for state in down:
             name = f"{state.name} into {state.router}/{state.msg_vpn}"
-            leaf = branch.add(f"{_MARKS[NO]} {escape(shown(name))}: {escape(shown(state.why))}")
+            leaf = branch.add(
+                f"{_MARKS[NO]} {escape(printable(name))}: {escape(printable(state.why))}"
+            )
             leaf.add(_rule(state.rule))
     if explanation.answer:
-        top.add(f"{_MARKS[NOTE]} the publisher is told: {escape(shown(explanation.answer))}")
+        top.add(f"{_MARKS[NOTE]} the publisher is told: {escape(printable(explanation.answer))}")
     for note in explanation.notes:
-        top.add(f"[dim]note: {escape(shown(note))}[/dim]")
+        top.add(f"[dim]note: {escape(printable(note))}[/dim]")
     return top
 
 
@@ -48,7 +51,7 @@ def _add(branch: Tree, step: Step) -> None:
     if step.since_ns > 0:
         spent.append(f"{step.since_ns / _MILLISECOND_NS:.2f} ms after it came in")
     when = f" [cyan]{', '.join(spent)}[/cyan]" if spent else ""
-    leaf = branch.add(f"{_MARKS[step.verdict]} {escape(shown(step.text))}{times}{when}")
+    leaf = branch.add(f"{_MARKS[step.verdict]} {escape(printable(step.text))}{times}{when}")
     for rule in step.rules:
         leaf.add(_rule(rule))
     for below in step.steps:
@@ -56,15 +59,7 @@ def _add(branch: Tree, step: Step) -> None:
 
 
 def _rule(rule: Rule) -> str:
-    text = escape(shown(rule.text))
+    text = escape(printable(rule.text))
     default = " (the default)" if not rule.written and rule.file else ""
-    place = f" [blue]{escape(shown(rule.place))}[/blue]" if rule.file else ""
+    place = f" [blue]{escape(printable(rule.place))}[/blue]" if rule.file else ""
     return f"[dim]{text}{default}[/dim]{place}"
-
-
-def shown(text: str) -> str:
-    """Text with everything escaped that is no printable character: a topic may hold a terminal's commands."""
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape", "backslashreplace").decode()
-        for one in text
-    )

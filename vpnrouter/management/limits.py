@@ -65,3 +65,6 @@ DOCUMENT_PROBLEMS: Final = 100
 DOCUMENT_POSITIONS: Final = 100_000
 """Parts of a configuration of which GET /vpnrouter/v1/config says where they are written. Beyond: those that
 are nested deepest are left out."""
+
+NAME_SHOWN_CHARS: Final = 60
+"""Characters of a name in a request that are repeated in the answer that refuses it. Beyond: cut."""

@@ -17,9 +17,9 @@ import trio
 
 from vpnrouter.core.message import Message
 from vpnrouter.events import limits
-from vpnrouter.events.event import bounded
 from vpnrouter.events.levels import TOPIC_NAMES
 from vpnrouter.server.flush import flush_ready
+from vpnrouter.text import printable
 from vpnrouter.topics.grammar import EVENT_PREFIX, to_smf
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ class EventPublisher:
         subscriber = subscription.subscriber
         if mode == "off" or (not comes and QUIET_END in mode and not subscriber.connected):
             return
-        name = bounded(subscriber.client_name, limits.EVENT_NAME_CHARS)
+        name = printable(subscriber.client_name, limits.EVENT_NAME_CHARS)
         # In the one dialect whose wildcards may stand in a published topic.
         written_so = to_smf(subscription.filter) or [subscription.filter.original]
-        text = bounded(written_so[-1], limits.EVENT_TEXT_CHARS)
+        text = printable(written_so[-1], limits.EVENT_TEXT_CHARS)
         if mode.endswith(V1):
             topic = f"INFO/SUB_{'ADD' if comes else 'DEL'}/{text}"
         else:
@@ -151,5 +151,5 @@ def _topics(form: TopicFormat, topic: str) -> list[str]:
 
 
 def _tagged(written: MsgVpn, text: str) -> str:
-    tag = bounded(written.event.log_tag, limits.EVENT_NAME_CHARS)
+    tag = printable(written.event.log_tag, limits.EVENT_NAME_CHARS)
     return f"{tag} {text}" if tag else text

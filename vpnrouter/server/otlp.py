@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vpnrouter import __version__, limits
 from vpnrouter.errors import OperationError
+from vpnrouter.text import printable
 from vpnrouter.trace.spans import COLUMNS, SpanMaker
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class OtlpThread:
         self._max_queue = max_queue
         self._clock = clock
         self._share = share
-        self._say = say or (lambda text: print(f"vpnrouter: {text}", file=sys.stderr))
+        self._say = say or (lambda text: print(f"vpnrouter: {printable(text)}", file=sys.stderr))
         self._queue: deque[pa.Table] = deque()
         self._lock = threading.Lock()
         self._waiting = 0

@@ -192,10 +192,11 @@ def require_rows(inventory: Inventory) -> None:
         return
     named = [f"{one.path}: {one.reason}" for one in inventory.set_aside[:_NAMED_AT_MOST]]
     more = len(inventory.set_aside) - len(named)
-    lines = ["nothing to report on: no readable trace file", *named]
     if inventory.earlier:
-        lines.append(f"{len(inventory.earlier)} files lie before the time asked for")
-    raise OperationError("\n  ".join(lines + ([f"and {more} more"] if more > 0 else [])))
+        named.append(f"{len(inventory.earlier)} files lie before the time asked for")
+    if more > 0:
+        named.append(f"and {more} more")
+    raise OperationError("nothing to report on: no readable trace file", named)
 
 
 def partitions_for(inventory: Inventory) -> int:

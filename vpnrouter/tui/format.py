@@ -5,21 +5,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from vpnrouter.text import printable
 from vpnrouter.tui.limits import TUI_TEXT
 
 NONE: Final = "-"
 
 _STEPS: Final = ("", "k", "M", "G", "T", "P", "E")
 
-_HIDDEN: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
-"""What moves a terminal's cursor, changes its colours, or turns the direction of writing (Unicode Cc, Cf)."""
-
 
 def clean(text: str) -> str:
     """A text that a terminal only draws: whatever a publisher wrote, it commands nothing."""
-    return _HIDDEN.sub("·", text[:TUI_TEXT])
+    return printable(text, TUI_TEXT)
 
 
 def figure(value: float) -> str:

@@ -63,6 +63,6 @@ def test_a_line_commands_nothing() -> None:
         app = Shown()
         async with app.run_test(size=(30, 4)):
             app.lines.show([text("a\x1b[31mb\nc\x9bd")])
-            assert app.lines.render_line(0).text.rstrip() == "a·[31mb·c·d"
+            assert app.lines.render_line(0).text.rstrip() == r"a\x1b[31mb\nc\x9bd"
 
     asyncio.run(main())

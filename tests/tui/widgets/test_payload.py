@@ -58,8 +58,8 @@ def test_hex() -> None:
 
 
 def test_text_commands_nothing() -> None:
-    """Escape sequences of a publisher are dots."""
-    assert written(b"\x1b[2Jabc\r\nd", PayloadView.TEXT) == ["·[2Jabc", "d"]
+    """Escape sequences of a publisher are written out."""
+    assert written(b"\x1b[2Jabc\r\nd", PayloadView.TEXT) == ["\\x1b[2Jabc", "d"]
 
 
 def test_long_payloads_are_cut_and_it_is_said() -> None:

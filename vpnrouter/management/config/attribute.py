@@ -7,8 +7,10 @@ from vpnrouter.config.document import Plain
 from vpnrouter.config.model import Model
 from vpnrouter.config.secret import Secret
 from vpnrouter.config.shape import keys_of
+from vpnrouter.management import limits
 from vpnrouter.management.attributes import camel
 from vpnrouter.management.faults import invalid
+from vpnrouter.text import printable
 
 TEXT: Final = "text"
 NUMBER: Final = "number"
@@ -112,20 +114,24 @@ class Attribute:
         if not isinstance(value, dict):
             raise invalid(f"{self.name}: must be {_WORDS[self.form]}")
         for name, given in value.items():
-            _encodable(f"{self.name}.{printable(name)}", given)
+            _encodable(f"{self.name}.{printable(name, limits.NAME_SHOWN_CHARS)}", given)
         return self._snake(value)
 
     def _object(self, value: dict[str, Plain]) -> Plain:
         for name, given in value.items():
             if not _is(given, NUMBER) or abs(given) >= 1 << 63:
-                raise invalid(f"{self.name}.{printable(name)}: must be {_WORDS[NUMBER]}")
+                raise invalid(
+                    f"{self.name}.{printable(name, limits.NAME_SHOWN_CHARS)}: must be {_WORDS[NUMBER]}"
+                )
         return self._snake(value)
 
     def _snake(self, value: dict[str, Plain]) -> Plain:
         known = {} if self.record is None else {camel(key): key for key in keys_of(self.record)}
         for name in value:
             if name not in known:
-                raise invalid(f"{self.name}: there is no attribute {printable(name)}")
+                raise invalid(
+                    f"{self.name}: there is no attribute {printable(name, limits.NAME_SHOWN_CHARS)}"
+                )
         return {known[name]: given for name, given in value.items()}
 
 
@@ -151,8 +157,3 @@ def _encodable(name: str, value: Plain) -> str:
     except UnicodeEncodeError:
         raise invalid(f"{name}: is no Unicode text") from None
     return value
-
-
-def printable(name: str) -> str:
-    """A name that came from outside, bounded, without what has no place in an answer."""
-    return name[:60].encode("ascii", "backslashreplace").decode()

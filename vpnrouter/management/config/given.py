@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vpnrouter.config.document import Plain
-from vpnrouter.management.config.attribute import TEXT, Attribute, printable
+from vpnrouter.management import limits
+from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.kind import Keys, Kind
 from vpnrouter.management.faults import invalid, not_supported_here
 from vpnrouter.management.paging import Key
+from vpnrouter.text import printable
 
 Given = dict[str, Plain]
 """Attribute name → value as a document has it. What has no place in a document is checked and left out."""
@@ -38,7 +40,9 @@ def read_given(
     for name, value in body.items():
         if name in known:
             if value != known[name]:
-                raise invalid(f"{name}: cannot be changed; the path says {printable(known[name])}")
+                raise invalid(
+                    f"{name}: cannot be changed; the path says {printable(known[name], limits.NAME_SHOWN_CHARS)}"
+                )
         elif name in kind.attributes:
             _read_one(kind.attributes[name], value, given, asked)
         elif name in kind.absent:
@@ -114,7 +118,7 @@ def _unknown(kind: Kind, name: str) -> str:
     names = {each.lower(): each for each in (*kind.attributes, *kind.absent)}
     near = difflib.get_close_matches(name[:_COMPARED].lower(), names, n=1, cutoff=0.8)
     hint = f"; did you mean {names[near[0]]}?" if near else ""
-    return f"there is no attribute {printable(name)}{hint}"
+    return f"there is no attribute {printable(name, limits.NAME_SHOWN_CHARS)}{hint}"
 
 
 def passwords_in(kind: Kind, given: Given) -> list[str]:

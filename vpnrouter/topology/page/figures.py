@@ -1,8 +1,9 @@
 """Numbers, times and texts as people read them."""
 
-import unicodedata
 from datetime import UTC, datetime
 from typing import Final
+
+from vpnrouter.text import printable
 
 NONE: Final = "–"
 """Stands where there is no value."""
@@ -80,17 +81,8 @@ def decimal(value: float | None) -> str:
 
 
 def visible(text: str | None) -> str:
-    """`text` with control and formatting characters spelt out, so that no name can disturb the
-    line it stands in.
-    """
-    if text is None:
-        return NONE
-    return "".join(
-        f"\\u{{{ord(char):x}}}"
-        if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
-        else char
-        for char in text
-    )
+    """`text` as it is printed, so that no name can disturb the line it stands in."""
+    return NONE if text is None else printable(text)
 
 
 def _long_duration(seconds: int, *, negative: bool) -> str:

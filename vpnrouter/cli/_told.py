@@ -1,0 +1,52 @@
+"""The only place where commands write lines: data on stdout, narration on stderr.
+
+Each line given is one line that a terminal only shows, whoever chose the texts in it. Tables go through
+vpnrouter/cli/_printed.py, which needs rich.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vpnrouter.text import ascii_json, printable
+
+_WHOLE = 1 << 30
+"""Characters: a line is never cut here, a path or a list of names is wanted whole."""
+
+
+def say(*lines: object) -> None:
+    """Write lines of data to stdout."""
+    for line in lines:
+        print(printable(str(line), _WHOLE), flush=True)
+
+
+def note(*lines: object) -> None:
+    """Write lines of narration to stderr."""
+    for line in lines:
+        print(printable(str(line), _WHOLE), file=sys.stderr, flush=True)
+
+
+def say_json(value: object, indent: int | None = None) -> None:
+    """Write one JSON value to stdout, in ASCII."""
+    print(ascii_json(value, indent), flush=True)
+
+
+def say_rows(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a JSON list to stdout, object by object as they come."""
+    before = "[\n"
+    for row in rows:
+        text = ascii_json(row, 2).replace("\n", "\n  ")
+        print(f"{before}  {text}", end="")
+        before = ",\n"
+    print("[]" if before == "[\n" else "\n]", flush=True)
+
+
+def say_bytes(data: bytes) -> None:
+    """Write bytes to stdout as they are. The caller has seen to it that no terminal is steered."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def say_script(text: str) -> None:
+    """Write a text of our own to stdout as it is."""
+    print(text)

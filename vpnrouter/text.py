@@ -1,0 +1,51 @@
+"""Text that a stranger chose, made fit for a terminal, a log or a page.
+
+Clients choose client ids, topics and user properties, other routers their names and reasons, whoever writes a
+YAML file its keys. Whatever shows such a text to a person passes it through `printable` first.
+"""
+
+import json
+from typing import Final
+
+from vpnrouter import limits
+
+_CUT: Final = "…"
+
+_SPACES: Final = frozenset("\u00a0\u1680\u202f\u205f\u3000") | {
+    chr(at) for at in range(0x2000, 0x200B)
+}
+"""Spaces of several widths (Unicode Zs): they command nothing, and some scripts are written with them."""
+
+
+def printable(text: str, most: int = limits.PRINTED_CHARS) -> str:
+    r"""`text` on one line of at most `most` characters, with escapes (`\x1b`, `\n`, `\u202e`) for all that does
+    not print: C0 and C1 controls, DEL, what turns the direction of writing or hides, separators of lines, halves
+    of characters and what Unicode has not assigned. A longer text ends in `…`. JSON gives texts exactly.
+    """
+    if len(text) > most:
+        text = text[: most - 1] + _CUT
+    if text.isprintable():
+        return text
+    escaped = _escaped(text, "")
+    return escaped if len(escaped) <= most else escaped[: most - 1] + _CUT
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, for a whole text of several lines: line feeds and tabs stay, and nothing is cut."""
+    return text if text.isprintable() else _escaped(text, "\n\t")
+
+
+def ascii_json(value: object, indent: int | None = None) -> str:
+    """JSON of printable ASCII alone, so that it is exact and commands no terminal either."""
+    # JSON counts DEL among what needs no escape; it can stand inside strings only.
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def _escaped(text: str, kept: str) -> str:
+    # Not by the codec unicode_escape, which is a module that is loaded at its first use.
+    return "".join(
+        [
+            one if one.isprintable() or one in _SPACES or one in kept else repr(one)[1:-1]
+            for one in text
+        ]
+    )
