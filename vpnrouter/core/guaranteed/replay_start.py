@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.replay import start_replay
 from vpnrouter.errors import Refused
-from vpnrouter.events.event import bounded
+from vpnrouter.text import printable
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -35,7 +35,7 @@ def parse_moment(text: str) -> int:
     upper = text.upper()
     if _MOMENT.fullmatch(upper) is None:
         raise ValueError(
-            f"{bounded(text, limits.REPEATED_CHARACTERS)} is no date and time of the form 2026-01-31T12:00:00Z"
+            f"{printable(text, limits.REPEATED_CHARACTERS)} is no date and time of the form 2026-01-31T12:00:00Z"
         )
     moment = datetime.fromisoformat(upper)
     if moment.tzinfo is None:
@@ -56,7 +56,7 @@ def parse_start(text: str) -> tuple[int, int]:
             number = int(digits)
             if 0 < number <= MOST_ID:
                 return 0, number
-        raise ValueError(f"{bounded(digits, limits.REPEATED_CHARACTERS)} is no message id")
+        raise ValueError(f"{printable(digits, limits.REPEATED_CHARACTERS)} is no message id")
     return parse_moment(text), 0
 
 
