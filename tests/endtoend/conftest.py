@@ -239,6 +239,7 @@ class PahoClient:
         level = options.pop("level", 5)
         tls = options.pop("tls", None)
         login = options.pop("login", None)
+        will = options.pop("will", None)
         self.client = mqtt.Client(
             CallbackAPIVersion.VERSION2,
             client_id=name,
@@ -250,6 +251,8 @@ class PahoClient:
             self.client.tls_set_context(tls)
         if login is not None:
             self.client.username_pw_set(*login)
+        if will is not None:
+            self.client.will_set(*will)
         self.client.on_message = lambda _c, _u, message: self.arrived.put(
             (message.topic, bytes(message.payload))
         )

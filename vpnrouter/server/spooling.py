@@ -19,7 +19,7 @@ from vpnrouter.core.guaranteed.recover import (
     recover_retained,
 )
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.mqtt.restore import restore_sessions
+from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.events.table import SPOOL_RECOVERED
@@ -103,6 +103,8 @@ class Spooling:
             self._orphans(vpns, definitions)
             recover_retained(store, vpns)
             count = recover(spool, store, by_number)
+            for vpn in router.vpns.values():
+                restore_wills(vpn, store)
         except SpoolError as error:
             store.close()
             raise OperationError(str(error)) from error

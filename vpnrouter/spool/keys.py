@@ -7,7 +7,7 @@
     q ep pid        inbound QoS 2 packet id seen
     s vpn 0 client  durable MQTT session        t vpn 0 topic   retained message (record)
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
-    #               store id and format version
+    w vpn 0 client  will of an MQTT client      #               store id and format version
 
 `first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
 identifier (u16). Each function raises struct.error for a number that does not fit its field.
@@ -29,6 +29,7 @@ INBOUND: Final = b"q"
 SESSION: Final = b"s"
 RETAINED: Final = b"t"
 BRIDGE: Final = b"b"
+WILL: Final = b"w"
 NEXT_ID: Final = b"n"
 STORE: Final = b"#"
 
@@ -98,13 +99,18 @@ def bridge(vpn: str, name: str) -> bytes:
     return BRIDGE + _two(vpn, name.encode())
 
 
+def will(vpn: str, client: str) -> bytes:
+    """Of the will of an MQTT client."""
+    return WILL + _two(vpn, client.encode())
+
+
 def of_vpn(prefix: bytes, vpn: str) -> bytes:
-    """What all keys of one kind (SESSION, RETAINED, BRIDGE) in a message VPN begin with."""
+    """What all keys of one kind (SESSION, RETAINED, BRIDGE, WILL) in a message VPN begin with."""
     return prefix + _two(vpn, b"")
 
 
 def vpn_and_rest(key: bytes) -> tuple[str, bytes]:
-    """The message VPN and what follows, of a key made by `session`, `retained` or `bridge`."""
+    """The message VPN and what follows, of a key made by `session`, `retained`, `bridge` or `will`."""
     vpn, _, rest = key[1:].partition(b"\0")
     return vpn.decode(), rest
 

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.guaranteed.kinds import SESSION
-from vpnrouter.core.mqtt.restore import restore_sessions
+from vpnrouter.core.guaranteed.operations import browse
+from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
+from vpnrouter.spool.store import Batch
 from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.packets import Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
@@ -244,3 +247,93 @@ def test_endpoints_of_a_client_username(router: SpooledWorld) -> None:
     world.join("a")
     assert late.sub("t") == 1
     assert sum(world.vpn().endpoints_of.values()) == 2
+
+
+def wills_after(world: SpooledWorld, later_s: float = 0.0) -> tuple[SpooledWorld, list[bytes]]:
+    """The router killed and started again, and what its queue of wills has some seconds later."""
+    world.settle()
+    world = world.restart()
+    queue = world.attract("wills", "w/#")
+    restore_wills(world.vpn(), world.store)
+    world.settle()
+    world.advance(later_s)
+    world.settle()
+    return world, [row.message.payload for row in browse(queue, 0, 99)]
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_will_outlives_a_crash(router: SpooledWorld, qos: int, lasts: bool) -> None:
+    """It is published once when the router is back (MQTT 5, 3.1.2.5), and retained where it says so."""
+    router.queue("wills", "w/#")
+    join = router.lasting if lasts else router.join
+    join("c", will=Will(b"w/c", b"gone", qos=qos, retain=True))
+    world, found = wills_after(router)
+    assert found == [b"gone"]
+    assert world.vpn().retained.has(b"w/c")
+    assert [key for key, _ in world.store.scan(keys.WILL)] == []
+    assert wills_after(world)[1] == [b"gone"]
+
+
+def test_wills_that_are_not_due(router: SpooledWorld) -> None:
+    """Who said goodbye, whose will came already, or who has another one or none by now, leaves nothing behind."""
+    router.queue("wills", "w/#")
+    router.lasting("goodbye", will=Will(b"w/1", b"goodbye", qos=1)).disconnect()
+    router.lasting("lost", will=Will(b"w/2", b"lost", qos=1)).lose()
+    for name, will in (("other", Will(b"w/3", b"new", qos=1)), ("none", None)):
+        old = Will(b"w/3", b"old", qos=1, properties=Properties(will_delay_interval=99))
+        router.lasting(name, will=old).lose()
+        router.lasting(name, will=will)
+    assert wills_after(router)[1] == [b"lost", b"new"]
+
+
+def test_a_will_with_a_delay_waits_for_its_client(router: SpooledWorld) -> None:
+    """After a crash the delay begins, or goes on; a client that is back in time takes its will with it."""
+    router.queue("wills", "w/#")
+    delayed = Properties(will_delay_interval=100)
+    for name in ("here", "back", "gone"):
+        will = Will(b"w/" + name.encode(), name.encode(), qos=1, properties=delayed)
+        client = router.lasting(name, will=will)
+        if name == "gone":
+            client.lose()
+    short = Will(b"w/short", b"short", qos=1, properties=delayed)
+    router.join("short", clean_start=False, properties=lasting(10), will=short)
+    router.advance(60)
+    world, found = wills_after(router)
+    assert found == []
+    world.advance(30)
+    world.lasting("back")
+    world.settle()
+    queue = world.vpn().queue("wills")
+    assert queue is not None
+    assert [row.message.payload for row in browse(queue, 0, 99)] == [b"short"]
+    world.advance(11)
+    world.settle()
+    assert [row.message.payload for row in browse(queue, 0, 99)] == [b"short", b"gone"]
+    world.advance(100)
+    world.settle()
+    assert [row.message.payload for row in browse(queue, 0, 99)] == [b"short", b"gone", b"here"]
+    assert [key for key, _ in world.store.scan(keys.WILL)] == []
+
+
+def test_a_will_that_may_not_be_published_any_more(router: SpooledWorld) -> None:
+    """What an ACL profile forbids when the router is back is not published."""
+    router.queue("wills", "w/#")
+    router.lasting("c", will=Will(b"w/c", b"gone", qos=1))
+    router.settle()
+    world = router.restart()
+    queue = world.attract("wills", "w/#")
+    world.vpn().acl_profiles["default"] = AclProfile("default", publish=TopicRule(False))
+    restore_wills(world.vpn(), world.store)
+    world.settle()
+    assert queue.spooled_count == 0
+    assert [key for key, _ in world.store.scan(keys.WILL)] == []
+
+
+def test_a_damaged_will(router: SpooledWorld) -> None:
+    """A row that is no will is a clear error."""
+    row = Batch()
+    row.put(keys.will("blue", "c"), b"{}")
+    router.store.commit(row)
+    with pytest.raises(SpoolError, match="the will of an MQTT client in the spool is damaged"):
+        restore_wills(router.vpn(), router.store)

@@ -152,3 +152,48 @@ def test_not_replayed_to_a_bridge(kit: Any) -> None:
     late = kit.client(two, "late")
     late.subscribe("#")
     assert sorted([late.next(), late.next()]) == [("out/early", b"2"), ("sure/early", b"1")]
+
+
+@pytest.mark.parametrize("signalled", ["kill", "stop"])
+def test_wills_of_a_router_that_ends(kit: Any, signalled: str) -> None:
+    """Killed or stopped, the wills of all who were connected come once, retained ones to those who come later."""
+    written = kit.vpn(queues={"wills": kit.queue("status/>")})
+    one = kit.up("edge", "blue", written)
+    publisher = kit.publisher(one, "p")
+    for number, qos in enumerate((0, 1, 2)):
+        kit.client(
+            one,
+            f"lasts{qos}",
+            level=4,
+            clean_session=False,
+            will=(f"status/{number}", f"{number}", qos, True),
+        )
+        kit.client(
+            one,
+            f"brief{qos}",
+            level=4,
+            clean_session=True,
+            will=(f"status/{number}", f"{number}", qos, False),
+        )
+    goodbye = kit.client(one, "goodbye", will=("status/9", "9", 1, True))
+    goodbye.stop()
+    publisher.publish("status/8", 8)
+    assert publisher.answered(8) == [0]
+    if signalled == "kill":
+        one.kill()
+    else:
+        assert one.stop() == 0
+    for _ in range(2):
+        one = kit.up("edge", "blue", written)
+        kit.holds(one, "blue", "wills", 7)
+        late = kit.client(one)
+        late.client.subscribe("status/#")
+        assert sorted(late.next() for _ in range(3)) == [
+            (f"status/{n}", b"%d" % n) for n in range(3)
+        ]
+        one.kill()
+    one = kit.up("edge", "blue", written)
+    reader = kit.client(one, "reader")
+    reader.client.subscribe("$queue/wills", 1)
+    kit.until(lambda: reader.arrived.qsize() == 7, "7 messages")
+    assert sorted(reader.numbers()) == [0, 0, 1, 1, 2, 2, 8]

@@ -148,7 +148,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         session.expiry_s = 0 if packet.clean_start else NEVER_S
     if not present:
         session.durable = session.expiry_s > 0 and plane.spool is not None
-    session.will = will
+    session.have_will(will)
     session.attach(
         connection,
         packet.protocol_level,

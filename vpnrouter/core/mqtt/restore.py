@@ -6,18 +6,21 @@ import json
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.session_endpoints import restore as restore_endpoint
+from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
-from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, MqttSession
-from vpnrouter.core.mqtt.session_store import SEPARATOR
+from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, MqttSession, Will
+from vpnrouter.core.mqtt.session_store import SEPARATOR, WILL_END
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SpoolError, TopicError
 from vpnrouter.spool import keys
-from vpnrouter.topics.grammar import MQTT, parse_filter
+from vpnrouter.topics.grammar import MQTT, parse_filter, parse_topic
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.plane import Plane
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.store import Store
 
@@ -103,6 +106,76 @@ def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> 
     vpn.clients[client_id] = session
     session.expire_in(left_ns)
     return session
+
+
+def restore_wills(vpn: MessageVpn, store: Store) -> int:
+    """Publish the wills of clients that were here when the router ended without a word; how many.
+
+    To be called when endpoints have what waited in them. The connection was lost, so the will is due (MQTT 5,
+    3.1.2.5): at once, or after its delay where the session lives on and its client may still come back. What its
+    client username may not publish any more is forgotten. Raises SpoolError for what cannot be read.
+    """
+    spool = vpn.plane.spool
+    if spool is None:
+        return 0
+    count = 0
+    plane = vpn.plane
+    for key, value in store.scan(keys.of_vpn(keys.WILL, vpn.name)):
+        _, rest = keys.vpn_and_rest(key)
+        client_id = rest.decode()
+        will, owner, due_ns = _read_will(value, plane)
+        will.message.source_name = client_id
+        known = vpn.clients.get(client_id)
+        session = known if isinstance(known, MqttSession) else None
+        if not _may_publish(vpn, owner, client_id, will.message):
+            spool.ledger.delete(key)
+            continue
+        left_ns = 0
+        if session is not None:
+            left_ns = min(will.delay_s, session.expiry_s) * SECOND_NS
+            if due_ns:
+                left_ns = min(left_ns, due_ns - plane.steady_ns)
+        else:
+            # Its session ended with the connection, or while the router was down.
+            session = MqttSession(vpn, client_id, Outbox(plane.ready, 0), owner)
+        session.will_kept = True
+        if left_ns > 0:
+            session.await_will(will, left_ns)
+        else:
+            session.will = will
+            session.publish_will()
+            count += 1
+    return count
+
+
+def _read_will(value: bytes, plane: Plane) -> tuple[Will, str, int]:
+    """A will as it was kept, its client username, and when it was due (wall clock), 0 while its client was here."""
+    said, _, record = value.partition(WILL_END)
+    try:
+        row = json.loads(said)
+        message = from_record(record, plane.now_ns, plane.steady_ns)
+        # It is published anew.
+        message.ingress_ns = 0
+        message.qos = int(row["qos"])
+        will = Will(message, int(row["delay"]), int(row["expiry"]))
+        return will, str(row["owner"]), int(row["due_ns"])
+    except (ValueError, KeyError, TypeError, SpoolError) as error:
+        raise SpoolError("the will of an MQTT client in the spool is damaged", "corrupt") from error
+
+
+def _may_publish(vpn: MessageVpn, owner: str, client_id: str, message: Message) -> bool:
+    """Whether who left a will could still publish it."""
+    username = vpn.credentials.usernames.get(owner)
+    try:
+        if username is None:
+            username = vpn.credentials.identify(owner)
+        topic = parse_topic(message.topic, vpn.limits.max_topic_levels, vpn.limits.max_topic_bytes)
+    except (Refused, TopicError):
+        return False
+    rule = vpn.acl_profiles[username.acl_profile].publish
+    if not username.enabled:
+        return False
+    return rule.unrestricted or rule.bind(username.name, client_id).allows_topic(topic)
 
 
 def _erase(spool: Spool, store: Store, number: int) -> None:

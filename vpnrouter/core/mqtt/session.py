@@ -40,14 +40,18 @@ SECOND_NS: Final = 1_000_000_000
 
 @final
 class Will:
-    """A will as it will be published, with its delay and expiry in seconds (-1: it does not expire)."""
+    """A will as it will be published, with its delay and expiry in seconds (-1: it does not expire).
 
-    __slots__ = ("delay_s", "expiry_s", "message")
+    `due_ns` is when it is due (monotonic), once its delay runs, else 0.
+    """
+
+    __slots__ = ("delay_s", "due_ns", "expiry_s", "message")
 
     def __init__(self, message: Message, delay_s: int, expiry_s: int = -1) -> None:
         self.message = message
         self.delay_s = delay_s
         self.expiry_s = expiry_s
+        self.due_ns = 0
 
 
 @final
@@ -60,6 +64,7 @@ class MqttSession(Subscriber):
     spool ids of those that a bridge is to bring across, `outbound` is what the client is sent with QoS 1 and 2,
     once it has asked for any. `receive_maximum` is the client's. `owner` is the client username whose session it
     is, and that its endpoint is counted for (promise OWNER); "" for one that an earlier version stored without.
+    `will_kept` says that the store has a will of it.
     """
 
     __slots__ = (
@@ -82,6 +87,7 @@ class MqttSession(Subscriber):
         "receive_maximum",
         "vpn",
         "will",
+        "will_kept",
     )
 
     def __init__(self, vpn: MessageVpn, client_id: str, outbox: Outbox, owner: str = "") -> None:
@@ -101,6 +107,7 @@ class MqttSession(Subscriber):
         self.carried: dict[int, int] = {}
         self.outbound: Outbound | None = None
         self.will: Will | None = None
+        self.will_kept = False
         self._aliases: dict[bytes, int] = {}
         # Of the frame encoded last: the alias stands for the topic, or is told to the client.
         self._aliased = False
@@ -166,15 +173,15 @@ class MqttSession(Subscriber):
     def detach(self, publish_will: bool) -> None:
         """The connection ended; publish or delay the will, keep or end the session."""
         self._unplug()
-        plane = self.vpn.plane
         if not publish_will:
-            self.will = None
+            self.have_will(None)
         if self.will is not None:
             delay_s = min(self.will.delay_s, self.expiry_s)
             if delay_s == 0:
                 self.publish_will()
             else:
-                self._will_timer = plane.timers.arm(plane.now_ns + delay_s * SECOND_NS, self, WILL)
+                self.await_will(self.will, delay_s * SECOND_NS)
+                session_store.keep_will(self, self.will)
         if self.expiry_s == 0:
             self.end()
             return
@@ -207,10 +214,27 @@ class MqttSession(Subscriber):
         if self.vpn.clients.get(self.client_name) is self:
             del self.vpn.clients[self.client_name]
 
+    def have_will(self, will: Will | None) -> None:
+        """Have this will from now on, in the store too, or none."""
+        self.will = will
+        if will is not None:
+            self.will_kept = self.vpn.plane.spool is not None
+            session_store.keep_will(self, will)
+        elif self.will_kept:
+            self.will_kept = False
+            session_store.forget_will(self)
+
+    def await_will(self, will: Will, left_ns: int) -> None:
+        """Publish the will when its client has not come back by then."""
+        plane = self.vpn.plane
+        self.will = will
+        will.due_ns = plane.now_ns + left_ns
+        self._will_timer = plane.timers.arm(will.due_ns, self, WILL)
+
     def publish_will(self) -> None:
-        """Publish the will, once."""
+        """Publish the will, once; the unit that has the message forgets that there was one."""
         will = self.will
-        self.will = None
+        self.have_will(None)
         if will is None:
             return
         message = will.message

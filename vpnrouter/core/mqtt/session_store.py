@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.core.guaranteed.stored import to_record
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
-    from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.core.mqtt.session import MqttSession, Will
     from vpnrouter.core.subscriber import Subscription
 
 SEPARATOR: Final = "\0"
+
+WILL_END: Final = b"\0"
+"""Between what is said of a will, JSON, and its message."""
 
 
 def number_of(session: MqttSession, spool: Spool) -> int:
@@ -81,6 +85,35 @@ def erase(session: MqttSession) -> None:
     if session.outbound is not None and session.number:
         for packet_id in session.outbound.identifiers():
             ledger.delete(keys.outbound(session.number, packet_id))
+
+
+def keep_will(session: MqttSession, will: Will) -> None:
+    """Write down the will of a session: a router that is killed publishes it when it is back.
+
+    `due_ns` is wall clock time once the client has gone and the delay runs, 0 while it is here.
+    """
+    plane = session.vpn.plane
+    spool = plane.spool
+    if spool is None:
+        return
+    message = will.message
+    row = {
+        "delay": will.delay_s,
+        "expiry": will.expiry_s,
+        "qos": message.qos,
+        "owner": session.owner,
+        "due_ns": will.due_ns - plane.now_ns + plane.steady_ns if will.due_ns else 0,
+    }
+    record = to_record(message, plane.now_ns, plane.steady_ns)
+    key = keys.will(session.vpn.name, session.client_name)
+    spool.ledger.put(key, json.dumps(row).encode() + WILL_END + record)
+
+
+def forget_will(session: MqttSession) -> None:
+    """Delete the row of a will: it is being published, in the same unit, or will never be."""
+    spool = session.vpn.plane.spool
+    if spool is not None:
+        spool.ledger.delete(keys.will(session.vpn.name, session.client_name))
 
 
 def _subscription(session: MqttSession, text: str) -> bytes:
