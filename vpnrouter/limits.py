@@ -140,9 +140,24 @@ LINK_TRY_S: Final = 3
 """Seconds that a bridge waits for a remote that says nothing while others have not had their turn since the
 loss: two round trips to a satellite and back, with a lost packet. Beyond: the next remote; when all had their
 turn, each has CONNECT_TIMEOUT_S."""
+TURN_WORK: Final = 2_000
+"""What one turn of a connection, or one slice of longer work, may do, in parts of about a microsecond (five
+times that uncompiled): some 200 subscriptions, 400 packets, 100 new topics. Beyond: the rest waits until others
+have had their turn, and the connection is not read meanwhile."""
+
+TURN_OFFERS: Final = 16_384
+"""Receivers that the batches of one turn are handed to, some 1 ms. Beyond: as with TURN_WORK. One message to more
+receivers than that is delivered whole."""
+
+SUBSCRIBE_FILTERS: Final = 4_096
+"""Filters in one MQTT SUBSCRIBE or UNSUBSCRIBE, as on links. Beyond: 0x97, closed."""
 
 TOPIC_ALIASES: Final = 256
 """Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
+
+USER_PROPERTIES: Final = 1_024
+"""User properties of one MQTT packet; each is looked at by itself, by everybody who looks at properties. Beyond:
+0x97, closed."""
 
 REASON_STRING_BYTES: Final = 1_024
 """UTF-8 bytes of a reason string that is sent: a line for people, and no peer gets back at length what it
@@ -156,6 +171,10 @@ PROPERTY_BYTES: Final = 65_536
 
 RETAINED_MESSAGES: Final = 1_000_000
 """Retained messages in one VPN. Beyond: a new topic's message is delivered but not retained, counted."""
+
+RETAINED_AHEAD: Final = 1_000
+"""Messages waiting in a session's endpoint beyond which no more retained ones are put there: the rest follows as
+its client acknowledges. Beyond: they wait where they are."""
 
 PERMITTED_TOPICS: Final = 4_096
 """Topics per client whose publish permission is remembered. Beyond: the memory starts anew."""
@@ -300,6 +319,10 @@ OTLP_OPEN_SPANS: Final = 10_000
 ROUTE_CACHE_TOPIC_BYTES: Final = 1_024
 """Longest topic whose route is cached, so that long topics cannot fill memory 64 KiB at a time. Beyond:
 the topic is matched anew for each message."""
+
+ROUTE_CACHE_INVALIDATION_STEPS: Final = 4_096
+"""Cached topics and levels of them that a filter is held against when it comes or goes, some 1 ms. Beyond: all
+cached routes of the message VPN are dropped, and found anew."""
 
 ROUTE_CACHE_INDEX_LEVELS: Final = 8
 """Levels by which cached topics are indexed. Beyond: topics alike in eight levels are compared one by

@@ -109,6 +109,7 @@ class Client:
 
     def drain(self) -> bytes:
         """What the router would have sent by now."""
+        self.world.router.plane.jobs.finish()
         outbox = self.connection.outbox
         outbox.dirty = False
         ready = self.world.router.plane.ready

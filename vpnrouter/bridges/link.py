@@ -370,7 +370,7 @@ class Link(Connection):
         if client is None or sink is None or vpn is None:
             return
         client.connected = False
-        vpn.drop(client)
+        vpn.forget(client)
         if vpn.clients.get(client.client_name) is client:
             del vpn.clients[client.client_name]
         if vpn.publishers.get(client.client_name) is sink:

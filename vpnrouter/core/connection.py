@@ -6,10 +6,11 @@ inside; the connection never touches a socket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.jobs import Job
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.timers import Timed
 
@@ -24,7 +25,8 @@ class Connection(Timed):
     """One peer. Subclasses: an MQTT client's, a link's.
 
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
-    verified); `Channel.wake` is called when that ends. `peer` is the address as text. `certificate` is
+    verified); `Channel.wake` is called when that ends. `held`: paused, and until `release`: what was read is
+    being worked on in slices. `peer` is the address as text. `certificate` is
     what the peer showed in its TLS handshake; the edge sets it before it feeds the first byte. `admission`
     is what the login came to. `since_ns` is when the transport came, monotonic. `guaranteed` says that what
     comes here is work for the spool, so that the edge can share its time.
@@ -38,6 +40,7 @@ class Connection(Timed):
         "closing",
         "guaranteed",
         "heard_ns",
+        "held",
         "outbox",
         "paused",
         "peer",
@@ -54,6 +57,7 @@ class Connection(Timed):
         self.closing = False
         self.guaranteed = False
         self.paused = False
+        self.held = False
         self.heard_ns = plane.now_ns
         self.since_ns = plane.now_ns
         self._parts: list[bytes] = []
@@ -61,7 +65,9 @@ class Connection(Timed):
 
     def feed(self, data: bytes) -> None:
         """Take received bytes (not empty); the plane's clocks have been set."""
-        self.heard_ns = self.plane.now_ns
+        plane = self.plane
+        self.heard_ns = plane.now_ns
+        plane.work = 0
         if self._parts:
             self._have += len(data)
             self._parts.append(data)
@@ -80,8 +86,26 @@ class Connection(Timed):
         self._parts.append(data)
         self._have = len(data)
 
+    def hold(self) -> None:
+        """Handle nothing more of what came until `release`: what came before it is not done yet."""
+        self.held = True
+        self.paused = True
+
+    def release(self) -> None:
+        """Go on after `hold`."""
+        self.held = False
+        if not self.closing:
+            self.resume()
+
+    def rest(self) -> None:
+        """Go on in another turn: this one has done enough."""
+        self.hold()
+        self.plane.jobs.add(GoOn(self))
+
     def resume(self) -> None:
-        """Go on after a pause with what arrived before it."""
+        """Go on after a pause with what arrived before it; not while the connection is held."""
+        if self.held:
+            return
         self.paused = False
         if self._parts:
             data = b"".join(self._parts)
@@ -138,3 +162,23 @@ class Connection(Timed):
         Called once, and once more for each time that it raised: it lets go of each thing after it has taken it out.
         """
         raise AssertionError(reason)
+
+
+@final
+class GoOn(Job):
+    """The next turn of a connection that has more to do than one allows."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def step(self) -> bool:
+        """See Job.step."""
+        self._connection.release()
+        return True
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._connection

@@ -23,6 +23,7 @@ from vpnrouter.core.runs import COMPILED, WORD, run_length
 from vpnrouter.core.sampled import forward_sampled, trace
 from vpnrouter.core.subscriber import FRAME_OWN
 from vpnrouter.errors import TopicError
+from vpnrouter.limits import TURN_OFFERS
 
 if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
@@ -34,19 +35,21 @@ PUBLISH_QOS0: Final = 0x30
 def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     """Forward the plain Direct frames that begin at `pos`; return where the first other byte stands.
 
-    Stops at an incomplete frame, at any other packet, and at frames that need the careful path: the
-    caller looks at what stands there. Raises nothing: what is wrong is left standing.
+    Stops at an incomplete frame, at any other packet, at frames that need the careful path, and when this turn
+    has done enough: the caller looks at what stands there. Raises nothing: what is wrong is left standing.
     """
     vpn = publisher.vpn
     routes = vpn.cache.entries
     slots = vpn.slots
     rule = publisher.rule
-    losses = vpn.plane.losses
-    emits = vpn.plane.emits
+    plane = vpn.plane
+    losses = plane.losses
+    emits = plane.emits
     picking = publisher.picking
     sampler = publisher.sampler
     extra: i64 = publisher.extra
     max_frame: i64 = publisher.max_frame
+    offers: i64 = 0
     while end - pos > 4:
         if buf[pos] != PUBLISH_QOS0:
             return pos
@@ -86,6 +89,8 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                 if COMPILED and topic_size >= WORD:
                     slots.put(route)
             else:
+                if plane.work > plane.allowance:
+                    return pos
                 try:
                     route = vpn.resolve(topic)
                 except TopicError:
@@ -148,6 +153,10 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     if losses is not None:
                         losses.unmatched(publisher, route, count)
         pos = following
+        offers += len(route.plain4) + len(route.plain5)
+        if offers > TURN_OFFERS:
+            plane.work += plane.allowance + 1
+            return pos
     return pos
 
 

@@ -89,6 +89,8 @@ class ShareGroup:
 
 def _may_take(member: Subscription, message: Message, excluded: list[Subscriber]) -> bool:
     subscriber = member.subscriber
+    if subscriber.gone:
+        return False
     if subscriber.is_link and (subscriber is message.source or subscriber.vpn_id in message.path):
         return False
     if excluded and subscriber in excluded:

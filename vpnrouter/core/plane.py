@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
+from vpnrouter import limits
 from vpnrouter.core.barrier import Barrier
+from vpnrouter.core.jobs import Jobs
 from vpnrouter.core.losses import Losses
 from vpnrouter.core.picking import TraceTerms
 from vpnrouter.core.timers import Timers
@@ -45,13 +47,15 @@ class Plane:
     `streams` counts connections that are served by tasks of their own. The edge sets the times once per
     round: nothing in the core reads a clock. `seed` is 64 random bits. `spool` is None where guaranteed
     messaging is off. `troubles` are lines for the operator, which the edge tells and removes. `events` is
-    the event log, None where nobody keeps one. `losses` is None
+    the event log, None where nobody keeps one. `work` is what has been done in this turn, in parts of about a
+    microsecond, `allowance` how much one turn may do; the rest is left to `jobs`. `losses` is None
     where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
     `pickings` those that were needed, by the indices of their filters. `barrier` is given what was raised unexpectedly.
     """
 
     __slots__ = (
         "_offset_ns",
+        "allowance",
         "barrier",
         "committing",
         "emits",
@@ -59,6 +63,7 @@ class Plane:
         "filters",
         "honours",
         "ids",
+        "jobs",
         "losses",
         "now_ns",
         "pickings",
@@ -72,6 +77,7 @@ class Plane:
         "tracing",
         "troubles",
         "wall_ns",
+        "work",
     )
 
     def __init__(
@@ -90,6 +96,9 @@ class Plane:
         self.tracing = sample > 0.0 or terms is not None
         self.barrier = Barrier(self)
         self.timers = Timers(self.barrier)
+        self.work: i64 = 0
+        self.allowance: i64 = limits.TURN_WORK
+        self.jobs = Jobs(self)
         wanted = terms or TraceTerms()
         self.filters = wanted.filters
         self.pickings: dict[bytes, Picking] = {}
@@ -107,6 +116,11 @@ class Plane:
         self.now_ns = 0
         self.wall_ns = 0
         self._offset_ns = 0
+
+    @property
+    def tired(self) -> bool:
+        """Has this turn done as much as it may?"""
+        return self.work > self.allowance
 
     @property
     def steady_ns(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.topics.index import TopicIndex
+from vpnrouter.topics.index import TopicIndex, Walk
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
@@ -19,13 +19,17 @@ class Retained:
     `most` bounds the topics; `refused` counts messages of new topics beyond it.
     """
 
-    __slots__ = ("_index", "_messages", "most", "refused")
+    __slots__ = ("_index", "_late", "_messages", "_watchers", "last", "most", "refused")
 
     def __init__(self, most: int = limits.RETAINED_MESSAGES) -> None:
         self.most = most
         self._messages: dict[bytes, Message] = {}
         self._index = TopicIndex()
         self.refused = 0
+        # How many were kept while somebody watched, and which of those a topic's last one is.
+        self.last = 0
+        self._late: dict[bytes, int] = {}
+        self._watchers = 0
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -46,10 +50,37 @@ class Retained:
                 return
             self._index.add(topic, topic.decode())
         self._messages[topic] = message.to_retain()
+        if self._watchers:
+            self.last += 1
+            self._late[topic] = self.last
 
     def _forget(self, topic: bytes) -> None:
         if self._messages.pop(topic, None) is not None:
             self._index.discard(topic, topic.decode())
+
+    def watch(self) -> None:
+        """Somebody is about to be sent what is retained, over many rounds: keep in mind what comes meanwhile."""
+        self._watchers += 1
+
+    def unwatch(self) -> None:
+        """It has it all."""
+        self._watchers -= 1
+        if not self._watchers:
+            self._late.clear()
+
+    def walk(self, filter_: Filter) -> Walk:
+        """The topics that `filter_` matches, some at a time."""
+        return Walk(self._index, filter_)
+
+    def message(self, topic: bytes, since: int, now_ns: int) -> Message | None:
+        """What is retained on a topic, unless it has expired or came after the message `since` (`last` then)."""
+        message = self._messages.get(topic)
+        if message is None or self._late.get(topic, 0) > since:
+            return None
+        if message.expires_ns and message.expires_ns <= now_ns:
+            self._forget(topic)
+            return None
+        return message
 
     def matching(self, filter_: Filter, now_ns: int) -> list[Message]:
         """Retained messages that `filter_` matches; expired ones are forgotten on the way."""

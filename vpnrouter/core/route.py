@@ -159,6 +159,8 @@ def build(
     by_subscriber: dict[Subscriber, Target] = {}
     for item in matched:
         subscription = cast(Subscription, item)
+        if subscription.subscriber.gone:
+            continue
         if subscription.exception:
             route.excluded.append(subscription.subscriber)
             continue

@@ -55,8 +55,9 @@ class Router:
             events.raise_event(table.VPN_STATE, vpn.name, "", f"VPN {vpn.name} added: {state}")
 
     def tick(self, now_ns: int, wall_ns: int) -> None:
-        """Set the clocks of this round and do what is due."""
+        """Set the clocks of this round and do what is due, and all that was left over."""
         plane = self.plane
         plane.now_ns = now_ns
         plane.wall_ns = wall_ns
         plane.timers.run(now_ns)
+        plane.jobs.finish()

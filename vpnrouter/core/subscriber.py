@@ -34,6 +34,7 @@ class Subscriber(Timed):
     """Somebody in a message VPN to whom messages can be delivered.
 
     `connected` is False for a session that outlived its connection: nothing Direct reaches it.
+    `gone`: it never comes back, and its last subscriptions are about to be removed (MessageVpn.forget).
     `vpn_id` is "router/vpn" of the far side for a link's client, else "".
     `offered` counts, for a link's client alone, messages that the VPN handed to it, whatever became of
     them then. `is_endpoint` marks queues and topic endpoints; `endpoint` is the queue behind the
@@ -46,6 +47,7 @@ class Subscriber(Timed):
         "delivered",
         "endpoint",
         "frame",
+        "gone",
         "is_endpoint",
         "is_link",
         "offered",
@@ -64,6 +66,7 @@ class Subscriber(Timed):
         self.offered = 0
         self.vpn_id = ""
         self.connected = True
+        self.gone = False
         self.delivered: Context | None = None
         self.subscriptions: dict[str, Subscription] = {}
 

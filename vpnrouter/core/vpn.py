@@ -6,15 +6,17 @@ which is a client here and a client there (promise ISOLATE).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core import client_events, traces
+from vpnrouter.core.barrier import TASK
 from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED, deliver_special, to_links
 from vpnrouter.core.deliver_to_one import copies_to_links, deliver_to_one
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, Discards
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.guaranteed.terms import default_session_terms
+from vpnrouter.core.jobs import Job
 from vpnrouter.core.keep_retained import retain
 from vpnrouter.core.retained import Retained
 from vpnrouter.core.route import QUEUE_PREFIX, Route, build, point_to_point
@@ -41,6 +43,16 @@ if TYPE_CHECKING:
     from vpnrouter.core.seen import SeenIds
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.topics.grammar import Filter
+
+
+ROUTE_WORK: Final = 15
+"""What a new route costs beside those who match, in parts of a turn (Plane.work)."""
+
+SUBSCRIPTION_WORK: Final = 5
+"""What it costs that a subscription comes or goes, beside the routes that it changes."""
+
+AT_ONCE: Final = 64
+"""Subscriptions that go at once with their subscriber."""
 
 
 @final
@@ -158,7 +170,10 @@ class MessageVpn:
         if text.startswith(QUEUE_PREFIX):
             route = point_to_point(text, topic, self.queue(text[len(QUEUE_PREFIX) :]))
         else:
-            route = build(text, topic, self.trie.match(text), self.groups)
+            matched = self.trie.match(text)
+            route = build(text, topic, matched, self.groups)
+            self.plane.work += len(matched) >> 2
+        self.plane.work += ROUTE_WORK
         evicted = self.cache.evicted
         self.cache.put(topic, text, route)
         if self.cache.evicted != evicted:
@@ -346,15 +361,65 @@ class MessageVpn:
                     del self.groups[filter_]
 
     def _invalidate(self, filter_: Filter) -> None:
-        if self.cache.invalidate(filter_):
+        cache = self.cache
+        steps = cache.steps
+        if cache.invalidate(filter_):
             self.slots.drop()
+        self.plane.work += SUBSCRIPTION_WORK + ((cache.steps - steps) >> 2)
 
     def forget_routes(self, subscriber: Subscriber) -> None:
         """Drop the cached routes that `subscriber` is part of: it connected, left, or changed its frame."""
+        cache = self.cache
+        most = cache.steps + limits.ROUTE_CACHE_INVALIDATION_STEPS
+        dropped = 0
         for subscription in subscriber.subscriptions.values():
-            self._invalidate(subscription.filter)
+            cache.steps += 1
+            if cache.steps > most:
+                cache.clear()
+                dropped = 1
+                break
+            dropped += cache.invalidate(subscription.filter)
+        if dropped:
+            self.slots.drop()
 
     def drop(self, subscriber: Subscriber) -> None:
-        """Remove all subscriptions of `subscriber`."""
+        """Remove all subscriptions of `subscriber`, which goes on and may make others."""
         for key in list(subscriber.subscriptions):
             self.unsubscribe(subscriber, key)
+
+    def forget(self, subscriber: Subscriber) -> None:
+        """Remove all subscriptions of `subscriber`, which is gone: nothing reaches it from now on.
+
+        Of many the trie lets go bit by bit.
+        """
+        subscriber.gone = True
+        if len(subscriber.subscriptions) <= AT_ONCE:
+            self.drop(subscriber)
+            return
+        self.forget_routes(subscriber)
+        self.plane.jobs.add(Forgetting(self, subscriber))
+
+
+@final
+class Forgetting(Job):
+    """Takes the subscriptions of a subscriber that is gone out of the trie."""
+
+    __slots__ = ("_keys", "_subscriber", "_vpn")
+
+    def __init__(self, vpn: MessageVpn, subscriber: Subscriber) -> None:
+        super().__init__()
+        self._vpn = vpn
+        self._subscriber = subscriber
+        self._keys = list(subscriber.subscriptions)
+
+    def step(self) -> bool:
+        """See Job.step."""
+        vpn = self._vpn
+        plane = vpn.plane
+        while self._keys and not plane.tired:
+            key = self._keys.pop()
+            try:
+                vpn.unsubscribe(self._subscriber, key)
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                plane.barrier.of(None, error, TASK)
+        return not self._keys

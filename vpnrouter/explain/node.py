@@ -100,6 +100,7 @@ class Node:
         for connection in waiting:
             connection.password_verified(self._verify(connection))
         plane = self.router.plane
+        plane.jobs.finish()
         if plane.committing is not None:
             plane.committing.step()
         plane.ready.clear()

@@ -1,4 +1,4 @@
-"""The two tasks that drive a router: rounds of the nested epoll, and the clock.
+"""The tasks that drive a router: rounds of the nested epoll, long work in slices, and the clock.
 
 A way through trio costs more than most gaps between two messages. So while trio has nothing to do, the
 router waits in the nested epoll itself, which trio's own epoll is part of: whatever trio waits for ends
@@ -7,16 +7,20 @@ that wait as well, and so do trio's next deadline and a task that a round made r
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.core.barrier import TASK
+from vpnrouter.server.flush import flush_ready
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from vpnrouter.core.barrier import Barrier
+    from vpnrouter.core.plane import Plane
     from vpnrouter.server.host import Host
     from vpnrouter.server.reactor import Reactor
     from vpnrouter.server.verify import Verifier
@@ -35,6 +39,9 @@ RESTART_MOST_S: Final = 10.0
 
 FORGIVEN_S: Final = 60.0
 """Seconds after which a fault is no repetition of the one before."""
+
+SLICE_NS: Final = 2_000_000
+"""Nanoseconds of long work between two rounds."""
 
 TICK_S: Final = 0.1
 """Seconds between looks at the timers; keep-alives and expiries are counted in seconds."""
@@ -126,6 +133,22 @@ async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
             if not reactor.round(linger_s):
                 break
         verifier.start_waiting()
+
+
+async def keep_working(host: Host, plane: Plane) -> None:
+    """Go on with long work in slices, for ever; all else has its turn between them."""
+    while True:
+        if not len(plane.jobs):
+            begun = trio.Event()
+            plane.jobs.wake = begun.set
+            await begun.wait()
+        host.set_clocks()
+        plane.allowance = limits.TURN_WORK
+        until_ns = plane.now_ns + SLICE_NS
+        while len(plane.jobs) and time.monotonic_ns() < until_ns:
+            plane.jobs.step()
+        flush_ready(plane)
+        await trio.lowlevel.checkpoint()
 
 
 async def keep_time(host: Host, verifier: Verifier) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
+from vpnrouter.limits import TURN_WORK
 from vpnrouter.server.acceptor import Acceptor, peer_text
 from vpnrouter.server.flush import flush_ready
 
@@ -38,6 +39,11 @@ SEND_BYTES: Final = 262_144
 
 ROUND_EVENTS: Final = 512
 """Sockets handled in one round."""
+
+ROUND_WORK: Final = 8_000
+TURN_LEAST: Final = 200
+"""What all connections of one round may do together in parts of about a microsecond, and each of many at least
+(Plane.work): what is left of it waits for rounds of its own."""
 
 ACCEPTS: Final = 64
 """Connections taken from one listener in one round."""
@@ -241,6 +247,7 @@ class Reactor:
         recorded = recorder.recorded
         share = ROUND_BYTES // len(events)
         self._receive_bytes = min(RECEIVE_BYTES, max(RECEIVE_LEAST, share))
+        plane.allowance = min(TURN_WORK, max(TURN_LEAST, ROUND_WORK // len(events)))
         committing = plane.committing
         spent_ns = 0 if committing is None else committing.spent_ns
         spooled: list[SocketChannel] = []

@@ -25,7 +25,7 @@ from vpnrouter.server.figures import RouterNumbers
 from vpnrouter.server.host import Host
 from vpnrouter.server.keep_spool import StoreKeeper
 from vpnrouter.server.listeners import bind_all
-from vpnrouter.server.loop import drive, keep_time, kept
+from vpnrouter.server.loop import drive, keep_time, keep_working, kept
 from vpnrouter.server.management import RouterMonitor, keep_rates
 from vpnrouter.server.narrate import PeerLog, tell
 from vpnrouter.server.queues import RouterQueues
@@ -207,6 +207,7 @@ async def _serve(
 
             begin("metrics", figures.keep)
             begin("time", partial(keep_time, host, verifier))
+            begin("long work", partial(keep_working, host, router.plane))
             connector = Connector(router.plane, host, streams)
             reload = Reload(config, secret, book, connector, answering, runners, nursery, spooling)
             events.follow(lambda: reload.config)

@@ -4,6 +4,9 @@ The message path looks a topic up in `RouteCache.entries` and nothing else. When
 comes or goes, `invalidate` drops the keys it matches, so what is cached is always what the trie
 would say.
 
+A filter that would have to be held against very many keys drops all of them instead: that takes no time. What
+was dropped is given back to memory bit by bit, with what is cached anew.
+
 Keys stand in up to four generations by age, each with an index by level, so that a wildcard filter
 walks only where it can match and the oldest quarter goes as a whole.
 """
@@ -13,11 +16,18 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final, final
 
-from vpnrouter.limits import ROUTE_CACHE_ENTRIES, ROUTE_CACHE_TOPIC_BYTES
+from vpnrouter.limits import (
+    ROUTE_CACHE_ENTRIES,
+    ROUTE_CACHE_INVALIDATION_STEPS,
+    ROUTE_CACHE_TOPIC_BYTES,
+)
 from vpnrouter.topics.grammar import Filter
-from vpnrouter.topics.index import TopicIndex
+from vpnrouter.topics.index import TopicIndex, Walk
 
 _GENERATIONS: Final = 4
+
+_FREED: Final = 8
+"""Dropped routes that are freed for one that is cached."""
 
 
 @final
@@ -25,17 +35,20 @@ class RouteCache:
     """At most `capacity` routes by topic; beyond, the oldest quarter goes in one go.
 
     `entries` is public for the message path: it is always the same dict, and only this class
-    changes it. `evicted` and `invalidated` count keys since the beginning.
+    changes it. `evicted` and `invalidated` count keys since the beginning, `steps` what filters were held against.
     """
 
     __slots__ = (
         "_generations",
+        "_old_indexes",
+        "_old_values",
         "_quarter",
         "_room",
         "capacity",
         "entries",
         "evicted",
         "invalidated",
+        "steps",
     )
 
     def __init__(self, capacity: int = ROUTE_CACHE_ENTRIES) -> None:
@@ -43,6 +56,9 @@ class RouteCache:
         self.entries: dict[bytes, object] = {}
         self.evicted = 0
         self.invalidated = 0
+        self.steps = 0
+        self._old_values: list[object] = []
+        self._old_indexes: list[TopicIndex] = []
         self._room = min(_GENERATIONS, self.capacity)
         self._quarter = self.capacity // self._room
         self._generations = [TopicIndex()]
@@ -59,6 +75,8 @@ class RouteCache:
 
         A topic longer than ROUTE_CACHE_TOPIC_BYTES is not cached.
         """
+        if self._old_values or self._old_indexes:
+            self._give_back()
         if len(topic) > ROUTE_CACHE_TOPIC_BYTES:
             return
         if topic in self.entries:
@@ -74,7 +92,10 @@ class RouteCache:
         self.entries[topic] = value
 
     def invalidate(self, filter_: Filter) -> int:
-        """Drop exactly the keys that `filter_` matches; returns how many."""
+        """Drop the keys that `filter_` matches; returns how many.
+
+        Those alone, unless that takes more than ROUTE_CACHE_INVALIDATION_STEPS: then all.
+        """
         dropped = 0
         if filter_.literal:
             key = filter_.text.encode("utf-8")
@@ -83,8 +104,16 @@ class RouteCache:
                 dropped = 1
                 self._unindex(key, filter_.text)
         elif self.entries:
+            left = ROUTE_CACHE_INVALIDATION_STEPS
             for generation in self._generations:
-                keys = generation.find(filter_)
+                walk = Walk(generation, filter_)
+                keys = walk.go_on(left)
+                left -= walk.steps + len(keys)
+                self.steps += walk.steps + len(keys)
+                if not walk.done or left <= 0:
+                    dropped = len(self.entries)
+                    self.clear()
+                    break
                 for key in keys:
                     del self.entries[key]
                     generation.discard(key, key.decode("utf-8"))
@@ -94,8 +123,19 @@ class RouteCache:
 
     def clear(self) -> None:
         """Drop everything."""
+        # To free tens of thousands of routes takes longer than anybody's turn.
+        self._old_values.extend(self.entries.values())
+        self._old_indexes.extend(self._generations)
         self.entries.clear()
         self._generations = [TopicIndex()]
+
+    def _give_back(self) -> None:
+        """Free some of what was dropped, more than comes anew."""
+        old = self._old_values
+        if old:
+            del old[-_FREED:]
+        else:
+            self._old_indexes.pop()
 
     def _unindex(self, key: bytes, text: str) -> None:
         for generation in reversed(self._generations):
@@ -104,7 +144,9 @@ class RouteCache:
 
     def _drop_oldest(self) -> None:
         # A dict keeps the order of insertion, so the oldest generation's keys are the first ones.
-        keys = list(islice(self.entries, self._generations.pop(0).size))
+        oldest = self._generations.pop(0)
+        self._old_indexes.append(oldest)
+        keys = list(islice(self.entries, oldest.size))
         for key in keys:
-            del self.entries[key]
+            self._old_values.append(self.entries.pop(key))
         self.evicted += len(keys)

@@ -6,10 +6,13 @@ subscriber gets.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from vpnrouter.limits import ROUTE_CACHE_INDEX_LEVELS
 from vpnrouter.topics.grammar import ALL, LITERAL, PREFIX, REST, Filter, hidden, match_levels
+
+EVERYTHING: Final = 1 << 62
+"""More steps than any index has."""
 
 
 @final
@@ -98,70 +101,128 @@ class TopicIndex:
 
     def find(self, filter_: Filter) -> list[bytes]:
         """The keys that `filter_` matches, in no order."""
+        walk = Walk(self, filter_)
         found: list[bytes] = []
-        levels = filter_.levels
-        kinds = filter_.kinds
-        guarded = kinds[0] != LITERAL
-        branches = [self.root]
-        index = 0
-        # Most leaves fail by their end; that test needs no decoding.
-        ending = levels[-1].encode("utf-8") if kinds[-1] == LITERAL else b""
-        while branches and index < ROUTE_CACHE_INDEX_LEVELS:
-            if index == len(kinds):
-                found.extend([branch.key for branch in branches if branch.key is not None])
-                return found
-            kind = kinds[index]
-            level = levels[index]
-            following: list[_Branch] = []
-            for branch in branches:
-                if kind == LITERAL:
-                    child = branch.children.get(level)
-                    if child is None:
-                        continue
-                    if not isinstance(child, bytes):
-                        following.append(child)
-                    elif child.endswith(ending) and _matches(filter_, child):
-                        found.append(child)
-                    continue
-                if kind == ALL and branch.key is not None:
-                    found.append(branch.key)
-                for name, child in branch.children.items():
-                    if guarded and hidden(name):
-                        continue
-                    if kind in (REST, ALL):
-                        if isinstance(child, bytes):
-                            found.append(child)
-                        else:
-                            _collect(child, found)
-                    elif kind == PREFIX and not name.startswith(level):
-                        continue
-                    elif not isinstance(child, bytes):
-                        following.append(child)
-                    elif child.endswith(ending) and _matches(filter_, child):
-                        found.append(child)
-            guarded = False
-            branches = following
-            index += 1
-        for branch in branches:
-            below: list[bytes] = []
-            _collect(branch, below)
-            found.extend([key for key in below if _matches(filter_, key)])
+        while not walk.done:
+            found.extend(walk.go_on(EVERYTHING))
         return found
+
+
+@final
+class _Place:
+    """Where a walk is in one branch: the names of its children when it came, and which is next.
+
+    `level` is that of the filter which these names stand for, -1 where the filter takes all below. `sure` says
+    that what is below needs no look at the whole topic.
+    """
+
+    __slots__ = ("branch", "level", "names", "next", "sure")
+
+    def __init__(self, branch: _Branch, level: int, sure: bool) -> None:
+        self.branch = branch
+        self.level = level
+        self.sure = sure
+        self.names = list(branch.children)
+        self.next = 0
+
+
+@final
+class Walk:
+    """The keys of an index that a filter matches, some at a time; the index may change meanwhile.
+
+    A key that is there all the time comes once. `steps` is how many children were looked at, `done` whether there
+    are more.
+    """
+
+    __slots__ = ("_ending", "_filter", "_first", "_places", "done", "steps")
+
+    def __init__(self, index: TopicIndex, filter_: Filter) -> None:
+        self._filter = filter_
+        self._places: list[_Place] = []
+        self._first: list[bytes] = []
+        self.steps = 0
+        # Most leaves fail by their end; that test needs no decoding.
+        literal = filter_.kinds[-1] == LITERAL
+        self._ending = filter_.levels[-1].encode("utf-8") if literal else b""
+        self._enter(index.root, 0, self._first)
+        self.done = not self._places and not self._first
+
+    def go_on(self, most: int) -> list[bytes]:
+        """Look at up to `most` children more; the keys that were found."""
+        found = self._first
+        self._first = []
+        places = self._places
+        left = most
+        while places and left > 0:
+            place = places[-1]
+            names = place.names
+            if place.next == len(names):
+                places.pop()
+                continue
+            left -= 1
+            name = names[place.next]
+            place.next += 1
+            child = place.branch.children.get(name)
+            if child is None:
+                continue
+            level = place.level
+            if level < 0:
+                if not isinstance(child, bytes):
+                    self._collect(child, place.sure, found)
+                elif place.sure or _matches(self._filter, child):
+                    found.append(child)
+                continue
+            kind = self._filter.kinds[level]
+            if level == 0 and hidden(name):
+                continue
+            if kind in (REST, ALL):
+                if isinstance(child, bytes):
+                    found.append(child)
+                else:
+                    self._collect(child, True, found)
+            elif kind == PREFIX and not name.startswith(self._filter.levels[level]):
+                continue
+            elif not isinstance(child, bytes):
+                self._enter(child, level + 1, found)
+            elif child.endswith(self._ending) and _matches(self._filter, child):
+                found.append(child)
+        self.steps += most - left
+        self.done = not places
+        return found
+
+    def _enter(self, branch: _Branch, level: int, found: list[bytes]) -> None:
+        """Look at what is below `branch`, the filter's levels before `level` having matched."""
+        kinds = self._filter.kinds
+        while True:
+            if level >= ROUTE_CACHE_INDEX_LEVELS:
+                self._collect(branch, False, found)
+                return
+            if level == len(kinds):
+                if branch.key is not None:
+                    found.append(branch.key)
+                return
+            if kinds[level] != LITERAL:
+                if kinds[level] == ALL and branch.key is not None:
+                    found.append(branch.key)
+                self._places.append(_Place(branch, level, True))
+                return
+            self.steps += 1
+            child = branch.children.get(self._filter.levels[level])
+            if child is None:
+                return
+            if isinstance(child, bytes):
+                if child.endswith(self._ending) and _matches(self._filter, child):
+                    found.append(child)
+                return
+            branch = child
+            level += 1
+
+    def _collect(self, branch: _Branch, sure: bool, found: list[bytes]) -> None:
+        """Take the key of `branch`, and later all below it; unless `sure`, those that the filter matches."""
+        if branch.key is not None and (sure or _matches(self._filter, branch.key)):
+            found.append(branch.key)
+        self._places.append(_Place(branch, -1, sure))
 
 
 def _matches(filter_: Filter, key: bytes) -> bool:
     return match_levels(filter_.levels, filter_.kinds, key.decode("utf-8").split("/"))
-
-
-def _collect(branch: _Branch, found: list[bytes]) -> None:
-    """Append all keys at and below `branch`."""
-    branches = [branch]
-    while branches:
-        here = branches.pop()
-        if here.key is not None:
-            found.append(here.key)
-        for child in here.children.values():
-            if isinstance(child, bytes):
-                found.append(child)
-            else:
-                branches.append(child)

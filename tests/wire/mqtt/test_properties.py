@@ -93,8 +93,8 @@ def test_subscription_identifiers_repeat_in_publish_alone() -> None:
 
 def test_many_properties_take_a_longer_length() -> None:
     """Property lengths of two and three bytes are read back."""
-    for count in (30, 5_000):
-        props = Properties(user_properties=[("key", "value")] * count)
+    for count in (30, 1_000):
+        props = Properties(user_properties=[("key", "a long value")] * count)
         raw = encode_properties(props)
         assert decode_properties(raw, 0, len(raw), PUBLISH) == (props, len(raw))
 

@@ -66,6 +66,13 @@ ANSWERED_UNREAD: Final = (
 CONNECT_TIMEOUT: Final = 0
 KEEP_ALIVE: Final = 1
 
+PACKET_WORK: Final = 5
+"""What a packet costs that is handled by itself, in parts of a turn (Plane.work)."""
+
+ACK_BYTES: Final = 512
+ACK_WORK: Final = 60
+"""Bytes of short acknowledgements that are handled at once, and what they cost."""
+
 PINGRESP: Final = b"\xd0\x00"
 
 
@@ -118,8 +125,12 @@ class MqttConnection(Connection):
             return -1
         pos = 0
         end = len(data)
+        plane = self.plane
         try:
             while pos < end and not self.paused:
+                if plane.work > plane.allowance:
+                    self.rest()
+                    break
                 publisher = self.publisher
                 if publisher is not None:
                     first = data[pos]
@@ -129,7 +140,8 @@ class MqttConnection(Connection):
                     elif first == publish.PUBLISH_QOS1:
                         pos = publish.scan(self, data, pos, end)
                     elif first & 0xC0 == 0x40:
-                        pos = acks.scan(self, data, pos, end)
+                        pos = acks.scan(self, data, pos, min(end, pos + ACK_BYTES))
+                        plane.work += ACK_WORK
                     if pos >= end or self.paused:
                         break
                     if pos != before and data[pos] != first:
@@ -137,6 +149,7 @@ class MqttConnection(Connection):
                 length = frame_at(data, pos, end, self.max_packet)
                 if length == 0:
                     break
+                plane.work += PACKET_WORK
                 self._handle(data, pos, length)
                 pos += length
                 if self.state == ENDED:

@@ -14,7 +14,7 @@ the client is back. It may then have the message twice, or another consumer too;
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed.expiry import expires_ns
@@ -30,12 +30,16 @@ from vpnrouter.wire.mqtt.packet_type import PUBREL
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.core.subscriber import Subscription
 
 SYNCED: Final = 1
 """Of `releasing`: PUBREL may be sent."""
 
 KEYED: Final = 2
 """Of `releasing`: the identifier is in the spool."""
+
+FEW: Final = 64
+"""Subscriptions of a session that are looked through one by one."""
 
 MOST_IDS: Final = 65_535
 
@@ -342,10 +346,19 @@ class Outbound:
         text = topic.decode()
         found = Delivery()
         qos = 0
-        for subscription in self.session.subscriptions.values():
-            filter_ = subscription.filter
-            if filter_.text != text if filter_.literal else not matches(filter_, text):
-                continue
+        session = self.session
+        matching: list[Subscription] = []
+        if len(session.subscriptions) > FEW:
+            for item in session.vpn.trie.match(text):
+                subscription = cast("Subscription", item)
+                if subscription.subscriber is session:
+                    matching.append(subscription)
+        else:
+            for subscription in session.subscriptions.values():
+                filter_ = subscription.filter
+                if filter_.text == text if filter_.literal else matches(filter_, text):
+                    matching.append(subscription)
+        for subscription in matching:
             qos = max(qos, subscription.qos)
             if subscription.retain_as_published:
                 found.retain_as_published = True

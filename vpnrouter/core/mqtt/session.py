@@ -20,6 +20,7 @@ from vpnrouter.wire.mqtt.publish_block import publish_block_with
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
+    from vpnrouter.core.mqtt.retained_feed import RetainedFeed
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
 
@@ -78,6 +79,7 @@ class MqttSession(Subscriber):
         "connection",
         "durable",
         "expiry_s",
+        "feed",
         "inbound",
         "level",
         "max_packet",
@@ -106,6 +108,7 @@ class MqttSession(Subscriber):
         self.inbound: set[int] = set()
         self.carried: dict[int, int] = {}
         self.outbound: Outbound | None = None
+        self.feed: RetainedFeed | None = None
         self.will: Will | None = None
         self.will_kept = False
         self._aliases: dict[bytes, int] = {}
@@ -147,6 +150,8 @@ class MqttSession(Subscriber):
         self.vpn.forget_routes(self)
         if self.outbound is not None:
             self.outbound.plug(receive_maximum)
+        if self.feed is not None:
+            self.feed.go_on()
         if self.durable:
             session_store.keep(self)
 
@@ -206,7 +211,9 @@ class MqttSession(Subscriber):
         self.publish_will()
         if self.durable:
             session_store.erase(self)
-        self.vpn.drop(self)
+        self.vpn.forget(self)
+        if self.feed is not None:
+            self.feed.go_on()
         endpoint = self.endpoint
         if endpoint is not None:
             self.endpoint = None

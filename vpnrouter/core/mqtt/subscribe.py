@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
+from vpnrouter.core.jobs import Job
 from vpnrouter.core.mqtt.bind import Wishes, allowed_filter, bind, binds, have_flow
 from vpnrouter.core.mqtt.ingress import Answer
 from vpnrouter.core.mqtt.outbound import Outbound
+from vpnrouter.core.mqtt.retained_feed import send_retained
 from vpnrouter.core.mqtt.session_store import (
     forget_subscription,
     keep,
@@ -28,8 +30,12 @@ from vpnrouter.wire.mqtt.subscription_packets import (
 )
 
 if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.session import MqttSession
+
+FILTER_WORK: Final = 5
+"""What a filter costs to be read and asked about, in parts of a turn (Plane.work)."""
 
 V3_FAILURE: Final = 0x80
 """The one failure code of a 3.1.1 SUBACK (3.1.1, 3.9.3)."""
@@ -38,61 +44,121 @@ V3_FAILURE: Final = 0x80
 def handle_subscribe(connection: MqttConnection, packet: Subscribe) -> None:
     """Answer each filter with its own code; one that is refused hurts none of the others."""
     session = connection.session
-    if session is None:
-        return
-    identifiers = packet.properties.subscription_identifiers
-    identifier = identifiers[0] if identifiers else 0
-    codes: list[int] = []
-    texts: list[str] = []
-    wanted: list[Subscription] = []
-    promised = False
-    wishes = Wishes(packet.properties)
-    for request in packet.requests:
+    if session is not None:
+        _begin(connection, Subscribing(connection, session, packet))
+
+
+def handle_unsubscribe(connection: MqttConnection, packet: Unsubscribe) -> None:
+    """Remove each filter; MQTT 5 says for each whether it existed."""
+    session = connection.session
+    if session is not None:
+        _begin(connection, Unsubscribing(connection, session, packet))
+
+
+def _begin(connection: MqttConnection, job: Job) -> None:
+    """Do it in this turn if it is short; else the client's next packets wait until it is done (MQTT-4.6.0-1)."""
+    if not job.step():
+        connection.hold()
+        connection.plane.jobs.add(job)
+
+
+@final
+class Subscribing(Job):
+    """One SUBSCRIBE, filter by filter. All of them are answered together, and then come retained messages."""
+
+    __slots__ = (
+        "_codes",
+        "_connection",
+        "_identifier",
+        "_packet",
+        "_promised",
+        "_session",
+        "_texts",
+        "_wanted",
+        "_wishes",
+    )
+
+    def __init__(self, connection: MqttConnection, session: MqttSession, packet: Subscribe) -> None:
+        super().__init__()
+        self._connection = connection
+        self._session = session
+        self._packet = packet
+        identifiers = packet.properties.subscription_identifiers
+        self._identifier = identifiers[0] if identifiers else 0
+        self._codes: list[int] = []
+        # Each reason once: thousands of refused filters would not fit a string.
+        self._texts: dict[str, None] = {}
+        self._wanted: list[Subscription] = []
+        self._promised = False
+        self._wishes = Wishes(packet.properties)
+
+    def step(self) -> bool:
+        """See Job.step."""
+        connection = self._connection
+        session = self._session
+        if connection.session is not session:
+            return True
+        plane = connection.plane
+        requests = self._packet.requests
+        while len(self._codes) < len(requests):
+            if plane.tired:
+                return False
+            plane.work += FILTER_WORK
+            self._codes.append(self._one(connection, session, requests[len(self._codes)]))
+        self._answer(connection, session)
+        if connection.held:
+            connection.release()
+        return True
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._connection
+
+    def _one(
+        self, connection: MqttConnection, session: MqttSession, request: SubscriptionRequest
+    ) -> int:
+        """Subscribe to one filter; its code."""
         try:
             if binds(request.filter):
-                codes.append(
-                    bind(
-                        connection,
-                        session,
-                        request.filter,
-                        request.qos,
-                        identifier,
-                        wishes,
-                    )
+                return bind(
+                    connection,
+                    session,
+                    request.filter,
+                    request.qos,
+                    self._identifier,
+                    self._wishes,
                 )
-                continue
-            subscription = _subscription(connection, session, request, identifier)
+            subscription = _subscription(connection, session, request, self._identifier)
             is_new = session.vpn.subscribe(subscription)
         except Refused as refusal:
-            codes.append(refusal.reason_code if connection.level == 5 else V3_FAILURE)
-            texts.append(refusal.reason)
-            continue
-        codes.append(subscription.qos)
+            self._texts[refusal.reason] = None
+            return refusal.reason_code if connection.level == 5 else V3_FAILURE
+        if session.outbound is not None:
+            session.outbound.deliveries.clear()
         if session.durable:
             keep_subscription(session, subscription)
             if subscription.qos:
-                promised = True
+                self._promised = True
         handling = request.retain_handling
         if not subscription.filter.share and (handling == 0 or (handling == 1 and is_new)):
-            wanted.append(subscription)
-    if session.outbound is not None:
-        session.outbound.deliveries.clear()
-    answer = Suback(packet.packet_id, codes)
-    if texts and connection.level == 5 and connection.wants_problem_information:
-        # Each reason once: thousands of refused filters would not fit a string.
-        answer.properties.reason_string = "; ".join(dict.fromkeys(texts))
-    frame = encode(answer, connection.level)
-    if session.max_packet and len(frame) > session.max_packet:
-        answer.properties.reason_string = None
+            self._wanted.append(subscription)
+        return subscription.qos
+
+    def _answer(self, connection: MqttConnection, session: MqttSession) -> None:
+        answer = Suback(self._packet.packet_id, self._codes)
+        if self._texts and connection.level == 5 and connection.wants_problem_information:
+            answer.properties.reason_string = "; ".join(self._texts)
         frame = encode(answer, connection.level)
-    spool = session.vpn.plane.spool
-    if promised and spool is not None:
-        # A subscription that is to outlive the router is granted when it is in the spool.
-        spool.when_synced(Answer(connection, frame), 0)
-    else:
-        connection.outbox.control(frame)
-    for subscription in wanted:
-        _send_retained(session, subscription)
+        if session.max_packet and len(frame) > session.max_packet:
+            answer.properties.reason_string = None
+            frame = encode(answer, connection.level)
+        spool = session.vpn.plane.spool
+        if self._promised and spool is not None:
+            # A subscription that is to outlive the router is granted when it is in the spool.
+            spool.when_synced(Answer(connection, frame), 0)
+        else:
+            connection.outbox.control(frame)
+        send_retained(session, self._wanted)
 
 
 def _subscription(
@@ -166,37 +232,53 @@ def _granted(connection: MqttConnection, session: MqttSession, asked: int) -> in
     return asked
 
 
-def _send_retained(session: MqttSession, subscription: Subscription) -> None:
-    """Send what is retained: what was published with QoS 1 or 2 through the endpoint, all else as Direct."""
-    identifiers = [subscription.identifier] if subscription.identifier else []
-    spool = session.vpn.plane.spool
-    endpoint = session.endpoint
-    for message in session.vpn.retained.matching(subscription.filter, session.vpn.plane.now_ns):
-        if subscription.no_local and message.source_name == session.client_name:
-            continue
-        if message.qos and subscription.qos and spool is not None and endpoint is not None:
-            copy = message.copy()
-            copy.retain = True
-            copy.snapshot = True
-            spool.place(endpoint, copy)
-        else:
-            session.send(message, True, identifiers)
+@final
+class Unsubscribing(Job):
+    """One UNSUBSCRIBE, filter by filter."""
 
+    __slots__ = ("_codes", "_connection", "_packet", "_session")
 
-def handle_unsubscribe(connection: MqttConnection, packet: Unsubscribe) -> None:
-    """Remove each filter; MQTT 5 says for each whether it existed."""
-    session = connection.session
-    if session is None:
-        return
-    codes: list[int] = []
-    for text in packet.filters:
+    def __init__(
+        self, connection: MqttConnection, session: MqttSession, packet: Unsubscribe
+    ) -> None:
+        super().__init__()
+        self._connection = connection
+        self._session = session
+        self._packet = packet
+        self._codes: list[int] = []
+
+    def step(self) -> bool:
+        """See Job.step."""
+        connection = self._connection
+        session = self._session
+        if connection.session is not session:
+            return True
+        plane = connection.plane
+        filters = self._packet.filters
+        while len(self._codes) < len(filters):
+            if plane.tired:
+                return False
+            plane.work += FILTER_WORK
+            self._codes.append(self._one(session, filters[len(self._codes)]))
+        answer = Unsuback(self._packet.packet_id, self._codes)
+        connection.outbox.control(encode(answer, connection.level))
+        if connection.held:
+            connection.release()
+        return True
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._connection
+
+    @staticmethod
+    def _one(session: MqttSession, text: str) -> int:
+        outbound = session.outbound
         if binds(text):
-            existed = session.outbound is not None and session.outbound.leave(text)
+            existed = outbound is not None and outbound.leave(text)
         else:
             existed = session.vpn.unsubscribe(session, text)
             if existed and session.durable:
                 forget_subscription(session, text)
-        codes.append(reason.SUCCESS if existed else reason.NO_SUBSCRIPTION_EXISTED)
-    if session.outbound is not None:
-        session.outbound.deliveries.clear()
-    connection.outbox.control(encode(Unsuback(packet.packet_id, codes), connection.level))
+        if outbound is not None:
+            outbound.deliveries.clear()
+        return reason.SUCCESS if existed else reason.NO_SUBSCRIPTION_EXISTED

@@ -4,6 +4,8 @@ Which side may send which packet, and when, is the session's business. So are su
 identifiers in a client's PUBLISH (MQTT-3.3.4-6): the codec can not see who sent it.
 """
 
+from vpnrouter.errors import ProtocolError
+from vpnrouter.limits import SUBSCRIBE_FILTERS
 from vpnrouter.wire.mqtt.decode_session import (
     checked_reason,
     decode_auth,
@@ -41,7 +43,7 @@ from vpnrouter.wire.mqtt.packet_type import (
     reserved_flags,
 )
 from vpnrouter.wire.mqtt.properties import Properties, decode_properties
-from vpnrouter.wire.mqtt.reason import SUCCESS
+from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED, SUCCESS
 from vpnrouter.wire.mqtt.subscription_packets import (
     Suback,
     Subscribe,
@@ -158,10 +160,16 @@ def _decode_subscribe(buf: bytes, pos: int, end: int, level: int) -> Subscribe:
             raise malformed("MQTT-4.7.3-1: topic filter is empty")
         options = read_u8(buf, pos, end)
         pos += 1
+        if len(requests) == SUBSCRIBE_FILTERS:
+            raise _too_many()
         requests.append(_request(text, options, level))
     if not requests:
         raise violation("MQTT-3.8.3-2: SUBSCRIBE without a topic filter")
     return Subscribe(packet_id, requests, props)
+
+
+def _too_many() -> ProtocolError:
+    return ProtocolError(QUOTA_EXCEEDED, f"more than {SUBSCRIBE_FILTERS} topic filters in a packet")
 
 
 def _request(text: str, options: int, level: int) -> SubscriptionRequest:
@@ -195,6 +203,8 @@ def _decode_unsubscribe(buf: bytes, pos: int, end: int, level: int) -> Unsubscri
         text, pos = read_string(buf, pos, end)
         if not text:
             raise malformed("MQTT-4.7.3-1: topic filter is empty")
+        if len(filters) == SUBSCRIBE_FILTERS:
+            raise _too_many()
         filters.append(text)
     if not filters:
         raise violation("MQTT-3.10.3-2: UNSUBSCRIBE without a topic filter")

@@ -2,7 +2,8 @@
 
 from typing import final
 
-from vpnrouter.limits import REASON_STRING_BYTES
+from vpnrouter.errors import ProtocolError
+from vpnrouter.limits import REASON_STRING_BYTES, USER_PROPERTIES
 from vpnrouter.wire.mqtt.fault import malformed, violation
 from vpnrouter.wire.mqtt.fields import (
     binary,
@@ -33,6 +34,7 @@ from vpnrouter.wire.mqtt.property_table import (
     PropertyRule,
     rule_for,
 )
+from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED
 
 
 @final
@@ -180,6 +182,7 @@ def decode_properties(buf: bytes, pos: int, end: int, packet_type: int) -> tuple
         elif kind == STRING_PAIR:
             key, pos = read_string(buf, pos, stop)
             value, pos = read_string(buf, pos, stop)
+            check_count(len(props.user_properties))
             props.user_properties.append((key, value))
         elif kind == BINARY:
             data, pos = read_binary(buf, pos, stop)
@@ -191,6 +194,12 @@ def decode_properties(buf: bytes, pos: int, end: int, packet_type: int) -> tuple
             else:
                 setattr(props, rule.name, number)
     return props, stop
+
+
+def check_count(before: int) -> None:
+    """Raise ProtocolError 0x97 where one user property more, behind so many, is more than USER_PROPERTIES."""
+    if before >= USER_PROPERTIES:
+        raise ProtocolError(QUOTA_EXCEEDED, f"more than {USER_PROPERTIES} user properties")
 
 
 def mark_seen(rule: PropertyRule, seen: int, packet_type: int) -> int:

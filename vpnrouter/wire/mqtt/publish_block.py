@@ -16,6 +16,7 @@ from vpnrouter.wire.mqtt.packet_type import PUBLISH
 from vpnrouter.wire.mqtt.properties import (
     Properties,
     append_property,
+    check_count,
     check_response_topic,
     mark_seen,
     read_number,
@@ -30,6 +31,7 @@ from vpnrouter.wire.mqtt.property_table import (
     STRING_PAIR,
     SUBSCRIPTION_IDENTIFIER,
     TOPIC_ALIAS,
+    USER_PROPERTY,
     PropertyRule,
     rule_for,
 )
@@ -58,13 +60,17 @@ def split_publish_properties(
     seen = 0
     topic_alias = 0
     message_expiry_s = -1
+    pairs = 0
     while pos < end:
         at = pos
         identifier = buf[pos]
         rule = rule_for(identifier, PUBLISH)
         seen = mark_seen(rule, seen, PUBLISH)
         value, pos = _read(rule, buf, pos + 1, end)
-        if identifier == MESSAGE_EXPIRY_INTERVAL:
+        if identifier == USER_PROPERTY:
+            check_count(pairs)
+            pairs += 1
+        elif identifier == MESSAGE_EXPIRY_INTERVAL:
             message_expiry_s = value
         elif identifier in (TOPIC_ALIAS, SUBSCRIPTION_IDENTIFIER):
             if identifier == TOPIC_ALIAS:

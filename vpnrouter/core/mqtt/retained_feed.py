@@ -1,0 +1,205 @@
+"""Retained messages for new subscriptions (MQTT 5, 3.3.1.3): as fast as the client takes them, in slices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.jobs import Job
+
+if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.core.subscriber import Subscription
+    from vpnrouter.topics.index import Walk
+
+LATER_NS: Final = 100_000_000
+"""How soon to look again at a client that had no room."""
+
+STEPS: Final = 64
+"""Topics that are looked at between two looks at how much this turn has done."""
+
+MESSAGE_WORK: Final = 5
+"""What one retained message costs, beside its bytes, in parts of a turn (Plane.work)."""
+
+FRAME_BYTES: Final = 64
+"""More than a PUBLISH has beside topic, payload and properties."""
+
+
+def send_retained(session: MqttSession, subscriptions: list[Subscription]) -> None:
+    """Have what is retained sent to `session` for these new subscriptions of it."""
+    retained = session.vpn.retained
+    if not subscriptions or not len(retained):
+        return
+    feed = session.feed
+    if feed is None:
+        feed = RetainedFeed(session)
+        session.feed = feed
+    for subscription in subscriptions:
+        feed.want(subscription)
+    if not feed.step():
+        session.vpn.plane.jobs.add(feed)
+
+
+@final
+class RetainedFeed(Job):
+    """What one session is still to be sent of the retained messages, filter by filter, each filter once.
+
+    It is the session's as long as there is something left. What was published with QoS 1 or 2 goes through the
+    session's endpoint, all else as Direct. A client without room gets the rest when it has some; one that is away
+    gets the rest of what its endpoint keeps when it is back.
+    """
+
+    __slots__ = ("_found", "_session", "_since", "_subscription", "_waits", "_walk", "_wanted")
+
+    def __init__(self, session: MqttSession) -> None:
+        super().__init__()
+        self._session = session
+        # Filter as written → subscription, and the message that was retained last when it was made.
+        self._wanted: dict[str, tuple[Subscription, int]] = {}
+        self._subscription: Subscription | None = None
+        self._since = 0
+        self._walk: Walk | None = None
+        self._found: list[bytes] = []
+        self._waits = False
+        session.vpn.retained.watch()
+
+    def want(self, subscription: Subscription) -> None:
+        """Send what matches one subscription more."""
+        key = subscription.key
+        current = self._subscription
+        if current is not None and current.key == key:
+            self._next()
+        self._wanted.pop(key, None)
+        self._wanted[key] = (subscription, self._session.vpn.retained.last)
+
+    def step(self) -> bool:
+        """See Job.step."""
+        session = self._session
+        plane = session.vpn.plane
+        while not plane.tired:
+            if session.gone:
+                self._end()
+                return True
+            if self._waits or not session.connected:
+                # The timer, or the client's return, has it go on.
+                return True
+            subscription = self._subscription
+            if (
+                subscription is not None
+                and session.subscriptions.get(subscription.key) is not subscription
+            ):
+                self._next()
+            if self._found:
+                if self._send(self._found[-1]):
+                    self._found.pop()
+                else:
+                    self._wait()
+                continue
+            walk = self._walk
+            if walk is not None and not walk.done:
+                steps = walk.steps
+                self._found = walk.go_on(STEPS)
+                plane.work += (walk.steps - steps) >> 2
+                continue
+            if not self._begin():
+                self._end()
+                return True
+        return False
+
+    def go_on(self) -> None:
+        """The client is back, or is no more, or may have room."""
+        self._waits = False
+        self._session.vpn.plane.jobs.add(self)
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """The client may have room."""
+        self.go_on()
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._session.connection
+
+    def _begin(self) -> bool:
+        """Turn to the next subscription that still stands; False when there is none."""
+        self._next()
+        session = self._session
+        while self._wanted:
+            key = next(iter(self._wanted))
+            subscription, since = self._wanted.pop(key)
+            if session.subscriptions.get(key) is not subscription:
+                continue
+            self._subscription = subscription
+            self._since = since
+            filter_ = subscription.filter
+            if filter_.literal:
+                self._found = [filter_.text.encode()]
+            else:
+                self._walk = session.vpn.retained.walk(filter_)
+            return True
+        return False
+
+    def _next(self) -> None:
+        self._subscription = None
+        self._walk = None
+        self._found = []
+
+    def _end(self) -> None:
+        if self._session.feed is self:
+            self._session.feed = None
+            self._session.vpn.retained.unwatch()
+
+    def _wait(self) -> None:
+        self._waits = True
+        plane = self._session.vpn.plane
+        plane.timers.arm(plane.now_ns + LATER_NS, self, 0)
+
+    def _send(self, topic: bytes) -> bool:
+        """Send what is retained on one topic, if anything; False where the client has no room yet."""
+        session = self._session
+        subscription = self._subscription
+        vpn = session.vpn
+        plane = vpn.plane
+        message = vpn.retained.message(topic, self._since, plane.now_ns)
+        if message is None or subscription is None:
+            plane.work += 1
+            return True
+        if subscription.no_local and message.source_name == session.client_name:
+            return True
+        spool = plane.spool
+        endpoint = session.endpoint
+        plane.work += MESSAGE_WORK + len(message.payload) // 1024
+        if message.qos and subscription.qos and spool is not None and endpoint is not None:
+            if not self._may_place(endpoint, message):
+                return False
+            copy = message.copy()
+            copy.retain = True
+            copy.snapshot = True
+            spool.place(endpoint, copy)
+            return True
+        outbox = session.outbox
+        size = len(message.payload) + len(topic) + len(message.block) + FRAME_BYTES
+        if outbox.size and outbox.size + size > outbox.limit // 2:
+            return False
+        identifiers = [subscription.identifier] if subscription.identifier else []
+        session.send(message, True, identifiers)
+        return True
+
+    def _may_place(self, endpoint: Endpoint, message: Message) -> bool:
+        """Is there room for one message more, and not yet much that the client has not taken?"""
+        spool = endpoint.spool
+        size = size_of(message)
+        if endpoint.spooled_count == 0:
+            # What has no room in an empty endpoint never has: it is discarded, and counted.
+            return True
+        return (
+            endpoint.spooled_count < limits.RETAINED_AHEAD
+            and endpoint.spooled_bytes + size <= self._session.outbox.limit
+            and spool.ledger.pending_bytes <= limits.PROMOTION_BYTES
+            and not spool.down
+            and not spool.obstacle(endpoint.vpn, size)
+            and not endpoint.obstacle(message, size)
+        )
