@@ -94,6 +94,14 @@ class Stopped(NamedTuple):
         store.close()
 
 
+@pytest.fixture(autouse=True)
+def mask() -> Iterator[None]:
+    """Commands that read a configuration set the mask of the files that their process makes."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture
 def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stopped:
     """A router that was stopped cleanly."""

@@ -12,9 +12,6 @@ from vpnrouter.errors import OperationError
 if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
 
-SPOOL: Final = "spool"
-"""The directory of the spool below `router.data_dir`."""
-
 PRESENT: Final = "CURRENT"
 """A file that each spool has."""
 
@@ -22,15 +19,23 @@ Config = Annotated[Path, typer.Argument(help="The router's YAML file.", show_def
 
 
 def config_of(path: Path) -> "RouterConfig":
-    """The configuration in a file. Raises ConfigError."""
+    """The configuration in a file, after which what is written is for its owner alone, or as the file says.
+
+    Raises ConfigError.
+    """
+    from vpnrouter.config.check_files import close_to_others
     from vpnrouter.config.load import load
 
-    return load(str(path)).config
+    config = load(str(path)).config
+    close_to_others(config)
+    return config
 
 
 def spool_of(config: "RouterConfig") -> Path:
     """The directory of a router's spool."""
-    return Path(config.router.data_dir) / SPOOL
+    from vpnrouter.config.check_files import SPOOL_FOLDER
+
+    return Path(config.router.data_dir) / SPOOL_FOLDER
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def restore(
             note(*problems)
             raise OperationError(f"{directory} is damaged; nothing was changed")
         try:
-            put(directory, spool)
+            put(directory, spool, written.router.file_mask)
         except (OSError, shutil.Error) as error:
             raise OperationError(f"cannot restore to {spool}: {error}") from error
     if as_json:
@@ -56,11 +56,11 @@ def restore(
         say(f"{spool}: spool of router {written.router.name}, restored from {directory}")
 
 
-def put(backup: Path, spool: Path) -> None:
+def put(backup: Path, spool: Path, mask: int) -> None:
     """Copy a backup and let the copy take the place of the spool. Raises OSError.
 
-    Until the copy is whole and on disk the old spool is in its place. It is put aside for the moment of the
-    exchange, and removed when that is done.
+    The copy is without the permissions in `mask`, whatever the backup has. Until it is whole and on disk the
+    old spool is in its place, which is put aside for the moment of the exchange, and removed when that is done.
     """
     from vpnrouter.spool.rocks_store import COPY_MARK
 
@@ -72,7 +72,9 @@ def put(backup: Path, spool: Path) -> None:
     shutil.copytree(backup, fresh)
     # What is restored begins a life of its own: its message ids mean other messages than the original's.
     (fresh / COPY_MARK).touch()
+    fresh.chmod(0o777 & ~mask)
     for path in fresh.iterdir():
+        path.chmod(0o666 & ~mask)
         _sync(path)
     _sync(fresh)
     if spool.exists():

@@ -78,7 +78,7 @@ def command(
                 if path.exists():
                     raise OperationError(f"{path} is there already; --force replaces it")
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        output.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise OperationError(f"cannot make {output}: {error.strerror}") from error
     authority = TrialAuthority(output, datetime.now(UTC).replace(microsecond=0))

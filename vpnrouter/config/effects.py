@@ -61,7 +61,7 @@ _ENDPOINT_KEYS: Final = (
 
 TABLE: Final[dict[Pattern, Row]] = {
     # What the router is, and what writes files, is set up once.
-    **_rows("router", Effect.RESTART, "name data_dir"),
+    **_rows("router", Effect.RESTART, "name data_dir umask"),
     **_rows("guaranteed_msging", Effect.RESTART, "enabled"),
     **_rows("guaranteed_msging", Effect.IN_PLACE, "max_msg_spool_usage"),
     **_rows(

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from vpnrouter import limits
+from vpnrouter.config.check_files import check_files
 from vpnrouter.config.checks import check_config
 from vpnrouter.config.document import Document, Plain
+from vpnrouter.config.findings import Findings
 from vpnrouter.config.not_yet import not_yet
 from vpnrouter.config.overlay import merge
 from vpnrouter.config.overlay_file import overlay_of, refusals, way_out
@@ -94,6 +96,11 @@ def read(
         if over is None and not problems:
             over_file = None
     loaded = combine(base, over, environment, problems) if not problems else None
+    if loaded is not None:
+        found = Findings(loaded.positions, loaded.positions)
+        check_files(found, loaded.config)
+        problems.extend(found.problems)
+        loaded = loaded._replace(warnings=_ordered(problems))
     if over_file is not None and loaded is None and _blames(over_file, base, environment, problems):
         problems.append(way_out(over_file))
     return Reading(file, loaded, _ordered(problems), over_file)

@@ -23,6 +23,15 @@ class Router(Model):
     data_dir: FilePath = "./data"
     """Directory for what must outlive a restart. Two routers must not share one."""
 
+    umask: Annotated[str, Field(pattern="^0[0-7][0-7]$")] = "077"
+    """Permissions, in octal, that nobody gets on what the router writes: spool, backups, traces. "077": its
+    owner alone; "027": its group may read. The overlay is its owner's in any case."""
+
+    @property
+    def file_mask(self) -> int:
+        """`umask` as a number."""
+        return int(self.umask, 8)
+
 
 class RouterConfig(Model):
     """The configuration of one router: one YAML file."""

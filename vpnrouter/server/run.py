@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from vpnrouter.bridges.book import LinkBook
+from vpnrouter.config.check_files import close_to_others
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.sources import Sources
 from vpnrouter.server.answer import Answering, served
@@ -258,6 +259,7 @@ def run(
     SIGHUP reads the file `path` again; `loaded` and `overlaid` are as for `serve`.
     """
     started = time.monotonic()
+    close_to_others(config)
 
     def ready(node: Node) -> None:
         print(node.ready_line(), flush=True)

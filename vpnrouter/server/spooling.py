@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter.config.check_files import SPOOL_FOLDER
 from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.kinds import REPLAY_LOG, SESSION
@@ -50,7 +51,7 @@ def open_store(config: RouterConfig) -> Store | None:
         return None
     from vpnrouter.spool.rocks_store import PRESENT, RocksStore
 
-    spool = Path(config.router.data_dir) / "spool"
+    spool = Path(config.router.data_dir) / SPOOL_FOLDER
     old = spool.with_name("spool.old")
     if old.exists() and not (spool / PRESENT).exists():
         # Beginning with an empty spool would lose all that was acknowledged.

@@ -1,0 +1,62 @@
+"""Files of a router that other users of its machine can get at: told, whatever made them so."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+
+from vpnrouter.config.findings import Findings
+from vpnrouter.config.overlay_file import DATA_DIR, NAME
+from vpnrouter.config.problem import Path
+from vpnrouter.config.router import RouterConfig
+
+SPOOL_FOLDER = "spool"
+"""The directory of the spool in `router.data_dir`."""
+
+_WRITE = 0o022
+
+
+def check_files(found: Findings, config: RouterConfig) -> None:
+    """Warn of spool, overlay, traces and private keys that are there and give others more than `router.umask`
+    does, and of a data directory in which others can replace them.
+    """
+    mask = config.router.file_mask
+    for path, file, bits in _looked_at(config):
+        try:
+            mode = stat.S_IMODE(FilePath(file).stat().st_mode)
+        except (OSError, ValueError):
+            # Not there yet, or on another machine: whoever opens it says so.
+            continue
+        too_many = mode & mask & bits
+        if too_many:
+            may = "write to" if too_many & _WRITE else "read"
+            found.warning(
+                path,
+                f"{file} has mode {mode:04o}: other users of this machine may {may} it;"
+                f" chmod {mode & ~mask:04o}, or another router.umask",
+            )
+
+
+def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
+    """Where it is configured, the file or directory, and the permissions that count."""
+    data = FilePath(config.router.data_dir)
+    # What is in these directories is as closed as they are.
+    yield DATA_DIR, str(data), _WRITE
+    yield DATA_DIR, str(data / SPOOL_FOLDER), 0o077
+    yield DATA_DIR, str(data / NAME), 0o077
+    if config.trace is not None:
+        yield ("trace", "directory"), config.trace.directory, 0o077
+    for index, listener in enumerate(config.listeners):
+        if listener.tls is not None:
+            yield ("listeners", index, "tls", "key"), listener.tls.key, 0o077
+    for name, vpn in config.msg_vpns.items():
+        for bridge, written in vpn.bridges.items():
+            key = written.remote_authentication.client_cert.key
+            if key is not None:
+                place: Path = ("msg_vpns", name, "bridges", bridge)
+                yield (*place, "remote_authentication", "client_cert", "key"), key, 0o077
+
+
+def close_to_others(config: RouterConfig) -> None:
+    """What this process makes from now on is for its owner alone, or as `router.umask` says."""
+    os.umask(config.router.file_mask)
