@@ -13,7 +13,9 @@ import pytest
 import vpnrouter
 from vpnrouter.cli.app import run
 
-PROGRAM = "import os, sys; os.umask(int(sys.argv.pop(1), 8)); from vpnrouter.cli.app import main; main()"
+PROGRAM = (
+    "import os, sys; os.umask(int(sys.argv.pop(1), 8)); from vpnrouter.cli.app import main; main()"
+)
 
 CONFIG = """
 router: {name: one, data_dir: data%s}
@@ -166,4 +168,6 @@ def test_private_keys(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert capfd.readouterr().err == ""
     (folder / "one.key").chmod(0o604)
     assert run(["check", str(config)]) == 0
-    assert "one.key has mode 0604: other users of this machine may read it" in capfd.readouterr().err
+    assert (
+        "one.key has mode 0604: other users of this machine may read it" in capfd.readouterr().err
+    )
