@@ -195,3 +195,45 @@ def test_status_can_be_read_while_the_thread_writes(tmp_path: Path) -> None:
         written = now
     assert thread.stop(60.0)
     assert ids(tmp_path) == list(range(1, 200 * 97 + 1))
+
+
+def test_the_thread_outlives_what_it_does_not_expect(tmp_path: Path) -> None:
+    """No descriptor, no memory, no library: rows are lost under a reason, that is told, and it goes on."""
+    errors: list[Exception] = [
+        OSError(24, "Too many open files"),
+        MemoryError(),
+        ImportError("no library"),
+    ]
+    raised, lost = list(errors), [MemoryError()]
+
+    def clock() -> int:
+        if errors:
+            raise errors.pop()
+        return time.monotonic_ns()
+
+    def opener(path: Path) -> BinaryIO:
+        if lost:
+            raise lost.pop()
+        return path.open("wb")
+
+    said: list[str] = []
+    faults: list[Exception] = []
+    recorder = Recorder(10, 4)
+    writer = Writer(tmp_path, "edge", recorder, flush_ns=0, opener=opener)
+    thread = WriterThread(
+        writer, recorder, clock, period_s=0.001, say=said.append, fault=faults.append
+    )
+    put(recorder, 10)
+    thread.start()
+    while not said:
+        assert thread._thread.is_alive()
+    put(recorder, 20)
+    while len(ids(tmp_path)) < 20:
+        assert thread._thread.is_alive()
+    assert thread.stop(60.0)
+    status = writer.status()
+    assert {type(error) for error in faults} == {type(error) for error in raised}
+    assert (status.written, sum(status.dropped.values())) == (20, 10)
+    assert status.recorded == status.written + sum(status.dropped.values())
+    assert said[0].startswith("traces: rows are lost: internal-error")
+    assert said[1] == "traces: rows are written again; 10 were lost"

@@ -19,6 +19,7 @@ from vpnrouter.server.listeners import (
 )
 from vpnrouter.server.management import PROTOCOLS, answer_management, load
 from vpnrouter.server.narrate import tell_of
+from vpnrouter.wire.link.compressed import load as load_compression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,6 +108,7 @@ class Answering:
             self._nursery.start_soon(self._manage, answer)
             return
         if written.protocol in ("link", "links"):
+            load_compression()
             door = LinkDoor(self._book, tls=written.protocol == "links")
             answer.acceptor = LinkAcceptor(door)
         else:

@@ -11,6 +11,7 @@ that rate spans are lost, too.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import threading
@@ -106,6 +107,7 @@ class OtlpThread:
         clock: wall clock, nanoseconds since 1970.
         share: part of a core that the thread may take.
         say: told one line when the collector stops taking spans, and one when it takes them again.
+        fault: given what was raised unexpectedly; the thread goes on.
     """
 
     def __init__(
@@ -117,9 +119,11 @@ class OtlpThread:
         clock: Callable[[], int] = time.time_ns,
         share: float = SHARE,
         say: Callable[[str], None] | None = None,
+        fault: Callable[[Exception], None] | None = None,
     ) -> None:
         from vpnrouter.server.otlp_spans import SpanFactory
 
+        self._fault = fault
         self._exporter = exporter
         self._maker = SpanMaker(router)
         self._max_queue = max_queue
@@ -191,12 +195,19 @@ class OtlpThread:
 
     def _run(self) -> None:
         while True:
-            table = self._next()
-            if table is not None:
-                self._use(table)
-                continue
-            # All that waited is through: what is open of it goes out now, not with the next rows.
-            self._collect(self._maker.flush(None if self._stopping else self._clock()), whole=True)
+            try:
+                table = self._next()
+                if table is not None:
+                    self._use(table)
+                    continue
+                # All that waited is through: what is open of it goes out now, not with the next rows.
+                ended = None if self._stopping else self._clock()
+                self._collect(self._maker.flush(ended), whole=True)
+            except Exception as error:  # noqa: BLE001 - the same
+                self._last_error = f"{type(error).__name__}: {error}"
+                if self._fault is not None:
+                    with contextlib.suppress(Exception):
+                        self._fault(error)
             if self._given_up or (self._stopping and self._waiting == 0):
                 return
             self._wake.wait(IDLE_S)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import importlib
 import os
 import select
 import time
@@ -50,6 +52,17 @@ if TYPE_CHECKING:
     from vpnrouter.server.listeners import BoundListener
     from vpnrouter.server.reactor import Reactor
     from vpnrouter.server.spooling import Spooling
+
+LATE: Final = (
+    "ipaddress",
+    "json",
+    "vpnrouter.config.plain",
+    "vpnrouter.config.wording",
+    "vpnrouter.selectors",
+    "vpnrouter.topics.mapping",
+    "vpnrouter.topics.mapping_parse",
+)
+"""What reloads and changes through the API need beyond what has read the configuration."""
 
 STOP_S: Final = 1.0
 """Seconds that TLS and WebSocket peers have to take their last bytes when the router stops."""
@@ -123,6 +136,22 @@ class _Files(NamedTuple):
     overlaid: bool
 
 
+CODECS: Final = ("ascii", "idna", "latin-1", "punycode", "unicode_escape", "utf-8")
+"""What names and texts are read and shown with, by this router and the libraries that it uses."""
+
+
+def load_rest() -> None:
+    """Load what the core and its neighbours load at first use otherwise.
+
+    That moment may be one without descriptors or memory, and whoever came to need it would pay for that. What
+    belongs to a kind of listener, to bridges or traces is loaded with the first of them.
+    """
+    for name in CODECS:
+        codecs.lookup(name)
+    for name in LATE:
+        importlib.import_module(name)
+
+
 async def serve(
     config: RouterConfig,
     ready: Callable[[Node], None],
@@ -144,6 +173,7 @@ async def serve(
     secret = os.urandom(16)
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), secret)
     events = RouterEvents(router, config)
+    load_rest()
     # All that can fail for reasons outside fails here, before the first task exists.
     check_traces(config.trace)
     spooling = open_spool(router, config)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from vpnrouter.core.barrier import THREAD
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
 from vpnrouter.server.narrate import log_here, tell
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.config.trace import Trace
+    from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.router import Router
     from vpnrouter.server.otlp import OtlpThread
     from vpnrouter.server.trace_tap import LiveTraces
@@ -55,7 +57,7 @@ def check_traces(written: Trace | None) -> None:
 async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
     """Run the writer's thread until cancelled; then write the rest. `live` shows rows to whoever looks."""
     recorder = router.plane.recorder
-    exporter = _exporter(written, router.name)
+    exporter = _exporter(written, router.name, router.plane.barrier)
     writer = Writer(
         written.directory,
         router.name,
@@ -75,7 +77,13 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
         observer=each_of(None if exporter is None else exporter.offer, live.offer),
     )
     live.writer = writer
-    thread = WriterThread(writer, recorder, time.monotonic_ns)
+    thread = WriterThread(
+        writer,
+        recorder,
+        time.monotonic_ns,
+        say=_say_from_elsewhere(),
+        fault=_fault_from_elsewhere(router.plane.barrier, "trace writer"),
+    )
     thread.start()
     if exporter is not None:
         exporter.start()
@@ -100,7 +108,7 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
                 await trio.to_thread.run_sync(exporter.stop, COLLECTOR_S)
 
 
-def _exporter(written: Trace, router: str) -> OtlpThread | None:
+def _exporter(written: Trace, router: str, barrier: Barrier) -> OtlpThread | None:
     """The thread that sends spans; None when none is wanted, or when it cannot be had."""
     if not written.otlp.enabled:
         return None
@@ -111,7 +119,10 @@ def _exporter(written: Trace, router: str) -> OtlpThread | None:
     except OperationError as error:
         tell(TRACE_TROUBLE, f"{error}; no spans are sent")
         return None
-    return OtlpThread(exporter, router, written.otlp.max_queue, say=_say_from_elsewhere())
+    fault = _fault_from_elsewhere(barrier, "spans")
+    return OtlpThread(
+        exporter, router, written.otlp.max_queue, say=_say_from_elsewhere(), fault=fault
+    )
 
 
 def _say_from_elsewhere() -> Callable[[str], None]:
@@ -125,3 +136,14 @@ def _say_from_elsewhere() -> Callable[[str], None]:
             token.run_sync_soon(partial(tell, TRACE_TROUBLE, text, log=log))
 
     return say
+
+
+def _fault_from_elsewhere(barrier: Barrier, name: str) -> Callable[[Exception], None]:
+    """What gives the barrier, which is the router's own, what the thread `name` raised."""
+    token = trio.lowlevel.current_trio_token()
+
+    def fault(error: Exception) -> None:
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(barrier.caught, error, THREAD, name, "", "it goes on")
+
+    return fault

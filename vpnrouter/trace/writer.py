@@ -187,13 +187,19 @@ class Writer:
                 self._observer(table)
             except Exception as error:  # noqa: BLE001 - the same
                 self._drop(0, error)
-        for date, rows in parts:
-            at = 0
-            while at < rows.num_rows:
-                # What is open is finished when full, so there is room for one row at least.
-                room = self._file_rows - self._open_rows(date)
-                self._append(date, rows.slice(at, room), now_ns)
-                at += room
+        left = block.count
+        try:
+            for date, rows in parts:
+                at = 0
+                while at < rows.num_rows:
+                    # What is open is finished when full, so there is room for one row at least.
+                    room = min(self._file_rows - self._open_rows(date), rows.num_rows - at)
+                    part = rows.slice(at, room)
+                    left -= room
+                    self._append(date, part, now_ns)
+                    at += room
+        except Exception as error:  # noqa: BLE001 - the same
+            self._drop(left, error)
 
     def _open_rows(self, date: str) -> int:
         return 0 if self._part is None or date != self._part_date else self._part.rows
@@ -256,8 +262,14 @@ class Writer:
         part = self._part
         self._part = None
         if part is not None:
-            part.abandon()
             self._drop(part.rows, error)
+            # What cannot be removed now is removed at the next start.
+            with contextlib.suppress(Exception):
+                part.abandon()
+
+    def failed(self, error: Exception) -> None:
+        """Something was raised that belongs to no block."""
+        self._drop(0, error)
 
     def _drop(self, rows: int, error: Exception) -> None:
         reason = reason_of(error)
@@ -288,6 +300,8 @@ class WriterThread:
         recorder: the writer's recorder.
         clock: monotonic clock, nanoseconds.
         period_s: seconds between two looks for full blocks.
+        say: told one line when rows begin to be lost, and one when they are written again.
+        fault: given what was raised unexpectedly; the thread goes on.
     """
 
     def __init__(
@@ -296,7 +310,14 @@ class WriterThread:
         recorder: Recorder,
         clock: Callable[[], int],
         period_s: float = 0.25,
+        say: Callable[[str], None] | None = None,
+        fault: Callable[[Exception], None] | None = None,
     ) -> None:
+        self._say = say
+        self._fault = fault
+        self._lost = 0
+        self._written = 0
+        self._losing = False
         self._writer = writer
         self._recorder = recorder
         self._clock = clock
@@ -340,10 +361,47 @@ class WriterThread:
     def _run(self) -> None:
         # At once and not with the first block: loading takes the interpreter lock for long, and the
         # first block comes when there is traffic. A failure shows again with that block, counted.
-        with contextlib.suppress(ImportError):
-            import vpnrouter.trace.parquet  # noqa: F401
+        self._contained(load)
         while not self._stopping:
-            self._writer.run_once(self._clock())
+            self._contained(self._write)
             self._wake.wait(self._period_s)
             self._wake.clear()
+        self._contained(self._stop)
+
+    def _write(self) -> None:
+        self._writer.run_once(self._clock())
+        self._tell()
+
+    def _stop(self) -> None:
         self._writer.stop(self._clock())
+        self._tell()
+
+    def _contained(self, step: Callable[[], None]) -> None:
+        """Whatever is raised (no descriptor, no memory, a module that is not there), the thread outlives it."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - the same
+            self._writer.failed(error)
+            if self._fault is not None:
+                with contextlib.suppress(Exception):
+                    self._fault(error)
+
+    def _tell(self) -> None:
+        """Say when rows begin to be lost, and when they are written again."""
+        if self._say is None:
+            return
+        status = self._writer.status()
+        lost = sum(count for reason, count in status.dropped.items() if reason != BUFFER_FULL)
+        if lost > self._lost and not self._losing:
+            self._losing = True
+            self._say(f"traces: rows are lost: {status.last_error}")
+        elif lost == self._lost and status.written > self._written and self._losing:
+            self._losing = False
+            self._say(f"traces: rows are written again; {lost:,} were lost")
+        self._lost = lost
+        self._written = status.written
+
+
+def load() -> None:
+    """Load what the writer, and whoever looks at traces as they come, will need: some hundred milliseconds."""
+    import vpnrouter.trace.parquet  # noqa: F401

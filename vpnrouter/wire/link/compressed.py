@@ -232,6 +232,11 @@ class LinkUnpacker:
             at += length
 
 
+def load() -> None:
+    """Load the library before the first link needs it: then there may be no descriptor or memory left for that."""
+    import zstandard  # noqa: F401
+
+
 @final
 class _Source:
     """What zstd reads from: the block at hand, once.
