@@ -103,7 +103,7 @@ def test_what_is_seen_of_a_bridge(start: Any, paho: Any, patiently: Any) -> None
     assert metric(edge, peer, "backlog_oldest_message_age_seconds") >= 0.1
     # The TUI's row is made of the same answer.
     cells = [text for text, _ in _entry(0, row).cells]
-    assert cells[:3] == ["from-blue", "yellow", "down"]
+    assert cells[:3] == ["from-blue", "yellow", "stalled"]
     assert "core" not in cells[3]
     assert "edge" in cells[3]
     assert cells[4] not in {"-", "0"}

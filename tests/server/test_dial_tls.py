@@ -228,7 +228,7 @@ async def test_a_revoked_remote(works: Works, door: Any) -> None:
     [
         (b"\x00\x00\x00\x05hello", "does not speak TLS"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak TLS"),
-        (b"", "the remote closed the connection"),
+        (b"", "without a word of TLS: the port does not speak TLS, or nobody is let in"),
     ],
 )
 async def test_no_tls_at_the_other_side(works: Works, answer: bytes, why: str) -> None:

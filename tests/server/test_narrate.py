@@ -4,6 +4,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
+from vpnrouter.server.handshake_failures import HandshakeFailures
 from vpnrouter.server.narrate import DOWN, REJECTED, UP, PeerLog, narrate, say
 from vpnrouter.wire.link.frames import Hello
 
@@ -25,7 +26,7 @@ def test_a_line_names_the_bridge_and_its_remote(capsys: pytest.CaptureFixture[st
 
 def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
     """Bridges of others that come, go and are refused are told with where they come from."""
-    log = PeerLog()
+    log = PeerLog(HandshakeFailures().note)
     record = Bridge(BridgeFacts("edge", "blue", "#bridge/core/yellow/b"), 0)
     record.remote_address = "192.0.2.7:1"
     log.peer_up(record)
@@ -45,7 +46,7 @@ def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_peer_that_is_refused_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
     """Told once for each reason and address, and anew when it had been let in; the memory is bounded."""
-    log = PeerLog()
+    log = PeerLog(HandshakeFailures().note)
     record = Bridge(BridgeFacts("edge", "blue", "#bridge/core/yellow/b"), 0)
 
     def rejected(reason: str, port: int, bridge: str = "b") -> int:

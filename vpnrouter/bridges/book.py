@@ -37,6 +37,9 @@ class LinkLog:
     def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
         """A peer at address `peer` was not let in."""
 
+    def tls_met(self, peer: str) -> None:
+        """Whoever connected from `peer` to a listener without TLS speaks TLS."""
+
 
 @final
 class Place:

@@ -7,7 +7,7 @@ other one as well (LINK-39). Both halves share one client in the message VPN.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.compatible import Half
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.wire.link.decode import Frame
+
+
+TLS_HANDSHAKE: Final = 0x16
+"""First byte of whoever speaks TLS (RFC 8446, 5.1)."""
 
 
 @final
@@ -159,6 +163,8 @@ class Link(Connection):
         try:
             pos = self._consume(data)
         except ProtocolError as error:
+            if error.reason_code == close_codes.NOT_A_LINK and data[0] == TLS_HANDSHAKE:
+                self.book.log.tls_met(self.peer)
             self._broken(error.reason_code, str(error))
             return -1
         inbound = self.inbound

@@ -11,7 +11,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.server.handshake import Secured, shake_hands
 from vpnrouter.server.peer_certificate import load_parser, peer_certificate
 from vpnrouter.server.tls import NO_CHECK_TIME, load_identity, revoke, trust
-from vpnrouter.server.tls_reason import tls_reason
+from vpnrouter.server.tls_reason import HUNG_UP, is_hung_up, tls_reason
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import ClientCertRemoteAuthentication
@@ -73,7 +73,11 @@ async def secure(stream: trio.SocketStream, tls: DialTls, server_name: str) -> S
         _check(secured._ssl_object, tls.rules)  # noqa: SLF001
     except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
         await trio.aclose_forcefully(stream)
-        raise OperationError(f"TLS handshake failed: {tls_reason(error)}") from error
+        why = tls_reason(error)
+        if is_hung_up(error) and secured._ssl_object.cipher() is None:  # noqa: SLF001
+            # A plain listener of ours does so (LINK-11), and most others.
+            why = HUNG_UP
+        raise OperationError(f"TLS handshake failed: {why}") from error
     except ValueError as error:
         await trio.aclose_forcefully(stream)
         raise OperationError(f"TLS handshake failed: {server_name}: not a host name") from error

@@ -20,6 +20,8 @@ from vpnrouter.events.lines import readable
 from vpnrouter.events.log import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.core.plane import Plane
     from vpnrouter.events.kind import Kind
@@ -75,16 +77,21 @@ def say(event: str, text: str) -> None:
     tell(table.named(event), text)
 
 
+PLAIN: Final = "link listener without TLS"
+NOT_HERE: Final = "it speaks TLS, and this listener does not"
+
+
 class PeerLog(LinkLog):
-    """Tells of the bridges of other routers that log in here.
+    """Tells of the bridges of other routers that log in here; `failed` is HandshakeFailures.note.
 
     One that is refused is told once for each reason and address, until it is let in: it tries for ever.
     """
 
-    __slots__ = ("_rejected",)
+    __slots__ = ("_failed", "_rejected")
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[str, str, str, float], None]) -> None:
         super().__init__()
+        self._failed = failed
         self._rejected: dict[tuple[str, str], tuple[str, str]] = {}
 
     def peer_up(self, record: Bridge) -> None:
@@ -112,6 +119,10 @@ class PeerLog(LinkLog):
             hello.remote_vpn,
             hello.bridge,
         )
+
+    def tls_met(self, peer: str) -> None:
+        """See LinkLog.tls_met."""
+        self._failed(PLAIN, peer, NOT_HERE, time.monotonic())
 
     @staticmethod
     def _tell(record: Bridge, kind: Kind, what: str) -> None:

@@ -12,6 +12,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.bridges.link import Link
 from vpnrouter.core.barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
 from vpnrouter.limits import TURN_WORK
@@ -165,6 +166,7 @@ class Reactor:
         self._owed_ns = 0
         self._direct_bytes = 0
         self._window_ns = 0
+        self._sent_ns = 0
         self._heavy = False
         self._watched = -1
         self._called = -1
@@ -269,11 +271,11 @@ class Reactor:
                 else:
                     self._direct_bytes += self._receive(channel)
         if committing is None:
-            flush_ready(plane)
+            self._flush(recorded)
         else:
-            self._share(committing, spooled, spent_ns)
+            self._share(committing, spooled, spent_ns, recorded)
         if recorder.recorded != recorded:
-            recorder.end_round(time.time_ns())
+            recorder.end_round(self._sent_ns or time.time_ns())
         return True
 
     def _others(self, fd: int) -> None:
@@ -288,12 +290,20 @@ class Reactor:
             kind = SPOOL if listening is None else LISTENER
             self.plane.barrier.caught(error, kind, "", "", "goes on")
 
-    def _share(self, committing: Committing, spooled: list[SocketChannel], before_ns: int) -> None:
+    def _flush(self, recorded: int) -> None:
+        """Send what the round has to send, and note when that began if it has `recorded` more events."""
+        # Before the first byte leaves: a peer on this machine may have it a moment later.
+        self._sent_ns = time.time_ns() if self.plane.recorder.recorded != recorded else 0
+        flush_ready(self.plane)
+
+    def _share(
+        self, committing: Committing, spooled: list[SocketChannel], before_ns: int, recorded: int
+    ) -> None:
         """End a round: receive from those who bring work for the spool, if it has not had more than its share.
 
         A message costs the spool some hundred times what it costs to pass a Direct one on. While Direct
         traffic is heavy, guaranteed messages wait in their sockets for their part of the thread's time.
-        `before_ns` is what the spool had of it when the round began.
+        `before_ns` is what the spool had of it when the round began, `recorded` how many trace events there were.
         """
         plane = self.plane
         if plane.now_ns - self._window_ns > WINDOW_NS:
@@ -311,7 +321,7 @@ class Reactor:
                 if channel.fd >= 0:
                     self._receive(channel)
             committing.spent_ns += time.monotonic_ns() - began_ns
-        flush_ready(plane)
+        self._flush(recorded)
         if heavy:
             spent_ns = committing.spent_ns - before_ns
             rest_ns = time.monotonic_ns() - plane.now_ns - spent_ns
@@ -335,6 +345,9 @@ class Reactor:
             # A peer that goes on sending after we said goodbye gets no more memory.
             return 0
         try:
+            if self.plane.tracing and isinstance(connection, Link):
+                # The round began before this came: its time would be one at which the message was not here.
+                self.plane.wall_ns = time.time_ns()
             connection.feed(data)
             if connection.paused:
                 channel.pause()

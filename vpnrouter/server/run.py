@@ -25,6 +25,7 @@ from vpnrouter.server.connect import Connector
 from vpnrouter.server.editor import RouterEditor
 from vpnrouter.server.event_log import RouterEvents
 from vpnrouter.server.figures import RouterNumbers
+from vpnrouter.server.handshake_failures import HandshakeFailures
 from vpnrouter.server.host import Host
 from vpnrouter.server.keep_spool import StoreKeeper
 from vpnrouter.server.listeners import bind_all
@@ -205,7 +206,7 @@ async def _serve(
 ) -> None:
     """The same, with everything open that can be missing."""
     book = LinkBook(router)
-    book.log = PeerLog()
+    book.log = PeerLog(HandshakeFailures().note)
     # Streams end after the rest: their tasks have last words to send.
     async with trio.open_nursery() as streams:
         async with trio.open_nursery() as nursery:

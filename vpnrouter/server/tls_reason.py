@@ -46,6 +46,23 @@ _REASONS: Final = {
 """OpenSSL's reason codes by name; what is not here is told in OpenSSL's words."""
 
 
+HUNG_UP: Final = (
+    "the remote closed the connection without a word of TLS: the port does not speak TLS,"
+    " or nobody is let in"
+)
+"""What is told where not even the first answer of a handshake came."""
+
+
+def is_hung_up(error: BaseException) -> bool:
+    """Whether a TLS stream failed because the peer has gone: closed, or reset."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)):
+            return True
+        cause = cause.__cause__
+    return False
+
+
 def tls_reason(error: BaseException, peer: str = "the remote") -> str:
     """One line that says why a TLS stream failed, during its handshake or later.
 

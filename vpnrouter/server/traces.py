@@ -54,6 +54,16 @@ def check_traces(written: Trace | None) -> None:
         open_exporter(written.otlp).shutdown()
 
 
+def machine() -> str:
+    """What names this machine until it is started anew: containers on it share it, as they share its clock. "" where
+    the system has no such name.
+    """
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError):
+        return ""
+
+
 async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
     """Run the writer's thread until cancelled; then write the rest. `live` shows rows to whoever looks."""
     recorder = router.plane.recorder
@@ -65,6 +75,7 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
         # With filters there is no one share that holds for all messages.
         sample=None if written.filters else written.sample,
         always=[str(one) for one in written.always],
+        host=machine(),
         flush_ns=written.rotation.max_seconds * SECOND_NS,
         file_rows=written.rotation.max_rows,
         file_bytes=written.rotation.max_bytes,

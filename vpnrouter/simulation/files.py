@@ -166,7 +166,7 @@ class TraceFiles:
         part.write(table)
 
     def _metadata(self, router: str) -> dict[str, str]:
-        metadata = file_metadata(router, self._sample)
+        metadata = file_metadata(router, self._sample, host=f"machine of {router}")
         metadata[ALWAYS_KEY] = ",".join(ALWAYS)
         return metadata
 

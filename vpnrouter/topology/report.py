@@ -167,7 +167,14 @@ def _analysed(
     partitions = partitions_for(inventory)
     small = inventory.rows < _SHORT_ROWS
     with digested(
-        traces, earlier, asked.span.since_ns, width_ns, partitions, progress, small=small
+        traces,
+        earlier,
+        asked.span.since_ns,
+        width_ns,
+        partitions,
+        progress,
+        small=small,
+        hosts=inventory.hosts(),
     ) as digests:
         return analyse(spark, digests, width_ns, progress.stage, asked.mesh, before)
 

@@ -23,6 +23,9 @@ SAMPLE_KEY: Final = "vpnrouter.trace.sample"
 ALWAYS_KEY: Final = "vpnrouter.trace.always"
 """Key of the events that are recorded of every message, traced or not: names with commas between them."""
 
+HOST_KEY: Final = "vpnrouter.host"
+"""Key of what names the machine whose clock the times are of, since it was started; "" where that is not known."""
+
 
 class Column(NamedTuple):
     """One column: its name, Arrow type, whether it may be null, and where it stands."""
@@ -66,11 +69,18 @@ FILE_COLUMNS: Final[tuple[Column, ...]] = tuple(c for c in COLUMNS if not c.part
 """The columns inside a file."""
 
 
-def file_metadata(router: str, sample: float | None, always: Sequence[str] = ()) -> dict[str, str]:
-    """What a file says about itself: version, router, the events that are recorded of every message and, where
-    it is known, the sampling rate.
+def file_metadata(
+    router: str, sample: float | None, always: Sequence[str] = (), host: str = ""
+) -> dict[str, str]:
+    """What a file says about itself: version, router, machine, the events that are recorded of every message and,
+    where it is known, the sampling rate.
     """
-    metadata = {VERSION_KEY: str(VERSION), ROUTER_KEY: router, ALWAYS_KEY: ",".join(always)}
+    metadata = {
+        VERSION_KEY: str(VERSION),
+        ROUTER_KEY: router,
+        HOST_KEY: host,
+        ALWAYS_KEY: ",".join(always),
+    }
     if sample is not None:
         metadata[SAMPLE_KEY] = repr(sample)
     return metadata

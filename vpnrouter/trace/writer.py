@@ -95,6 +95,7 @@ class Writer:
         *,
         sample: float | None = None,
         always: Sequence[str] = (),
+        host: str = "",
         flush_ns: int = FLUSH_NS,
         file_rows: int = FILE_ROWS,
         file_bytes: int = limits.TRACE_FILE_BYTES,
@@ -107,7 +108,7 @@ class Writer:
             raise ValueError(f"a trace file holds one row or more, not {file_rows}")
         self._directory = Path(directory)
         self._router = router
-        self._metadata = schema.file_metadata(router, sample, always)
+        self._metadata = schema.file_metadata(router, sample, always, host)
         self._recorder = recorder
         self._flush_ns = flush_ns
         self._file_rows = file_rows

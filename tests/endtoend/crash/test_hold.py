@@ -79,7 +79,7 @@ def test_local_queue_full(bridged: Bridged, traffic: Any, paho: Any, patiently: 
     edge, core = started(bridged, core=small_queue)
     producer = traffic.produce(edge, "p", ORDERS, limit=20, size=SIZE)
     patiently(lambda: producer.done, "20 answers")
-    core.router.bridge("from-blue", inboundState="stalled", health="down")
+    core.router.bridge("from-blue", inboundState="stalled", health="stalled")
     # The head is refused. What another queue would take stands behind it.
     behind = traffic.produce(edge, "b", {"orders/2": ("other",)}, limit=3)
     patiently(lambda: behind.done, "3 answers")

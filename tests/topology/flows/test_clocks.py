@@ -128,3 +128,27 @@ def test_a_row_a_pair_is_enough(
     few = [row.asDict() for row in least_ages(digest_of("paths", rows)).collect()]
     assert len(few) == 3
     assert clock_offsets(few) == clock_offsets(rows)
+
+
+ONE = frozenset({"machine"})
+
+
+def test_routers_of_one_machine_have_one_clock() -> None:
+    """Whatever the ages say, and where no message came back; other routers are compared through any of them."""
+    rows = [age("a", "b", 9 * MS), age("b", "a", MS), age("b", "c", 7 * MS), age("c", "b", -3 * MS)]
+    hosts = {"a": ONE, "b": ONE, "d": ONE, "c": frozenset({"another"})}
+    found = clock_offsets([*rows, age("a", "d", 4 * MS)], hosts)
+    assert offset_of(found) == {"a": 0, "b": 0, "d": 0, "c": 5 * MS}
+
+
+def test_an_estimate_below_its_error_takes_nothing_off() -> None:
+    """Clocks that agree as far as anybody can tell are left alone, and the bound says how far that is."""
+    rows = [age("a", "b", 300_000), age("b", "a", 100_000)]
+    found = clock_offsets(rows)
+    assert offset_of(found) == {"a": 0, "b": 0}
+    assert found[1]["error_ns"] == 300_000
+    # Two machines that are known to be two: the middle is what errs least.
+    apart = clock_offsets(rows, {"a": ONE, "b": frozenset({"another"})})
+    assert (apart[1]["offset_ns"], apart[1]["error_ns"]) == (100_000, 200_000)
+    beyond = clock_offsets([age("a", "b", 500_000), age("b", "a", -100_000)])
+    assert offset_of(beyond) == {"a": 0, "b": 300_000}

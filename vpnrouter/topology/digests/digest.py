@@ -50,13 +50,14 @@ def digested(
     progress: Progress,
     *,
     small: bool = False,
+    hosts: Mapping[str, frozenset[str]] | None = None,
 ) -> Iterator[Digests]:
     """Digest the rows of TRACES; what is kept for it is given back when the block ends.
 
     `earlier` are rows of the same shape that end where `traces` end and may begin before `since_ns`, where
     those begin: what links were up already, and what subscriptions, is known from them. `partitions` for
     the one grouping of all rows. `small`: the digests will be, and what is derived from one partition needs no
-    shuffle.
+    shuffle. `hosts` are the machines of routers, as `clock_offsets` wants them.
     """
     kept: list[DataFrame] = []
 
@@ -73,7 +74,7 @@ def digested(
         states_ = keep("links and subscriptions", "states", standing_at(states(earlier), since_ns))
         places_ = keep("message VPNs and bridges", "places", places(traces, states_, width_ns))
         paths_ = keep("ways", "paths", paths(traces))
-        clocks = clock_offsets(least_ages(paths_).toArrow().to_pylist())
+        clocks = clock_offsets(least_ages(paths_).toArrow().to_pylist(), hosts)
         corrections = Corrections(clocks)
         uses_ = keep("topics", "uses", uses(traces))
         keep("losses", "losses", losses(traces, width_ns))

@@ -14,6 +14,10 @@ From the reference of a group, the router with the most pairs, offsets add up al
 with the least sum of errors, so that the bound holds for every router. (A mean over all chains would
 have less scatter and no bound.)
 
+Routers whose files name one machine share its clock: their offset is 0, whatever the ages say. Where nobody knows the
+machines and the estimate is less than the bound of its error, clocks that agree are as likely as any: below
+CLOCK_AGREE_NS nothing is taken off, and the bound is wider by what was estimated.
+
 One offset is taken for the whole time looked at. Clocks that drift or are set in that time show a round trip that
 is too short or negative; its absolute value is the bound then.
 """
@@ -31,6 +35,10 @@ CLOCK_DOUBT_NS: Final = 1_000_000_000
 """A pair whose bound is wider and that leaves open which clock is ahead says too little: its messages waited
 somewhere, and half of that wait must not be taken for an offset."""
 
+CLOCK_AGREE_NS: Final = 1_000_000
+"""Clocks that are set over a network agree within some milliseconds, those of one machine exactly: an estimate that
+is below its own error, and bounded by less than this, tells of the ways and not of the clocks."""
+
 _Estimate = tuple[int, int]
 """How far the second router's clock is ahead of the first one's, and the bound of the error."""
 
@@ -45,14 +53,20 @@ def least_ages(paths: DataFrame) -> DataFrame:
     )
 
 
-def clock_offsets(paths: Iterable[Mapping[str, Any]]) -> Rows:
+def clock_offsets(
+    paths: Iterable[Mapping[str, Any]], hosts: Mapping[str, frozenset[str]] | None = None
+) -> Rows:
     """Rows of PATHS, or of `least_ages`, in; rows of CLOCKS out, by name of router.
+
+    `hosts` are the machines that a router's files name (Inventory.hosts), none where a file names none.
 
     Every router that the rows name has a row; one that can be compared with none has null for
     the reference, the offset and the error, and 0 pairs.
     """
     routers, ages = _ages(paths)
-    pairs = _pairs(ages)
+    known = hosts or {}
+    pairs = _pairs(ages, known)
+    _share_clocks(pairs, routers, known)
     found: dict[str, dict[str, Any]] = {}
     # The reference of a group is its router with the most pairs; of equals the first by name.
     for reference in sorted(pairs, key=lambda name: (-len(pairs[name]), name)):
@@ -111,7 +125,24 @@ def _ages(paths: Iterable[Mapping[str, Any]]) -> tuple[set[str], dict[tuple[str,
     return routers, ages
 
 
-def _pairs(ages: Mapping[tuple[str, str], int]) -> dict[str, dict[str, _Estimate]]:
+def _share_clocks(
+    pairs: dict[str, dict[str, _Estimate]],
+    routers: Iterable[str],
+    hosts: Mapping[str, frozenset[str]],
+) -> None:
+    """Let all routers of one machine have one clock."""
+    first: dict[frozenset[str], str] = {}
+    for router in sorted(routers):
+        host = hosts.get(router, frozenset())
+        other = first.setdefault(host, router) if host else router
+        if other != router:
+            pairs.setdefault(router, {})[other] = (0, 1)
+            pairs.setdefault(other, {})[router] = (0, 1)
+
+
+def _pairs(
+    ages: Mapping[tuple[str, str], int], hosts: Mapping[str, frozenset[str]]
+) -> dict[str, dict[str, _Estimate]]:
     """By router, those it exchanged messages with both ways, and what these say."""
     pairs: dict[str, dict[str, _Estimate]] = {}
     for (origin, router), there in ages.items():
@@ -120,8 +151,12 @@ def _pairs(ages: Mapping[tuple[str, str], int]) -> dict[str, dict[str, _Estimate
             continue
         ahead = (there - back) // 2
         error = max(1, (abs(there + back) + 1) // 2)
-        if error > CLOCK_DOUBT_NS and abs(ahead) <= error:
-            continue
+        if abs(ahead) <= error:
+            if error > CLOCK_DOUBT_NS:
+                continue
+            known = bool(hosts.get(origin)) and bool(hosts.get(router))
+            if not known and error <= CLOCK_AGREE_NS:
+                ahead, error = 0, error + abs(ahead)
         pairs.setdefault(origin, {})[router] = (ahead, error)
     return pairs
 

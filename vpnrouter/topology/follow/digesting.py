@@ -1,6 +1,6 @@
 """What each batch of a stream does: digests into the store, once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -38,6 +38,7 @@ MESSAGES: Final = "messages"
 class Digesting:
     """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought.
 
+    `hosts` gives the machines of routers, as far as files were heard of.
     `failure` is why a batch was not taken: Java hands on an exception of Python as a text that says nothing.
     """
 
@@ -48,12 +49,14 @@ class Digesting:
         span: Span,
         width_ns: int,
         heard: Callable[[Inventory], None],
+        hosts: Callable[[], Mapping[str, frozenset[str]]] = dict,
     ) -> None:
         self._spark = spark
         self._store = store
         self._span = span
         self._width_ns = width_ns
         self._heard = heard
+        self._hosts = hosts
         self.failure: OperationError | None = None
 
     @contextmanager
@@ -132,7 +135,7 @@ class Digesting:
     def clocks(self) -> Rows:
         """What the clocks show up to now: rows of CLOCKS."""
         found: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
-        return clock_offsets(found)
+        return clock_offsets(found, self._hosts())
 
     def frame(self, name: str) -> DataFrame:
         """A digest up to now."""

@@ -83,13 +83,17 @@ class Follower:
             self._require_both(store)
             if store.taken(ROWS) >= 0:
                 self._inventory = known
-            digesting = Digesting(spark, store, asked.span, WIDTH_NS, self._heard)
+            digesting = Digesting(spark, store, asked.span, WIDTH_NS, self._heard, self._hosts)
             queries = self._start(spark, digesting)
             try:
                 self._watch(spark, digesting, queries, stop)
             finally:
                 for query in queries:
                     query.stop()
+
+    def _hosts(self) -> dict[str, frozenset[str]]:
+        with self._lock:
+            return self._inventory.hosts()
 
     def _require_both(self, store: DigestStore) -> None:
         """A stream's checkpoint and its digests say together what has been read: one alone would skip files."""

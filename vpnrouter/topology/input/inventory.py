@@ -25,13 +25,21 @@ import pyarrow.parquet as pq
 
 from vpnrouter.errors import OperationError
 from vpnrouter.topology.input.span import Span
-from vpnrouter.trace.schema import ALWAYS_KEY, ROUTER_KEY, SAMPLE_KEY, VERSION, VERSION_KEY
+from vpnrouter.trace.schema import (
+    ALWAYS_KEY,
+    HOST_KEY,
+    ROUTER_KEY,
+    SAMPLE_KEY,
+    VERSION,
+    VERSION_KEY,
+)
 
 _NEEDED: Final = frozenset({"ts_ns", "vpn", "event"})
 _VERSION_KEY: Final = VERSION_KEY.encode()
 _ROUTER_KEY: Final = ROUTER_KEY.encode()
 _SAMPLE_KEY: Final = SAMPLE_KEY.encode()
 _ALWAYS_KEY: Final = ALWAYS_KEY.encode()
+_HOST_KEY: Final = HOST_KEY.encode()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +48,8 @@ class TraceFile:
 
     `router_from` tells where its rows' router stands: in a column, in its directory's name, or
     only in the metadata. `sample` is the writer's sampling rate, None when the file does not say; `always` are
-    the events that it recorded of every message. `first_ns` and `last_ns` bound its rows' times, as far as the
+    the events that it recorded of every message, `host` is the machine that it was written on, "" where it
+    does not say. `first_ns` and `last_ns` bound its rows' times, as far as the
     footer tells.
     """
 
@@ -51,6 +60,7 @@ class TraceFile:
     router_from: Literal["column", "directory", "metadata"]
     sample: float | None
     always: frozenset[str] = frozenset()
+    host: str = ""
     first_ns: int | None = None
     last_ns: int | None = None
 
@@ -114,6 +124,14 @@ class Inventory:
         if not self.files:
             return frozenset()
         return frozenset.intersection(*(file.always for file in self.files))
+
+    def hosts(self) -> dict[str, frozenset[str]]:
+        """The machines that each router's files were written on; nothing of one of whom a file does not say."""
+        found: dict[str, set[str]] = {}
+        for file in self.files:
+            if file.router is not None:
+                found.setdefault(file.router, set()).add(file.host)
+        return {router: frozenset(hosts) for router, hosts in found.items() if "" not in hosts}
 
     def sampling(self) -> dict[str, float]:
         """The sampling rate of each router all of whose files state one and the same."""
@@ -215,6 +233,7 @@ def _look_at(path: Path) -> TraceFile | SetAside:
         else "metadata",
         sample=sample if sample is not None and 0 < sample <= 1 else None,
         always=frozenset(name for name in always.split(",") if name),
+        host=metadata.get(_HOST_KEY, b"").decode(errors="replace"),
         first_ns=first_ns,
         last_ns=last_ns,
     )
