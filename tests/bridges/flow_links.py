@@ -67,7 +67,7 @@ class Sea:
         terms.reject_behavior = ALWAYS
         end = Endpoint(spool, vpn, kind, name, self._numbers, terms)
         vpn.endpoints[kind, name] = end
-        vpn.forget_queues()
+        vpn.forget_all_routes()
         if topics:
             vpn.subscribe(Subscription(parse_filter(topics, SMF), end))
         return end

@@ -168,7 +168,7 @@ def at(data: Any, *path: Any) -> Any:
             lambda d: at(d, *BLUE, "acl_profiles", "a", "publish_topic").update(exceptions=["b"]),
             [
                 ("msg_vpns.blue.acl_profiles.a.publish_topic.exceptions: [a, b] -> [b]"
-                " (for logins from now on)")
+                " (at once)")
             ],
         ),
     ],

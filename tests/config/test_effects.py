@@ -87,9 +87,10 @@ BRIDGE = "msg_vpns.*.bridges.*."
         (
             "msg_vpns.*.client_profiles.*.allow_bridge_connections_enabled",
             False,
-            Effect.NEXT_LOGIN,
+            Effect.DISCONNECT,
         ),
-        ("msg_vpns.*.acl_profiles.*.publish_topic.exceptions", (), Effect.NEXT_LOGIN),
+        ("msg_vpns.*.acl_profiles.*.publish_topic.exceptions", (), Effect.IN_PLACE),
+        ("msg_vpns.*.acl_profiles.*.client_connect.exceptions", (), Effect.DISCONNECT),
         ("msg_vpns.*.max_subscription_count", 7, Effect.IN_PLACE),
         ("msg_vpns.*.bridging.tls_server_cert.ca", "x", Effect.RECONNECT),
         (BRIDGE + "enabled", False, Effect.IN_PLACE),

@@ -135,16 +135,36 @@ def test_no_name_reaches_beyond_its_level(username: str, client_id: str, templat
         ("a/b", False, True),
         ("a/+", False, True),
         ("a/#", False, True),
-        ("+/b", False, False),
-        ("#", False, False),
+        ("+/b", True, True),
+        ("#", True, True),
         ("b", True, False),
         ("b/#", True, False),
         ("$x/#", True, False),
     ],
 )
 def test_covers_and_intersects(wanted: str, when_allowed: bool, when_denied: bool) -> None:
-    """Allowed by default: no exception may share a topic; denied by default: one must cover all."""
+    """Allowed by default: unless an exception covers all; denied by default: when one shares a topic."""
     filter_ = parse_filter(wanted, MQTT)
     exceptions = [("a/#", MQTT)]
     assert TopicRule(True, exceptions).bind("", "").allows_filter(filter_) == when_allowed
     assert TopicRule(False, exceptions).bind("", "").allows_filter(filter_) == when_denied
+
+
+@pytest.mark.parametrize("dialect", [MQTT, SMF])
+def test_who_denies_everything_denies_hidden_topics(dialect: int) -> None:
+    """A wildcard in the first level of a denial takes in `$` topics; one of an allowance has to name them."""
+    everything = "#" if dialect == MQTT else ">"
+    denies = TopicRule(True, [(everything, dialect)]).bind("u", "c")
+    allows = TopicRule(False, [(everything, dialect)]).bind("u", "c")
+    for topic in ("$queue/q", "$SYS/LOG/x", "#P2P/x"):
+        assert not denies.allows_topic(topic)
+        assert not allows.allows_topic(topic)
+    for text in ("$SYS/LOG/#", "$SYS/#", "$queue/q", "#", "+/x"):
+        assert not denies.allows_filter(parse_filter(text, MQTT))
+    assert not allows.allows_filter(parse_filter("$SYS/#", MQTT))
+    assert allows.allows_filter(parse_filter("+/x", MQTT))
+    one_level = TopicRule(True, [("+/q" if dialect == MQTT else "*/q", dialect)]).bind("u", "c")
+    assert not one_level.allows_topic("$queue/q")
+    assert one_level.allows_topic("$queue/r")
+    assert not one_level.allows_filter(parse_filter("$queue/q", MQTT))
+    assert one_level.allows_filter(parse_filter("$queue/#", MQTT))

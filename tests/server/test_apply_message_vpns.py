@@ -5,12 +5,8 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.config.client_profile import ClientProfile as WrittenProfile
-from vpnrouter.config.effects import TABLE, Effect
 from vpnrouter.config.passwords import hash_password
 from vpnrouter.core.discards import MSG_TOO_BIG
-from vpnrouter.core.profile import ClientProfile
-from vpnrouter.server.apply_message_vpns import COUNTS
 from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
 from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
@@ -86,18 +82,20 @@ async def test_the_size_of_messages_holds_from_the_next_login(
 
 
 async def test_profiles(running: Any, client_of: Any, configured: Any) -> None:
-    """Counts of a client profile hold at once, over several reloads; permissions from the next login."""
+    """Counts and permissions of a client profile hold at once, what a connection was made with from the next login."""
     async with running(blue()) as node:
         client = await client_of(node)
         await client.connect("c", username="c@blue")
+        assert await suback(client, "$share/g/a") == [0]
         for most in (5, 1):
             shared = "allow_shared_subscriptions_enabled: false, "
             profile = (
                 f"{{{shared}max_subscription_count: {most}, max_outbox_bytes: {70000 + most}}}"
             )
             node.reload(configured(blue(f"    client_profiles: {{default: {profile}}}\n")))
-        assert await suback(client, "$share/g/a") == [0]
         assert await suback(client, "b") == [0x97]
+        assert await suback(client, "$share/g/a") == [0x9E]
+        await client.publish("a", b"to nobody")
         second = await client_of(node)
         await second.connect("d", username="d@blue")
         assert await suback(second, "$share/g/a") == [0x9E]
@@ -105,31 +103,39 @@ async def test_profiles(running: Any, client_of: Any, configured: Any) -> None:
         assert limits[1] == 70001 != limits[0]
 
 
-def test_every_count_of_the_core_is_in_place() -> None:
-    """What the table says of a client profile holds at once is what is changed in place."""
-    place = ("msg_vpns", "*", "client_profiles", "*")
-    at_once = {
-        pattern[4]
-        for pattern, row in TABLE.items()
-        if pattern[:4] == place and row.effect is Effect.IN_PLACE
-    }
-    assert {name for name in at_once if hasattr(ClientProfile("any"), name)} == set(COUNTS)
-    assert set(COUNTS) <= set(WrittenProfile.model_fields)
-
-
 async def test_acl_profiles(running: Any, client_of: Any, configured: Any) -> None:
-    """A changed ACL profile holds from the next login on."""
+    """A changed ACL profile holds at once: for what is published, for standing subscriptions, and back again."""
+    async with running(blue()) as node:
+        client, other = await client_of(node), await client_of(node)
+        await client.connect("c", username="c@blue")
+        await other.connect("o", username="o@blue")
+        await client.subscribe("#")
+        await other.subscribe("#")
+        rules = (
+            "{publish_topic: {default_action: allow, exceptions: [p/>]},"
+            " subscribe_topic: {default_action: allow, exceptions: [s/>]}}"
+        )
+        node.reload(configured(blue(f"    acl_profiles: {{default: {rules}}}\n")))
+        for topic in ("p/1", "s/1", "free"):
+            await client.publish(topic, topic.encode())
+        assert await client.payload() == b"free"
+        assert await other.payload() == b"free"
+        assert await suback(client, "s/#") == [0x87]
+        node.reload(configured(blue()))
+        for topic in ("p/1", "s/1"):
+            await client.publish(topic, topic.encode())
+            assert await client.payload() == topic.encode()
+
+
+async def test_an_address_that_is_shut_out(running: Any, client_of: Any, configured: Any) -> None:
+    """Who connects from an address that an ACL profile does not allow any more is disconnected."""
     async with running(blue()) as node:
         client = await client_of(node)
         await client.connect("c", username="c@blue")
-        rules = "{publish_topic: {default_action: disallow}, subscribe_topic: {default_action: disallow}}"
-        node.reload(configured(blue(f"    acl_profiles: {{default: {rules}}}\n")))
-        await client.subscribe("#")
-        await client.publish("a", b"1")
-        assert await client.payload() == b"1"
-        second = await client_of(node)
-        await second.connect("d", username="d@blue")
-        assert await suback(second, "#") == [0x87]
+        rules = '{client_connect: {default_action: allow, exceptions: ["127.0.0.0/8"]}}'
+        (line,) = node.reload(configured(blue(f"    acl_profiles: {{default: {rules}}}\n")))
+        assert line
+        assert await gone(client) == (0x98, "403 Forbidden: ACL profile default")
 
 
 async def test_a_password_holds_from_the_next_login(

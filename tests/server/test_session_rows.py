@@ -44,4 +44,4 @@ def test_a_session(kit: ModuleType) -> None:
     assert (row.queue_name, row.msg_count, row.spooled_msg_count) == ("", 0, 0)
     client.disconnect()
     row = session_status("blue", session, ClearedEndpoints())
-    assert (row.connected, row.will, row.will_topic, row.owner) == (False, False, "", "")
+    assert (row.connected, row.will, row.will_topic, row.owner) == (False, False, "", "#anonymous")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
 
 
@@ -32,6 +33,10 @@ class FlowOwner:
 
     def discarded(self, message: Message, reason: str) -> None:
         """A message went no further, for a reason of core/discards.py; it is settled at both ends."""
+
+    def permits(self, endpoint: Endpoint) -> bool:
+        """May the peer go on to take from `endpoint`?"""
+        return True
 
     # -- of a receiver ---------------------------------------------------------------------------
 

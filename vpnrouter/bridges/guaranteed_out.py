@@ -15,10 +15,16 @@ from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERRO
 from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
 from vpnrouter.core.guaranteed.pools import holds, take_out
+from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED
 from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.link import encode, encode_flows, flow_frames
-from vpnrouter.wire.link.close_codes import PROTOCOL_ERROR, UNAVAILABLE, UNKNOWN_QUEUE
+from vpnrouter.wire.link.close_codes import (
+    NOT_AUTHORIZED,
+    PROTOCOL_ERROR,
+    UNAVAILABLE,
+    UNKNOWN_QUEUE,
+)
 from vpnrouter.wire.link.extension import encode_extension
 from vpnrouter.wire.link.frames import Extension
 from vpnrouter.wire.link.ranges import positions_of, ranges_of
@@ -164,9 +170,15 @@ class GuaranteedOut(Flow):
         self.end()
         self._owner.say(encode_flows.unbound(flow_frames.Unbound(self.flow_id)))
 
+    def permitted(self) -> bool:
+        """See Flow.permitted."""
+        return self._owner.permits(self.endpoint)
+
     def unbound(self, reason: str) -> None:
-        """See Flow.unbound: the queue was shut down or deleted; the peer answers with UNBOUND."""
+        """See Flow.unbound: the queue was shut down or deleted, or is forbidden; the peer answers with UNBOUND."""
         code = UNKNOWN_QUEUE if self.endpoint.deleted else UNAVAILABLE
+        if reason == PERMISSION_DENIED:
+            code = NOT_AUTHORIZED
         was_open = self._open
         self.end()
         if was_open:

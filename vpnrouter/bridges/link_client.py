@@ -29,6 +29,8 @@ from vpnrouter.wire.link.extension import encode_extension
 from vpnrouter.wire.link.frames import Extension
 
 if TYPE_CHECKING:
+    from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.login import Admission
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.vpn import MessageVpn
@@ -52,6 +54,7 @@ class LinkClient(Subscriber):
         "_asked",
         "_mapping",
         "_renamed",
+        "_rule",
         "_sent",
         "bridge",
         "discarded",
@@ -78,6 +81,7 @@ class LinkClient(Subscriber):
         self._mapping: TopicMapping | None = None
         self._asked: dict[str, Filter] = {}
         self._renamed: dict[bytes, bytes] = {}
+        self._rule: BoundRule | None = None
         self._sent: Context | None = None
 
     def bound_frames(self, max_frame: int) -> None:
@@ -91,8 +95,21 @@ class LinkClient(Subscriber):
     def rename(self, mapping: TopicMapping | None) -> None:
         """Topics are renamed before they leave; the peer subscribes in the names that it sees."""
         self._mapping = mapping
-        self._renamed.clear()
+        self._choose_rule()
         self._choose_frame()
+
+    def judge(self, admission: Admission) -> None:
+        """Be sent what the ACL profile of the peer's login lets it have: the routes have to be made anew."""
+        acl = admission.acl.subscribe
+        self._rule = None
+        if not acl.unrestricted:
+            self._rule = acl.bind(admission.username.name, self.client_name)
+        self._choose_rule()
+
+    def _choose_rule(self) -> None:
+        # Where topics are renamed, the peer and its ACL profile speak of them as they leave.
+        self.rule = self._rule if self._mapping is None else None
+        self._renamed.clear()
 
     def _choose_frame(self) -> None:
         plain = self.max_frame >= limits.LINK_FRAME_BYTES and self._mapping is None
@@ -180,7 +197,9 @@ class LinkClient(Subscriber):
         return renamed
 
     def _asked_for(self, text: str) -> bool:
-        """Does a subscription of the peer take in a topic that it sees as `text`?"""
+        """Does a subscription of the peer take in a topic that it sees as `text`, and may it have it?"""
+        if self._rule is not None and not self._rule.allows_topic(text):
+            return False
         wanted = False
         for filter_ in self._asked.values():
             if matches(filter_, text):

@@ -10,7 +10,7 @@ from vpnrouter.bridges.loops import vpn_id
 from vpnrouter.bridges.outbound_flows import OutboundFlows
 from vpnrouter.bridges.states import Peer
 from vpnrouter.bridges.tally import TxTally
-from vpnrouter.core.login import Admission, admit, check_allowed
+from vpnrouter.core.login import Admission, admit, check_verified
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
@@ -136,9 +136,8 @@ class OutboundHalf:
         if not good:
             self._refuse(close_codes.BAD_CREDENTIALS, "403 Forbidden")
         else:
-            admission.vpn.credentials.remember(admission.username, admission.password)
             try:
-                check_allowed(admission, link.peer, self._holder())
+                check_verified(admission, link.peer, self._holder())
             except Refused as refusal:
                 self._refuse(refusal.reason_code, refusal.reason)
             else:
@@ -175,6 +174,7 @@ class OutboundHalf:
         vpn.occupy(admission.username.name)
         self.mapping = book.out_mapping(vpn.name, hello.router, hello.local_vpn)
         client.rename(self.mapping)
+        client.judge(admission)
         self.attracted = Attracted(client, admission, self.mapping)
         self.flows = OutboundFlows(link, client, admission, self.mapping, name)
         if before is not None:
@@ -220,6 +220,19 @@ class OutboundHalf:
         self._trace(LINK_UP, "")
         book.log.peer_up(record)
         book.came(self.key, link)
+
+    def judge(self) -> None:
+        """Go on with what the client username of the login may do now (promise OWNER)."""
+        link = self.link
+        admission = link.admission
+        if admission is None or self._client is None or self._over:
+            return
+        if not admission.profile.allow_bridge_connections_enabled:
+            link.goodbye(close_codes.NOT_AUTHORIZED, NO_BRIDGES)
+            return
+        self._client.judge(admission)
+        if self.flows is not None:
+            self.flows.judge()
 
     def _refuse(self, code: int, text: str) -> None:
         link = self.link

@@ -8,6 +8,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.flow_owner import FlowOwner
 from vpnrouter.bridges.guaranteed_out import GuaranteedOut
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.binding import unbind_forbidden
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.permissions import permission_of
 from vpnrouter.core.guaranteed.terms import CONSUME
@@ -20,6 +21,7 @@ from vpnrouter.wire.link import close_codes, encode_flows, flow_frames
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.login import Admission
     from vpnrouter.core.message import Message
     from vpnrouter.topics.mapping import TopicMapping
@@ -119,18 +121,13 @@ class OutboundFlows(FlowOwner):
         if spool is None or endpoint is None:
             raise Refused(reasons.UNKNOWN_QUEUE, close_codes.UNKNOWN_QUEUE)
         profile = self._admission.profile
-        username = self._admission.username
         most = profile.max_egress_flow_count
         count = len(self._flows)
         if count >= limits.LINK_FLOWS or (most and count >= most):
             raise Refused(reasons.TOO_MANY_FLOWS, close_codes.QUOTA_EXCEEDED)
         if not profile.allow_guaranteed_msg_receive_enabled:
             raise Refused(reasons.PERMISSION_DENIED, close_codes.NOT_AUTHORIZED)
-        permission = permission_of(
-            endpoint.terms,
-            username.name,
-            override=username.guaranteed_endpoint_permission_override_enabled,
-        )
+        permission = self._permission(endpoint)
         if permission >= CONSUME and not endpoint.terms.exclusive:
             raise Refused(NOT_EXCLUSIVE, close_codes.NOT_AUTHORIZED)
         selector = None
@@ -152,6 +149,27 @@ class OutboundFlows(FlowOwner):
         )
         flow.begin(frame, spool.ledger.store_id, permission, CONSUME)
         self._flows[flow_id] = flow
+
+    def _permission(self, endpoint: Endpoint) -> int:
+        username = self._admission.username
+        return permission_of(
+            endpoint.terms,
+            username.name,
+            override=username.guaranteed_endpoint_permission_override_enabled,
+        )
+
+    def permits(self, endpoint: Endpoint) -> bool:
+        """See FlowOwner.permits."""
+        profile = self._admission.profile
+        return (
+            profile.allow_guaranteed_msg_receive_enabled and self._permission(endpoint) >= CONSUME
+        )
+
+    def judge(self) -> None:
+        """Let go of flows that the client username of the login may not have any more."""
+        for flow in list(self._flows.values()):
+            if not flow.over:
+                unbind_forbidden(flow.endpoint)
 
     def rename(self, mapping: TopicMapping | None) -> None:
         """Topics are renamed in another way from now on."""

@@ -3,7 +3,8 @@
 Every key of the models has a row (a test walks them), so that a new key makes its author decide.
 Where the field takes a bridge down for a change (maxTtl, credentials, deliver-to-one priority,
 window), this router does not; where the field leaves those logged in alone
-(allowBridgeConnectionsEnabled and the other permissions of a client profile), so does this one.
+(allowBridgeConnectionsEnabled and the other permissions of a client profile) or disables a client username
+for a moment (aclProfileName, clientProfileName), this one lets what is taken away go at once.
 """
 
 from typing import Final, NamedTuple
@@ -150,14 +151,23 @@ TABLE: Final[dict[Pattern, Row]] = {
     ),
     # A client and a link were told at their login how large a message may be.
     **_rows(_VPN, Effect.NEXT_LOGIN, "max_msg_size"),
+    # What may be done is taken away and given back at once (promise OWNER).
+    **_rows(
+        _PROFILE,
+        Effect.IN_PLACE,
+        "allow_guaranteed_endpoint_create_durability allow_guaranteed_endpoint_create_enabled"
+        " allow_guaranteed_msg_receive_enabled allow_guaranteed_msg_send_enabled"
+        " allow_shared_subscriptions_enabled",
+    ),
+    **_rows(
+        _PROFILE, Effect.IN_PLACE, "allow_bridge_connections_enabled", off=Effect.DISCONNECT
+    ),
     **_rows(
         _PROFILE,
         Effect.NEXT_LOGIN,
-        "allow_bridge_connections_enabled allow_guaranteed_endpoint_create_durability"
-        " allow_guaranteed_endpoint_create_enabled allow_guaranteed_msg_receive_enabled"
-        " allow_guaranteed_msg_send_enabled allow_shared_subscriptions_enabled compression_enabled"
-        " eliding.enabled eliding.delay eliding.max_topic_count end_to_end_bridge max_keepalive_timeout"
-        " max_outbox_bytes reject_msg_to_sender_on_no_subscription_match_enabled",
+        "compression_enabled eliding.enabled eliding.delay eliding.max_topic_count"
+        " end_to_end_bridge max_keepalive_timeout max_outbox_bytes"
+        " reject_msg_to_sender_on_no_subscription_match_enabled",
     ),
     **_rows(
         _PROFILE,
@@ -167,15 +177,20 @@ TABLE: Final[dict[Pattern, Row]] = {
     ),
     **_rows(
         _ACL,
-        Effect.NEXT_LOGIN,
-        "client_connect.default_action client_connect.exceptions"
-        " publish_topic.default_action publish_topic.exceptions publish_topic.topic_syntax"
+        Effect.DISCONNECT,
+        "client_connect.default_action client_connect.exceptions",
+    ),
+    **_rows(
+        _ACL,
+        Effect.IN_PLACE,
+        "publish_topic.default_action publish_topic.exceptions publish_topic.topic_syntax"
         " subscribe_topic.default_action subscribe_topic.exceptions subscribe_topic.topic_syntax"
         " subscribe_share_name.default_action subscribe_share_name.exceptions"
         " subscribe_share_name.topic_syntax",
     ),
     **_rows(_USERNAME, Effect.NEXT_LOGIN, "enabled", off=Effect.DISCONNECT),
-    **_rows(_USERNAME, Effect.NEXT_LOGIN, "password client_profile acl_profile"),
+    **_rows(_USERNAME, Effect.NEXT_LOGIN, "password"),
+    **_rows(_USERNAME, Effect.IN_PLACE, "client_profile acl_profile"),
     **_rows(_USERNAME, Effect.IN_PLACE, "guaranteed_endpoint_permission_override_enabled"),
     **_rows(_QUEUE, Effect.IN_PLACE, _ENDPOINT_KEYS),
     **_rows(

@@ -104,22 +104,30 @@ class Publishers:
         return None
 
 
-def may_subscribe(vpn: MsgVpn, username: str, client_name: str, wanted: Filter) -> bool:
-    """Whether the ACL of a client username lets a bridge subscribe to a filter, as a link says it."""
+ALL_OF_IT: Final = 2
+PART_OF_IT: Final = 1
+NOTHING: Final = 0
+"""How much of a filter somebody may be sent."""
+
+
+def may_subscribe(vpn: MsgVpn, username: str, client_name: str, wanted: Filter) -> int:
+    """How much of a filter the ACL of a client username lets a bridge have that subscribes to it over a link."""
     account = account_of(vpn, username)
     profile = vpn.acl_profiles.get(account.acl_profile) if account is not None else None
     if profile is None:
-        return True
+        return ALL_OF_IT
     written = profile.subscribe_topic
     rule = TopicRule(
         written.default_action == "allow",
         [(text, DIALECTS[written.topic_syntax]) for text in written.exceptions],
     )
     if rule.unrestricted:
-        return True
+        return ALL_OF_IT
     bound = rule.bind(username, client_name)
-    texts = to_smf(wanted)
-    return all(bound.allows_filter(parse_filter(text, SMF)) for text in texts)
+    filters = [parse_filter(text, SMF) for text in to_smf(wanted)]
+    if all(bound.allows_all(filter_) for filter_ in filters):
+        return ALL_OF_IT
+    return PART_OF_IT if any(bound.allows_filter(filter_) for filter_ in filters) else NOTHING
 
 
 def _may_log_in(vpn: MsgVpn, account: ClientUsername) -> bool:

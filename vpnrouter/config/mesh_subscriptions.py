@@ -2,7 +2,7 @@
 
 from vpnrouter.config.filters import DIALECTS
 from vpnrouter.config.load import Loaded
-from vpnrouter.config.mesh_access import account_of, login, may_subscribe
+from vpnrouter.config.mesh_access import ALL_OF_IT, NOTHING, account_of, login, may_subscribe
 from vpnrouter.config.mesh_finding import MeshFindings
 from vpnrouter.config.mesh_graph import Graph, queue_topics
 from vpnrouter.config.mesh_remotes import Place
@@ -50,11 +50,10 @@ def check_filters_there(found: MeshFindings, place: Place, peer: Loaded) -> None
         if refusal:
             at = peer.positions.key_at(("msg_vpns", place.remote.name))
             found.tell("warning", place.loaded, path, f"{where} refuses it: {refusal} ({at})")
-        elif (
-            username is not None
-            and not filter_.exception
-            and not may_subscribe(vpn, username, name, filter_)
-        ):
+        elif username is not None and not filter_.exception:
+            granted = may_subscribe(vpn, username, name, filter_)
+            if granted == ALL_OF_IT:
+                continue
             account = account_of(vpn, username)
             profile = account.acl_profile if account is not None else "default"
             acl = ("msg_vpns", place.remote.name, "acl_profiles", profile, "subscribe_topic")
@@ -62,8 +61,9 @@ def check_filters_there(found: MeshFindings, place: Place, peer: Loaded) -> None
                 "warning",
                 place.loaded,
                 path,
-                f"{where} refuses it: ACL profile {profile} of client username {username} forbids to"
-                f" subscribe to {filter_.original} ({peer.positions.key_at(acl)})",
+                f"{where} {'refuses it' if granted == NOTHING else 'sends only a part of it'}: ACL profile {profile}"
+                f" of client username {username} forbids to subscribe to {filter_.original}"
+                f"{'' if granted == NOTHING else ' as a whole'} ({peer.positions.key_at(acl)})",
             )
 
 

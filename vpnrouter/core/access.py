@@ -3,6 +3,10 @@
 An exception inverts the default action. Connect exceptions are CIDR blocks in a Patricia trie per
 address family; publish and subscribe exceptions are topic filters in which `$client-username` and
 `$client-id` stand for the client's own.
+
+Where the default is to allow, exceptions deny, and a wildcard in their first level takes in topics that
+begin with `$` too: who denies everything denies `$queue/…` and `$SYS/…`. An exception that allows has to
+name them, as a subscription has (TOPIC-23).
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from pytricia import PyTricia
 
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import covers, intersects, matches
-from vpnrouter.topics.grammar import Filter, parse_filter
+from vpnrouter.topics.grammar import ALL, LITERAL, REST, Filter, parse_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,18 +86,48 @@ class BoundRule:
         self.filters = filters
 
     def allows_topic(self, topic: str) -> bool:
-        """May this client publish to `topic`?"""
-        return self.default_allow != any(matches(filter_, topic) for filter_ in self.filters)
+        """May this client publish to `topic`, or be sent what is published there?"""
+        # One that allows is guarded as subscriptions are, one that denies is not.
+        guarded = not self.default_allow
+        for filter_ in self.filters:
+            if matches(filter_, topic, guarded):
+                return not self.default_allow
+        return self.default_allow
 
     def allows_filter(self, wanted: Filter) -> bool:
-        """May this client subscribe to `wanted`?
+        """May this client subscribe to `wanted`: is there anything that it could be sent?
 
-        By default allowed: not when any exception could match a topic that `wanted` matches, since
-        that topic would leak. By default disallowed: only when one exception covers all of it.
+        By default allowed: unless one exception covers all of it; `a/>` counts as covering `a/#`, though that
+        takes in `a` besides. By default disallowed: when an exception shares a topic with it. What of it is denied
+        is left out topic by topic (route.py).
         """
         if self.default_allow:
-            return not any(intersects(filter_, wanted) for filter_ in self.filters)
+            below = _below(wanted)
+            return not any(covers(filter_, below, guarded=False) for filter_ in self.filters)
+        return any(intersects(filter_, wanted) for filter_ in self.filters)
+
+    def allows_all(self, wanted: Filter) -> bool:
+        """Would a subscriber to `wanted` be sent all that it matches?"""
+        if self.default_allow:
+            return self.allows_filter(wanted) and not any(
+                intersects(filter_, wanted) for filter_ in self.filters
+            )
         return any(covers(filter_, wanted) for filter_ in self.filters)
+
+    def names(self, topic: str) -> bool:
+        """Does an exception that allows take in `topic` by a first level that is written out?"""
+        if self.default_allow:
+            return False
+        named = [filter_ for filter_ in self.filters if filter_.kinds[0] == LITERAL]
+        return any(matches(filter_, topic) for filter_ in named)
+
+
+def _below(wanted: Filter) -> Filter:
+    """A filter without the topic above its open end: `a/>` for `a/#`."""
+    if wanted.kinds[-1] != ALL or len(wanted.kinds) == 1:
+        return wanted
+    kinds = [*wanted.kinds[:-1], REST]
+    return Filter(wanted.text, wanted.dialect, wanted.levels, kinds, wanted.original)
 
 
 @final

@@ -13,7 +13,9 @@ from vpnrouter.events import table
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.flow import Flow
+    from vpnrouter.core.login import Admission
     from vpnrouter.core.mqtt.connection import MqttConnection
+    from vpnrouter.core.mqtt.session import MqttSession
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.kind import Kind
@@ -96,6 +98,32 @@ def once(publisher: Publisher, what: int, text: str) -> None:
         vpn = publisher.vpn.name
         name = publisher.subscriber.client_name
         events.raise_event(_ONE_SHOTS[what], vpn, name, f"VPN {vpn} client {name}: {text}")
+
+
+def rights_changed(session: MqttSession, rights: Admission, changed: list[str]) -> None:
+    """A client, or the session that it left, may do less or more from now on: `changed` names what."""
+    events = session.vpn.plane.events
+    if events is None:
+        return
+    vpn = session.vpn.name
+    name = session.client_name
+    text = (
+        f"VPN {vpn} client {name} username {rights.username.name}: may do something else from now on:"
+        f" {', '.join(changed)} (ACL profile {rights.acl.name}, client profile {rights.profile.name})"
+    )
+    events.raise_event(table.PERMISSIONS, vpn, name, text)
+
+
+def session_ended(session: MqttSession, why: str) -> None:
+    """A session was ended by the configuration, for `why`, with what waited in it."""
+    events = session.vpn.plane.events
+    if events is None:
+        return
+    vpn = session.vpn.name
+    name = session.client_name
+    waiting = 0 if session.endpoint is None else session.endpoint.spooled_count
+    text = f"VPN {vpn} client {name} username {session.owner}: session ended: {why}"
+    events.raise_event(table.SESSION_END, vpn, name, f"{text}; {waiting:,} messages discarded")
 
 
 def flow(publisher: Publisher, *, opened: bool) -> None:

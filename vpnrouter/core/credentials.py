@@ -149,6 +149,19 @@ class Credentials:
             return known
         if self.basic_enabled:
             raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
+        return self._unlisted(name)
+
+    def of_name(self, name: str) -> ClientUsername | None:
+        """What holds now for a client username that was let in before; None when none of that name is any more."""
+        known = self.usernames.get(name)
+        if known is not None:
+            return known
+        if self.basic_enabled or self.client_cert is not None:
+            return None
+        return self._unlisted(name)
+
+    def _unlisted(self, name: str | None) -> ClientUsername:
+        """Who a client without a listed name is, where nothing is asked for."""
         default = self.usernames.get(DEFAULT)
         if default is None:
             return ClientUsername(name or ANONYMOUS)

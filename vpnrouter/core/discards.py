@@ -10,6 +10,8 @@ PARSE_ERROR: Final = "parse-error"
 MSG_TOO_BIG: Final = "msg-too-big"
 TTL_EXCEEDED: Final = "ttl-exceeded"
 PUBLISH_TOPIC_ACL: Final = "publish-topic-acl"
+SUBSCRIBE_TOPIC_ACL: Final = "subscribe-topic-acl"
+"""Kept for a client in its endpoint when its ACL profile still allowed it to be sent."""
 TRANSMIT_CONGESTION: Final = "transmit-congestion"
 CLIENT_NOT_CONNECTED: Final = "client-not-connected"
 NO_LOCAL_DELIVERY: Final = "no-local-delivery"
@@ -29,6 +31,7 @@ REASONS: Final = (
     MSG_TOO_BIG,
     TTL_EXCEEDED,
     PUBLISH_TOPIC_ACL,
+    SUBSCRIBE_TOPIC_ACL,
     TRANSMIT_CONGESTION,
     CLIENT_NOT_CONNECTED,
     NO_LOCAL_DELIVERY,

@@ -36,7 +36,7 @@ class ShareGroup:
         links = [member for member in self.members if member.subscriber.is_link]
         return bool(links)
 
-    def choose(self, message: Message, excluded: list[Subscriber]) -> Subscription | None:
+    def choose(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
         """Whose turn it is, or None when nobody can take it.
 
         A member that has no room is passed over, so that one slow member costs the group nothing. So
@@ -65,7 +65,7 @@ class ShareGroup:
         keeping = [member for member in self.members if member.qos]
         return bool(keeping)
 
-    def choose_durable(self, message: Message, excluded: list[Subscriber]) -> Subscription | None:
+    def choose_durable(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
         """The member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
         count = len(self.members)
         away: Subscription | None = None
@@ -80,14 +80,14 @@ class ShareGroup:
             away = away or member
         return away
 
-    def misses(self, message: Message, excluded: list[Subscriber]) -> bool:
+    def misses(self, message: Message, excluded: set[Subscriber]) -> bool:
         """Is there a member who would take `message`, were it connected?"""
         away = [member for member in self.members if not member.subscriber.connected]
         wanting = [member for member in away if _may_take(member, message, excluded)]
         return bool(wanting)
 
 
-def _may_take(member: Subscription, message: Message, excluded: list[Subscriber]) -> bool:
+def _may_take(member: Subscription, message: Message, excluded: set[Subscriber]) -> bool:
     subscriber = member.subscriber
     if subscriber.gone:
         return False

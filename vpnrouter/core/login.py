@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core import client_events
-from vpnrouter.core.credentials import NOT_AUTHORIZED
+from vpnrouter.core.credentials import BAD_CREDENTIALS, BAD_PASSWORD, NOT_AUTHORIZED
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
@@ -43,6 +43,12 @@ class Admission:
         self.acl = acl
         self.needs_password = needs_password
         self.password = password
+
+    def take(self, rights: Admission) -> None:
+        """Let other rights of the same client username hold from now on."""
+        self.username = rights.username
+        self.profile = rights.profile
+        self.acl = rights.acl
 
 
 def choose_vpn(
@@ -133,6 +139,33 @@ def _admission(vpn: MessageVpn, known: ClientUsername, needs: bool, given: bytes
     acl = vpn.acl_profiles[known.acl_profile]
     profile = vpn.profiles[known.client_profile]
     return Admission(vpn, known, profile, acl, needs, given)
+
+
+def rights_of(vpn: MessageVpn, name: str) -> Admission | None:
+    """What a client username may do by what is configured now; None when it is not there any more.
+
+    It holds for the connections that it has, and for what it left behind (promise OWNER).
+    """
+    known = vpn.credentials.of_name(name)
+    return None if known is None else _admission(vpn, known, False, b"")
+
+
+def check_verified(admission: Admission, peer: str, holder: Connection | None) -> None:
+    """Raise Refused when a client whose password has been verified may not come in by what holds now.
+
+    Meanwhile its client username may have gone, or got another password, profile or ACL profile.
+    """
+    vpn = admission.vpn
+    if not vpn.enabled:
+        raise Refused("503 Message VPN Unavailable", 0x88)
+    rights = rights_of(vpn, admission.username.name)
+    if rights is None or not rights.username.enabled:
+        raise Refused("403 Client Username Is Shutdown", NOT_AUTHORIZED)
+    if rights.username.password != admission.username.password:
+        raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
+    admission.take(rights)
+    vpn.credentials.remember(admission.username, admission.password)
+    check_allowed(admission, peer, holder)
 
 
 def check_allowed(admission: Admission, peer: str, holder: Connection | None) -> None:

@@ -56,7 +56,8 @@ class Route:
     `plain4`, `plain5` are the outboxes of subscribers for whom any frame of their protocol will do;
     `plain_receivers` the same subscribers, for traces. `links` are bridges that attract the topic,
     `special` those who need a frame of their own, `groups` the shared subscriptions.
-    `excluded` are subscribers with an exception for the topic: no target, and no member of a group here.
+    `excluded` are subscribers that have an exception for the topic or may not be sent it (Subscriber.rule): no
+    target, and no member of a group here.
     `many_links`: a message may leave the VPN by two ways or more, a queue being one of them, and needs an id.
     `one_link` takes batches, where it is the only way out and has no selector; else None. `turn` and
     `link_turn` are deliver_to_one.py's.
@@ -117,7 +118,7 @@ class Route:
         self.links: list[Target] = []
         self.special: list[Target] = []
         self.groups: list[ShareGroup] = []
-        self.excluded: list[Subscriber] = []
+        self.excluded: set[Subscriber] = set()
         self.endpoints: list[Target] = []
         self.sessions: list[Target] = []
         self.queues: list[Endpoint] = []
@@ -162,7 +163,7 @@ def build(
         if subscription.subscriber.gone:
             continue
         if subscription.exception:
-            route.excluded.append(subscription.subscriber)
+            route.excluded.add(subscription.subscriber)
             continue
         if subscription.filter.share:
             group = groups[subscription.filter]
@@ -177,6 +178,7 @@ def build(
             by_subscriber[subscriber] = Target(subscriber, subscription)
         else:
             target.subscriptions.append(subscription)
+    _leave_out(route, by_subscriber)
     for target in by_subscriber.values():
         if target.subscriber not in route.excluded:
             _place(route, target)
@@ -212,6 +214,31 @@ def point_to_point(topic: str, raw: bytes, queue: Endpoint | None) -> Route:
     route.plain = False
     _keepers(route)
     return route
+
+
+def _leave_out(route: Route, by_subscriber: dict[Subscriber, Target]) -> None:
+    """Exclude those who may not be sent the topic; clients that share a rule are asked about once."""
+    asked: BoundRule | None = None
+    allowed = True
+    for subscriber in by_subscriber:
+        rule = subscriber.rule
+        if rule is None:
+            continue
+        if rule is not asked:
+            asked = rule
+            allowed = rule.allows_topic(route.topic)
+        if not allowed:
+            route.excluded.add(subscriber)
+    for group in route.groups:
+        for member in group.members:
+            rule = member.subscriber.rule
+            if rule is None:
+                continue
+            if rule is not asked:
+                asked = rule
+                allowed = rule.allows_topic(route.topic)
+            if not allowed:
+                route.excluded.add(member.subscriber)
 
 
 def _place(route: Route, target: Target) -> None:

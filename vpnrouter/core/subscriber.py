@@ -12,6 +12,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.core.timers import Timed
 
 if TYPE_CHECKING:
+    from vpnrouter.core.access import BoundRule
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
@@ -38,7 +39,8 @@ class Subscriber(Timed):
     `vpn_id` is "router/vpn" of the far side for a link's client, else "".
     `offered` counts, for a link's client alone, messages that the VPN handed to it, whatever became of
     them then. `is_endpoint` marks queues and topic endpoints; `endpoint` is the queue behind the
-    subscriptions of QoS 1 and 2 of an MQTT session, once it has one.
+    subscriptions of QoS 1 and 2 of an MQTT session, once it has one. `rule` says which topics it may be sent,
+    whatever its filters match; None where the ACL lets everything through.
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class Subscriber(Timed):
         "is_link",
         "offered",
         "outbox",
+        "rule",
         "subscriptions",
         "vpn_id",
     )
@@ -68,6 +71,7 @@ class Subscriber(Timed):
         self.connected = True
         self.gone = False
         self.delivered: Context | None = None
+        self.rule: BoundRule | None = None
         self.subscriptions: dict[str, Subscription] = {}
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
@@ -85,21 +89,27 @@ class Subscription:
 
     `exception` (a filter that begins with `!`) takes topics away from the subscriber's others.
     `selector`, unless None, lets only messages through whose properties it matches.
+    `granted` is the QoS that SUBACK promised; `qos` is 0 while the right to receive guaranteed messages is taken
+    away. `suspended`: it is its subscriber's, and in no route (MessageVpn.suspend). `configured`: it is the
+    configuration's, and counts towards no bound of clients.
     Of a deliver-to-one message, `deliver_always` gets a copy besides the one; so does a link whose
     `dto_priority` is 0. Links with 1 to 4 are asked in that order for the one.
     """
 
     __slots__ = (
+        "configured",
         "deliver_always",
         "dto_priority",
         "exception",
         "filter",
+        "granted",
         "identifier",
         "no_local",
         "qos",
         "retain_as_published",
         "selector",
         "subscriber",
+        "suspended",
     )
 
     def __init__(
@@ -119,12 +129,15 @@ class Subscription:
         self.exception = exception or filter_.exception
         self.subscriber = subscriber
         self.qos = qos
+        self.granted = qos
         self.no_local = no_local
         self.retain_as_published = retain_as_published
         self.identifier = identifier
         self.deliver_always = deliver_always
         self.dto_priority = dto_priority
         self.selector = selector
+        self.suspended = False
+        self.configured = False
 
     @property
     def key(self) -> str:

@@ -155,8 +155,7 @@ class MessageVpn:
             or bounds.max_topic_levels < before.max_topic_levels
         ):
             # A topic in the cache is not looked at again.
-            self.cache.clear()
-            self.slots.drop()
+            self.forget_all_routes()
 
     # -- routing ---------------------------------------------------------------------------------
 
@@ -244,8 +243,8 @@ class MessageVpn:
         """The queue of this name."""
         return self.endpoints.get((0, name))
 
-    def forget_queues(self) -> None:
-        """Queues came or went: what is known of topics that name one is no longer true."""
+    def forget_all_routes(self) -> None:
+        """Queues came or went, or what clients may do has changed: no cached route need be true."""
         self.cache.clear()
         self.slots.drop()
 
@@ -304,10 +303,11 @@ class MessageVpn:
 
     # -- subscriptions ---------------------------------------------------------------------------
 
-    def subscribe(self, subscription: Subscription) -> bool:
+    def subscribe(self, subscription: Subscription, bounded: bool = True) -> bool:
         """Add or replace a subscription of its subscriber; True when it is new.
 
-        Raises Refused "400 Max Num Subscriptions Exceeded" at the VPN's bound.
+        Raises Refused "400 Max Num Subscriptions Exceeded" at the VPN's bound, which is for those of clients:
+        one of the configuration is always taken, and so is one that was granted before (`bounded` False).
         """
         subscriber = subscription.subscriber
         key = subscription.key
@@ -315,22 +315,17 @@ class MessageVpn:
         if old is not None:
             self._remove(old)
         elif (
-            self.limits.max_subscription_count
+            bounded
+            and not subscription.configured
+            and self.limits.max_subscription_count
             and self.subscription_count >= self.limits.max_subscription_count
         ):
             client_events.no_subscription_left(self)
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
-        filter_ = subscription.filter
-        if filter_.share:
-            group = self.groups.get(filter_)
-            if group is None:
-                group = ShareGroup(filter_.share)
-                self.groups[filter_] = group
-            group.add(subscription)
-        self.trie.insert(filter_, subscription)
-        self._invalidate(filter_)
+        self._enter(subscription)
         subscriber.subscriptions[key] = subscription
-        self.subscription_count += 1
+        if not subscription.configured:
+            self.subscription_count += 1
         if old is None:
             traces.subscribed(self, SUBSCRIBE, subscription)
             if self.on_subscription is not None:
@@ -348,11 +343,35 @@ class MessageVpn:
             self.on_subscription(subscription, False)
         return True
 
+    def suspend(self, subscription: Subscription, suspended: bool) -> None:
+        """Take a subscription out of all routes, or bring it back; it stays its subscriber's meanwhile."""
+        if suspended and not subscription.suspended:
+            self._leave(subscription)
+        elif subscription.suspended and not suspended:
+            self._enter(subscription)
+        subscription.suspended = suspended
+
+    def _enter(self, subscription: Subscription) -> None:
+        filter_ = subscription.filter
+        if filter_.share:
+            group = self.groups.get(filter_)
+            if group is None:
+                group = ShareGroup(filter_.share)
+                self.groups[filter_] = group
+            group.add(subscription)
+        self.trie.insert(filter_, subscription)
+        self._invalidate(filter_)
+
     def _remove(self, subscription: Subscription) -> None:
+        if not subscription.suspended:
+            self._leave(subscription)
+        if not subscription.configured:
+            self.subscription_count -= 1
+
+    def _leave(self, subscription: Subscription) -> None:
         filter_ = subscription.filter
         self.trie.remove(filter_, subscription)
         self._invalidate(filter_)
-        self.subscription_count -= 1
         if filter_.share:
             group = self.groups.get(filter_)
             if group is not None:

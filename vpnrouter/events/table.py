@@ -331,6 +331,18 @@ DISCONNECT: Final = Kind(
 CONNECT_FAIL: Final = Kind(
     "SYSTEM_CLIENT_CONNECT_FAIL", NOTICE, CLIENT, "A login was refused, and why"
 )
+PERMISSIONS: Final = Kind(
+    "CLIENT_CLIENT_PERMISSIONS_CHANGE",
+    NOTICE,
+    CLIENT,
+    "What a client, or the session that it left, may do was taken away or given back",
+)
+SESSION_END: Final = Kind(
+    "CLIENT_CLIENT_SESSION_END",
+    NOTICE,
+    CLIENT,
+    "A session ended with its client username, and what waited in it is gone",
+)
 OPEN_FLOW: Final = Kind(
     "CLIENT_CLIENT_OPEN_FLOW", INFO, CLIENT, "A client published its first guaranteed message"
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.explain.explanation import Rule
     from vpnrouter.topics.grammar import Filter
+
+LEFT_OUT: Final = "its ACL profile leaves this topic out"
+"""Why a subscriber whose filter matches is not sent a message."""
 
 Group = Literal["publish_topic", "subscribe_topic"]
 
@@ -39,11 +42,14 @@ def publish_rule(
     loaded: Loaded, vpn: str, username: ClientUsername, client: str, topic: str
 ) -> Rule:
     """The line of the ACL profile that decides about publishing to `topic`."""
+    return _topic_rule(loaded, vpn, username, client, "publish_topic", topic)
 
-    def decides(bound: BoundRule) -> bool:
-        return not bound.allows_topic(topic)
 
-    return _deciding(loaded, vpn, username, client, "publish_topic", decides)
+def delivery_rule(
+    loaded: Loaded, vpn: str, username: ClientUsername, client: str, topic: str
+) -> Rule:
+    """The line of the ACL profile that decides whether a subscriber is sent `topic`."""
+    return _topic_rule(loaded, vpn, username, client, "subscribe_topic", topic)
 
 
 def subscribe_rule(
@@ -54,10 +60,21 @@ def subscribe_rule(
     allows = written.default_action == "allow"
 
     def decides(bound: BoundRule) -> bool:
-        # What is disallowed by default takes an exception that covers all of the filter.
         return bound.allows_filter(wanted) is not allows
 
-    return _deciding(loaded, vpn, username, client, "subscribe_topic", decides, opened=allows)
+    return _deciding(loaded, vpn, username, client, "subscribe_topic", decides)
+
+
+def _topic_rule(
+    loaded: Loaded, vpn: str, username: ClientUsername, client: str, group: Group, topic: str
+) -> Rule:
+    written = getattr(loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile], group)
+    allows = written.default_action == "allow"
+
+    def decides(bound: BoundRule) -> bool:
+        return bound.allows_topic(topic) is not allows
+
+    return _deciding(loaded, vpn, username, client, group, decides)
 
 
 def _deciding(
@@ -67,8 +84,6 @@ def _deciding(
     client: str,
     group: Group,
     decides: Callable[[BoundRule], bool],
-    *,
-    opened: bool = True,
 ) -> Rule:
     """The first exception that decides alone, else the default action.
 
@@ -79,8 +94,9 @@ def _deciding(
     written: PublishTopic | SubscribeTopic = getattr(acl, group)
     dialect = MQTT if written.topic_syntax == "mqtt" else SMF
     path = ("msg_vpns", vpn, "acl_profiles", profile, group)
+    allows = written.default_action == "allow"
     for index, text in enumerate(written.exceptions):
-        if decides(TopicRule(opened, [(text, dialect)]).bind(username.name, client)):
+        if decides(TopicRule(allows, [(text, dialect)]).bind(username.name, client)):
             said = f"exception {text} of {group} of ACL profile {profile}"
             return rule(loaded, (*path, "exceptions", index), said)
     said = f"default_action: {written.default_action} of {group} of ACL profile {profile}"

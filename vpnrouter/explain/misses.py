@@ -9,6 +9,7 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.explain import limits
+from vpnrouter.explain.access_rules import LEFT_OUT, delivery_rule, username_rule
 from vpnrouter.explain.explanation import BRIDGE, CLIENT, ENDPOINT, NO, REMARK, Rule, Step
 from vpnrouter.explain.rules import attribute
 from vpnrouter.explain.visits import KEPT
@@ -121,6 +122,20 @@ def _endpoints(scene: Scene, visit: Visit) -> list[Step]:
     return steps
 
 
+def _left_out(scene: Scene, visit: Visit, session: MqttSession, topic: str) -> list[Rule]:
+    """What of the client's ACL profile keeps a topic from it."""
+    loaded = scene.loaded(visit.router)
+    connection = session.connection
+    admission = None if connection is None else connection.admission
+    if loaded is None or admission is None:
+        return []
+    username = admission.username
+    return [
+        delivery_rule(loaded, visit.msg_vpn, username, session.client_name, topic),
+        username_rule(loaded, visit.msg_vpn, username),
+    ]
+
+
 def _clients(scene: Scene, visit: Visit) -> list[Step]:
     vpn = scene.vpn(visit)
     route = scene.route(visit)
@@ -143,6 +158,9 @@ def _clients(scene: Scene, visit: Visit) -> list[Step]:
             said = f"its subscription {text} was not granted: {why}"
         elif not matching:
             said = "no subscription of it matches"
+        elif route is not None and client.rule and not client.rule.allows_topic(route.topic):
+            said = LEFT_OUT
+            rules = _left_out(scene, visit, client, route.topic)
         else:
             said = rejected or "another receiver got it"
             rules = [Rule(f"subscription {one.key}, QoS {one.qos}") for one in matching]

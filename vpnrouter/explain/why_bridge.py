@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.deliver_to_one import NAME as DELIVER_TO_ONE
 from vpnrouter.errors import TopicError
-from vpnrouter.explain.access_rules import profile_rule, subscribe_rule, username_rule
+from vpnrouter.explain.access_rules import (
+    LEFT_OUT,
+    delivery_rule,
+    profile_rule,
+    subscribe_rule,
+    username_rule,
+)
 from vpnrouter.explain.explanation import Rule
 from vpnrouter.explain.rules import attribute, rule
 from vpnrouter.explain.why_endpoint import excludes, subscriptions_for
@@ -173,6 +179,8 @@ def _direct(scene: Scene, visit: Visit, bridge: TwinBridge) -> Answer:
     client = link.client
     matched = subscriptions_for(route, client)
     asked = remote_subscription_rules(bridge, _asked(link, matched))
+    if client.rule is not None and not client.rule.allows_topic(route.topic):
+        return LEFT_OUT, [*asked, *_left_out(scene, visit, link, route)]
     if client in route.excluded:
         return "an exception takes this topic away", _exceptions(bridge, link, route)
     if matched:
@@ -210,6 +218,18 @@ def _selector(matched: list[Subscription], asked: list[Rule]) -> Answer:
 
 def _priority(bridge: TwinBridge) -> list[Rule]:
     return [attribute(bridge.node.loaded, (*bridge.path, "remote_deliver_to_one_priority"))]
+
+
+def _left_out(scene: Scene, visit: Visit, link: Link, route: Route) -> list[Rule]:
+    loaded = scene.loaded(visit.router)
+    if loaded is None or link.admission is None or link.client is None:
+        return []
+    username = link.admission.username
+    name = link.client.client_name
+    return [
+        delivery_rule(loaded, visit.msg_vpn, username, name, route.topic),
+        username_rule(loaded, visit.msg_vpn, username),
+    ]
 
 
 def _exceptions(bridge: TwinBridge, link: Link, route: Route) -> list[Rule]:

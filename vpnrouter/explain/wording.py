@@ -15,6 +15,8 @@ WORDS: Final[dict[str, str]] = {
     discards.TTL_EXCEEDED: "it has crossed too many bridges",
     discards.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
     reasons.ACL_DENIED: "the publisher may not publish to this topic",
+    reasons.PERMISSION_DENIED: "the publisher may not do that",
+    discards.SUBSCRIBE_TOPIC_ACL: "its receiver may not have this topic any more",
     discards.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
     discards.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
     discards.NO_LOCAL_DELIVERY: "it came over this link",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from vpnrouter.bridges.link import Link
-from vpnrouter.core.credentials import DEFAULT
+from vpnrouter.core import client_events
+from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.mqtt.rights import judge_again
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import VPN_STATE
 from vpnrouter.server.assemble import acl_of, bounds_of, credentials_of, profile_of
 from vpnrouter.server.endpoint_terms import session_terms
+from vpnrouter.server.endpoints import judge_endpoint
 from vpnrouter.server.narrate import tell_of
 from vpnrouter.wire.link import close_codes
 from vpnrouter.wire.mqtt import reason
@@ -21,18 +24,9 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.acl_profile import AclProfile
     from vpnrouter.config.client_profile import ClientProfile
-    from vpnrouter.config.client_username import ClientUsername
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.vpn import MessageVpn
-
-COUNTS: Final = (
-    "max_connection_count_per_client_username",
-    "max_egress_flow_count",
-    "max_endpoint_count_per_client_username",
-    "max_subscription_count",
-)
-"""What of a client profile also holds at once for those who are logged in."""
 
 
 def change_message_vpn(
@@ -41,37 +35,69 @@ def change_message_vpn(
     """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
     vpn.take_bounds(bounds_of(after))
     vpn.session_terms = session_terms(after.mqtt.session_queue)
-    _change_profiles(vpn, book, before.client_profiles, after.client_profiles)
+    _change_profiles(vpn, before.client_profiles, after.client_profiles)
     _change_acl_profiles(vpn, before.acl_profiles, after.acl_profiles)
-    shut = _shut(before.client_usernames, after.client_usernames)
     goes_down = before.enabled and not after.enabled
-    for name, username in vpn.credentials.usernames.items():
-        if goes_down or name in shut:
-            # Whoever's password is being verified just now holds this very object.
-            username.enabled = False
-    if (
-        goes_down
-        or before.client_usernames != after.client_usernames
-        or before.authentication != after.authentication
-    ):
-        vpn.credentials = credentials_of(after, secret)
+    vpn.credentials = (
+        credentials_of(after, secret) if _asks_otherwise(before, after) else vpn.credentials
+    )
     vpn.enabled = after.enabled
     if before.enabled != after.enabled:
         state = "up" if after.enabled else "down"
         tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} {state}", vpn.name)
     if goes_down:
         put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was disabled")
-    elif shut:
-        for connection in _logged_in(vpn, book):
-            name = "" if connection.admission is None else connection.admission.username.name
-            if name in shut or (DEFAULT in shut and name not in after.client_usernames):
-                _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
+    if (
+        before.acl_profiles != after.acl_profiles
+        or before.client_profiles != after.client_profiles
+        or _asks_otherwise(before, after)
+    ):
+        judge_all(vpn, book)
+
+
+def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
+    """Let what client usernames, profiles and ACL profiles say now hold for all that is there (promise OWNER).
+
+    Whoever may not be here any more is disconnected, sessions of client usernames that are gone end, all
+    others go on with what they may do.
+    """
+    for connection in _logged_in(vpn, book):
+        admission = connection.admission
+        if admission is None:
+            continue
+        name = admission.username.name
+        rights = rights_of(vpn, name)
+        if rights is None or not rights.username.enabled:
+            _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
+        elif not rights.acl.allows_connect(connection.peer):
+            _disconnect(connection, f"403 Forbidden: ACL profile {rights.acl.name}")
+        else:
+            admission.take(rights)
+            if isinstance(connection, Link) and connection.outbound is not None:
+                connection.outbound.judge()
+    for client in list(vpn.clients.values()):
+        if not isinstance(client, MqttSession) or not client.owner:
+            continue
+        rights = rights_of(vpn, client.owner)
+        if rights is None:
+            client_events.session_ended(client, f"client username {client.owner} is gone")
+            client.end()
+        else:
+            judge_again(client, rights)
+    for endpoint in vpn.endpoints.values():
+        judge_endpoint(endpoint)
+    vpn.forget_all_routes()
+
+
+def _asks_otherwise(before: MsgVpn, after: MsgVpn) -> bool:
+    return (
+        before.client_usernames != after.client_usernames
+        or before.authentication != after.authentication
+    )
 
 
 def remove_message_vpn(vpn: MessageVpn, book: LinkBook) -> None:
     """Take `vpn` out of its router; its clients and those bridges of others that use it have to go."""
-    for username in vpn.credentials.usernames.values():
-        username.enabled = False
     vpn.enabled = False
     del book.router.vpns[vpn.name]
     tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} removed", vpn.name)
@@ -105,38 +131,13 @@ def _disconnect(connection: Connection, why: str) -> None:
         connection.goodbye(close_codes.ADMINISTRATIVE, why)
 
 
-def _shut(before: Mapping[str, ClientUsername], after: Mapping[str, ClientUsername]) -> set[str]:
-    """Client usernames that are gone, or off and were not."""
-    return {
-        name
-        for name, written in before.items()
-        if name not in after or (written.enabled and not after[name].enabled)
-    }
-
-
 def _change_profiles(
-    vpn: MessageVpn,
-    book: LinkBook,
-    before: Mapping[str, ClientProfile],
-    after: Mapping[str, ClientProfile],
+    vpn: MessageVpn, before: Mapping[str, ClientProfile], after: Mapping[str, ClientProfile]
 ) -> None:
-    if before == after:
-        return
-    # Whoever is logged in holds the profile of the login, of whichever configuration that was.
-    held = [vpn.profiles]
-    held += [
-        {admission.profile.name: admission.profile}
-        for admission in (connection.admission for connection in _logged_in(vpn, book))
-        if admission is not None
-    ]
-    fresh = {name: profile_of(name, written) for name, written in after.items()}
-    for profiles in held:
-        for name, profile in profiles.items():
-            if name in fresh:
-                for count in COUNTS:
-                    setattr(profile, count, getattr(fresh[name], count))
-    kept = {name: vpn.profiles[name] for name in after if before.get(name) == after[name]}
-    vpn.profiles = {**fresh, **kept}
+    vpn.profiles = {
+        name: vpn.profiles[name] if before.get(name) == written else profile_of(name, written)
+        for name, written in after.items()
+    }
 
 
 def _change_acl_profiles(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.kinds import KIND_NAMES, QUEUE, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.replay_log import ReplayLog
 from vpnrouter.core.guaranteed.terms import EndpointTerms
+from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.events.table import ORPHAN
@@ -62,7 +64,7 @@ class Endpoints:
         for (kind, name), endpoint in list(vpn.endpoints.items()):
             if kind in wanted and name not in wanted[kind]:
                 self.let_go(endpoint)
-        vpn.forget_queues()
+        vpn.forget_all_routes()
 
     def _log(self, vpn: MessageVpn, written: MsgVpn) -> None:
         """Let `vpn` have the replay log of its configuration; what a log that goes has logged goes too."""
@@ -107,7 +109,11 @@ class Endpoints:
         vpn.endpoints[kind, name] = endpoint
         self.by_number[known.number] = endpoint
         if known.subscription:
-            vpn.subscribe(Subscription(parse_filter(known.subscription, MQTT), endpoint))
+            endpoint.attracts_for = known.attracts_for
+            judge_endpoint(endpoint)
+            subscription = Subscription(parse_filter(known.subscription, MQTT), endpoint)
+            # It was granted once: no bound that others use up or that was lowered stops the router.
+            vpn.subscribe(subscription, bounded=False)
         return endpoint
 
     def knows(self, vpn: MessageVpn, kind: int, name: str) -> bool:
@@ -180,7 +186,7 @@ class Endpoints:
         vpn.endpoints.pop((endpoint.kind, endpoint.name), None)
         self._known.pop((vpn.name, endpoint.kind, endpoint.name), None)
         self.by_number.pop(endpoint.number, None)
-        vpn.forget_queues()
+        vpn.forget_all_routes()
 
     def forget(self, definition: Definition) -> None:
         """Delete an endpoint that the store alone has; its messages are nobody's then."""
@@ -216,6 +222,8 @@ def subscribe(endpoint: Endpoint, written: Queue) -> None:
         Subscription(parse_filter(text, dialect, exceptions=True), endpoint)
         for text in written.subscriptions
     ]
+    for subscription in wanted:
+        subscription.configured = True
     names = {subscription.key for subscription in wanted}
     for key in list(endpoint.subscriptions):
         if key not in names:
@@ -223,6 +231,23 @@ def subscribe(endpoint: Endpoint, written: Queue) -> None:
     for subscription in wanted:
         if subscription.key not in endpoint.subscriptions:
             vpn.subscribe(subscription)
+
+
+def judge_endpoint(endpoint: Endpoint) -> None:
+    """Let a topic endpoint attract what the client username that gave it its subscription may have now.
+
+    Nothing at all where that client username is not there any more. The routes that it is in are to be
+    forgotten afterwards.
+    """
+    username, client_id = endpoint.attracts_for
+    if not username:
+        return
+    rights = rights_of(endpoint.vpn, username)
+    if rights is None:
+        endpoint.rule = BoundRule(False, [])
+    else:
+        acl = rights.acl.subscribe
+        endpoint.rule = None if acl.unrestricted else acl.bind(username, client_id)
 
 
 def _shut(terms: EndpointTerms) -> EndpointTerms:

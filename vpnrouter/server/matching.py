@@ -31,7 +31,7 @@ def matching(vpn: MessageVpn, topic: str) -> list[Subscription]:
     receivers: set[Subscriber] = {*route.receivers4, *route.receivers5}
     for target in (*route.special, *route.links, *route.endpoints, *route.sessions):
         receivers.add(target.subscriber)
-    excluded = set(route.excluded)
+    excluded = route.excluded
     found = []
     for subscription in matched:
         subscriber = subscription.subscriber

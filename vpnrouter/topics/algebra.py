@@ -20,18 +20,18 @@ from vpnrouter.topics.grammar import (
 )
 
 
-def matches(filter_: Filter, topic: str) -> bool:
-    """Does `filter_` match a published topic (text from `parse_topic`)?"""
-    return match_levels(filter_.levels, filter_.kinds, topic.split("/"))
+def matches(filter_: Filter, topic: str, guarded: bool = True) -> bool:
+    """Does `filter_` match a published topic (text from `parse_topic`)? For `guarded` see match_levels."""
+    return match_levels(filter_.levels, filter_.kinds, topic.split("/"), guarded)
 
 
-def covers(a: Filter, b: Filter) -> bool:
-    """Does `a` match every topic that `b` matches?"""
+def covers(a: Filter, b: Filter, guarded: bool = True) -> bool:
+    """Does `a` match every topic that `b` matches? `guarded` is for `a`, see match_levels."""
     if b.kinds[0] == PREFIX and hidden(b.levels[0]):
         return True  # b matches nothing (TOPIC-23, TOPIC-24)
     if not _lengths_cover(a, b):
         return False
-    if a.kinds[0] != LITERAL and b.kinds[0] == LITERAL and hidden(b.levels[0]):
+    if guarded and a.kinds[0] != LITERAL and b.kinds[0] == LITERAL and hidden(b.levels[0]):
         return False
     for index in range(_fixed(a)):
         kind, level = a.kinds[index], a.levels[index]

@@ -140,10 +140,15 @@ def hidden(level: str) -> bool:
     return level.startswith(("$", "#P2P"))
 
 
-def match_levels(levels: list[str], kinds: list[int], topic: list[str]) -> bool:
-    """Does the pattern match the levels of one topic? Takes a filter's `levels` and `kinds`."""
+def match_levels(
+    levels: list[str], kinds: list[int], topic: list[str], guarded: bool = True
+) -> bool:
+    """Does the pattern match the levels of one topic? Takes a filter's `levels` and `kinds`.
+
+    `guarded` False lets first-level wildcards match what is hidden from subscriptions, as denials do.
+    """
     count = len(topic)
-    if kinds[0] != LITERAL and hidden(topic[0]):
+    if guarded and kinds[0] != LITERAL and hidden(topic[0]):
         return False
     index = 0
     for kind in kinds:

@@ -182,7 +182,7 @@ class SpoolWorld:
         kind, name, number, terms, durable, filters = row
         endpoint = Endpoint(self.spool, self.vpn, kind, name, number, terms, durable)
         self.vpn.endpoints[kind, name] = endpoint
-        self.vpn.forget_queues()
+        self.vpn.forget_all_routes()
         for text in filters:
             filter_ = parse_filter(text, MQTT, exceptions=True)
             self.vpn.subscribe(Subscription(filter_, endpoint))

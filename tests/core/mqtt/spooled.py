@@ -134,7 +134,14 @@ class SpooledClient(Client):
 class SpooledWorld(World):
     """World with a spool. `settle` makes all commits that are due, as the edge does in its rounds."""
 
-    def __init__(self, store: MemoryStore | None = None, later_ns: int = 0, **more: Any) -> None:
+    def __init__(
+        self,
+        store: MemoryStore | None = None,
+        later_ns: int = 0,
+        vpn: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        self._vpn = vpn or {}
         self.store = store or MemoryStore(bytes(16))
         self.commits = 0
         self._later_ns = later_ns
@@ -142,7 +149,7 @@ class SpooledWorld(World):
 
     def add_vpn(self, name: str, *args: Any, **more: Any) -> Any:
         """See World.add_vpn."""
-        vpn = super().add_vpn(name, *args, **more)
+        vpn = super().add_vpn(name, *args, **{**self._vpn, **more})
         if self.router.plane.spool is None:
             self.advance(self._later_ns / kit.SECOND)
             self.start()
@@ -169,9 +176,9 @@ class SpooledWorld(World):
         recover_retained(self.store, self.router.vpns)
         self.recovered = recover(spool, self.store, by_number)
 
-    def restart(self) -> SpooledWorld:
-        """The router after a crash: what was not committed is lost."""
-        return SpooledWorld(self.store, self.now_ns - kit.START_NS)
+    def restart(self, **vpn: Any) -> SpooledWorld:
+        """The router after a crash: what was not committed is lost; `vpn` is what add_vpn is told."""
+        return SpooledWorld(self.store, self.now_ns - kit.START_NS, vpn)
 
     def attract(self, name: str, *filters: str) -> Endpoint:
         """Let a queue that was there before a restart have its subscriptions, as the edge does."""
@@ -209,7 +216,7 @@ class SpooledWorld(World):
         definition = Definition(number, vpn.name, kind, name, True)
         self.spool.ledger.put(keys.endpoint(number), definition.encode())
         vpn.endpoints[kind, name] = endpoint
-        vpn.forget_queues()
+        vpn.forget_all_routes()
         for text in filters:
             vpn.subscribe(Subscription(parse_filter(text, MQTT), endpoint))
         return endpoint

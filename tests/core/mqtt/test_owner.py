@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from vpnrouter.bridges.book import LinkBook
+from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL
+from vpnrouter.core.guaranteed.kinds import TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, READ_ONLY
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.events.event import Event
+from vpnrouter.events.log import EventLog
+from vpnrouter.events.table import SESSION_END
+from vpnrouter.server.apply_message_vpns import judge_all
 from vpnrouter.spool import keys
-from vpnrouter.wire.mqtt.packets import Connack
+from vpnrouter.topics.grammar import MQTT
+from vpnrouter.wire.mqtt.packet_type import PUBACK
+from vpnrouter.wire.mqtt.packets import Connack, Will
 from vpnrouter.wire.mqtt.session_packets import Connect
 
 if TYPE_CHECKING:
@@ -127,3 +139,318 @@ def test_assigned_client_ids_cannot_be_guessed(router: SpooledWorld) -> None:
         len({one.assigned_client_id(1), one.assigned_client_id(2), other.assigned_client_id(1)})
         == 3
     )
+
+
+@pytest.fixture
+def told(router: SpooledWorld) -> list[Event]:
+    """Every event from here on."""
+    log = EventLog("here", lambda: 1)
+    heard: list[Event] = []
+    log.listeners.append(heard.append)
+    router.router.plane.events = log
+    return heard
+
+
+# -- what is taken away and given back while it lasts ---------------------------------------------------
+
+
+def deny(*filters: str) -> TopicRule:
+    """Everything but these."""
+    return TopicRule(True, [(text, MQTT) for text in filters])
+
+
+def rights(
+    router: SpooledWorld,
+    subscribe: TopicRule | None = None,
+    publish: TopicRule | None = None,
+    share: TopicRule | None = None,
+    **profile: bool,
+) -> None:
+    """Another ACL profile and client profile for everybody in blue, as a reload brings them."""
+    vpn = router.vpn()
+    vpn.acl_profiles = {
+        "default": AclProfile("default", subscribe=subscribe, publish=publish, share_name=share)
+    }
+    vpn.profiles = {"default": ClientProfile("default", **profile)}
+    judge_all(vpn, LinkBook(router.router))
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_denied_topic_is_left_out_of_a_wide_filter(router: SpooledWorld, qos: int) -> None:
+    """`#` is granted, and what the ACL denies is left out: live, retained, shared, of a durable session."""
+    sender = router.join("sender")
+    sender.pub("open/old", b"retained", retain=True)
+    sender.pub("secret/old", b"retained secret", retain=True)
+    sender.got()
+    rights(router, deny("secret/#"))
+    client = router.lasting("c")
+    assert client.sub("#", qos) == qos
+    (retained,) = client.resolved(client.rest)
+    assert (retained.payload, retained.qos) == (b"retained", qos)
+    if qos:
+        client.puback(retained)
+    member = router.join("member")
+    assert member.sub("$share/g/#", qos) == qos
+    for number in range(4):
+        sender.pub("secret/x", b"secret", qos=number % 2)
+        sender.pub("open/x", b"%d" % number, qos=number % 2)
+    # Direct and guaranteed ones overtake each other.
+    assert sorted(client.take()) == sorted(member.take()) == [b"0", b"1", b"2", b"3"]
+    client.lose()
+    for topic in ("secret/x", "open/x"):
+        sender.pub(topic, topic.encode())
+    sender.got()
+    client = router.lasting("c")
+    took = [message.payload for message in client.rest] + client.take()  # type: ignore[union-attr]
+    assert took == ([b"open/x"] if qos else [])
+
+
+def test_a_group_passes_over_a_member_that_may_not_have_the_topic(router: SpooledWorld) -> None:
+    """Of a shared subscription the message goes to a member who may have it, each time."""
+    denied = AclProfile("denied", subscribe=deny("secret/#"))
+    router.vpn().acl_profiles["denied"] = denied
+    names = (ClientUsername("low", acl_profile="denied"), ClientUsername("boss"))
+    router.vpn().credentials = Credentials(False, names)
+    low, chief = router.join("low", username="low"), router.join("chief", username="boss")
+    for client in (low, chief):
+        assert client.sub("$share/g/#", 0) == 0
+    sender = router.join("sender")
+    for number in range(4):
+        sender.publish("secret/x", b"%d" % number)
+    assert low.take() == []
+    assert chief.take() == [b"0", b"1", b"2", b"3"]
+
+
+def test_names_of_the_client_decide_what_is_left_out(router: SpooledWorld) -> None:
+    """`$client-id` in a denial leaves the topic out for that client and for no other."""
+    rights(router, deny("of/$client-id/+"))
+    first, second = router.join("one"), router.join("two")
+    for client in (first, second):
+        assert client.sub("of/#") == 1
+    sender = router.join("sender")
+    for name in ("one", "two"):
+        sender.pub(f"of/{name}/x", name.encode())
+    assert (first.take(), second.take()) == ([b"two"], [b"one"])
+
+
+def test_an_acl_takes_away_at_once_and_gives_back(router: SpooledWorld, told: list[Event]) -> None:
+    """Publishing and standing subscriptions follow a changed ACL profile; both have it back when it changes back."""
+    client, sender = router.join("c"), router.join("sender")
+    assert client.sub("secret/x", 0) == 0
+    assert client.sub("$share/g/s", 0) == 0
+    told.clear()
+    for taken in (True, False, True):
+        rule = deny("secret/#") if taken else None
+        rights(router, rule, deny("p/#") if taken else None, deny("g") if taken else None)
+        sender.publish("secret/x", b"secret")
+        sender.publish("s", b"shared")
+        assert client.take() == ([] if taken else [b"secret", b"shared"])
+        sender.pub("p/x")
+        assert sender.acks() == [(PUBACK, 1, 0x87 if taken else 0)]
+    mine = [event.text for event in told if event.name == "c"]
+    assert len(mine) == 3
+    assert "subscribe_topic, publish_topic, shared subscriptions" in mine[0]
+
+
+def test_what_a_session_may_not_have_any_more_does_not_come_at_resume(router: SpooledWorld) -> None:
+    """A stored session, after a restart too, brings nothing that its owner's ACL profile denies by now."""
+    client = router.lasting("c", username="u")
+    assert client.sub("a/#") == 1
+    client.lose()
+    sender = router.join("sender")
+    for topic in ("a/secret", "a/open"):
+        sender.pub(topic, topic.encode())
+    sender.got()
+    rights(router, deny("a/secret"))
+    for topic in ("a/secret", "a/open"):
+        sender.pub(topic, b"later " + topic.encode())
+    sender.got()
+    again = router.restart()
+    rights(again, deny("a/secret"))
+    client = again.lasting("c", username="u")
+    assert client.connack.session_present
+    first = [message.payload for message in client.rest]  # type: ignore[union-attr]
+    client.puback(*client.rest)  # type: ignore[arg-type]
+    assert first + client.take() == [b"a/open", b"later a/open"]
+    assert again.vpn().discards.counts[SUBSCRIBE_TOPIC_ACL] == 1
+    session = again.vpn().clients["c"]
+    assert session.endpoint is not None
+    again.settle()
+    assert session.endpoint.spooled_count == 0
+
+
+def test_guaranteed_messages_are_taken_away_and_come_back(router: SpooledWorld) -> None:
+    """Without the right to receive, a session gets matches as Direct and keeps none, at resume too; then as before."""
+    client, sender = router.lasting("c", username="u"), router.join("sender")
+    assert client.sub("a") == 1
+    sender.pub("a", b"waits")
+    (waits,) = client.messages()
+    rights(router, allow_guaranteed_msg_receive_enabled=False)
+    sender.pub("a", b"direct")
+    (message,) = client.messages()
+    assert (message.payload, message.qos) == (b"direct", 0)
+    client.lose()
+    sender.pub("a", b"missed")
+    sender.got()
+    again = router.restart()
+    rights(again, allow_guaranteed_msg_receive_enabled=False)
+    client = again.lasting("c", username="u")
+    assert client.rest == []
+    rights(again)
+    (message,) = client.messages()
+    assert (message.payload, message.qos, message.packet_id) == (b"waits", 1, waits.packet_id)
+    client.puback(message)
+    again.join("sender").pub("a", b"again")
+    (message,) = client.messages()
+    assert (message.payload, message.qos) == (b"again", 1)
+
+
+def test_a_consumer_loses_its_queue_with_its_right(router: SpooledWorld) -> None:
+    """Consumers and browsers of a queue are let go when receiving is forbidden; the messages are the queue's again."""
+    endpoint = router.queue("q", "a", permission=CONSUME)
+    client, browser, sender = router.join("c"), router.join("b"), router.join("sender")
+    assert client.sub("$queue/q") == 1
+    assert browser.sub("$browse/q") == 1
+    sender.pub("a", b"1")
+    assert [message.payload for message in client.messages()] == [b"1"]
+    rights(router, allow_guaranteed_msg_receive_enabled=False)
+    assert endpoint.flows == []
+    browser.got()
+    sender.pub("a", b"2")
+    router.settle()
+    router.advance(1)
+    assert client.messages() == browser.messages() == []
+    assert endpoint.spooled_count == 2
+    assert client.refused("$queue/q") == (0x87, "403 Permission Denied")
+
+
+def test_a_queue_that_takes_its_permission_back(router: SpooledWorld) -> None:
+    """A consumer is let go when the queue's permission or owner is not enough for it any more; its owner stays."""
+    endpoint = router.queue("q", "a", permission=CONSUME, owner="boss", exclusive=False)
+    low, chief = router.join("low", username="low"), router.join("chief", username="boss")
+    for client in (low, chief):
+        assert client.sub("$queue/q") == 1
+    terms = endpoint.terms.copy()
+    terms.permission = READ_ONLY
+    endpoint.take_terms(terms)
+    assert [flow.client_name for flow in endpoint.flows] == ["chief"]
+    terms = endpoint.terms.copy()
+    terms.owner = "low"
+    endpoint.take_terms(terms)
+    assert endpoint.flows == []
+
+
+def test_sending_guaranteed_messages_is_taken_away(router: SpooledWorld) -> None:
+    """PUBLISH with QoS 1 is answered 0x87 from then on, and taken again when the right is back."""
+    client = router.join("c")
+    reader = router.join("r")
+    reader.sub("a", 0)
+    for allowed in (True, False, True):
+        rights(router, allow_guaranteed_msg_send_enabled=allowed)
+        client.pub("a", b"x")
+        assert client.acks() == [(PUBACK, 1, 0 if allowed else 0x87)]
+        assert reader.take() == ([b"x"] if allowed else [])
+
+
+def test_a_will_that_may_not_be_published_any_more(router: SpooledWorld) -> None:
+    """A will on a topic that the ACL denies by then is discarded and counted."""
+    reader = router.join("r")
+    reader.sub("#", 0)
+    client = router.join("c", will=Will(b"gone/c", b"gone"))
+    rights(router, publish=deny("gone/#"))
+    client.lose()
+    assert reader.take() == []
+    assert router.vpn().discards.counts[PUBLISH_TOPIC_ACL] == 1
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_session_ends_with_its_client_username(
+    router: SpooledWorld, told: list[Event], restart: bool
+) -> None:
+    """When a client username is removed, what it left behind goes, and the client id is free for others."""
+    names = (ClientUsername("boss", "b"), ClientUsername("low", "l"))
+    vpn = router.vpn()
+    for username in names:
+        client = router.lasting(username.name, username=username.name)
+        assert client.sub("secret/#") == 1
+        client.lose()
+    router.join("sender").pub("secret/1", b"for both")
+    router.settle()
+    told.clear()
+    if restart:
+        later = router.restart(usernames=names[1:], basic=True)
+    else:
+        vpn.credentials = Credentials(True, names[1:])
+        judge_all(vpn, LinkBook(router.router))
+        later = router
+        assert [event.text for event in told if event.kind is SESSION_END] == [
+            "VPN blue client boss username boss: session ended: client username boss is gone; 1 messages discarded"
+        ]
+    later.settle()
+    assert set(later.vpn().clients) & {"boss", "low"} == {"low"}
+    assert set(later.vpn().endpoints_of) == {"low"}
+    assert later.session_row("boss") is None
+    later.vpn().credentials = Credentials(False, names[1:])
+    heir = later.lasting("boss", username="low")
+    assert not heir.connack.session_present
+    assert heir.rest == []
+
+
+def test_a_disabled_client_username_keeps_its_session(router: SpooledWorld) -> None:
+    """The client is put out with 0x98 and the session goes on keeping messages until the name is enabled again."""
+    vpn = router.vpn()
+    client = router.lasting("c", username="u")
+    assert client.sub("a") == 1
+    vpn.credentials = Credentials(False, [ClientUsername("u", enabled=False)])
+    judge_all(vpn, LinkBook(router.router))
+    assert client.reason() == 0x98
+    router.join("sender").pub("a", b"kept")
+    assert knock(router, "c", username="u").reason_code == 0x87
+    vpn.credentials = Credentials(False, [ClientUsername("u")])
+    judge_all(vpn, LinkBook(router.router))
+    client = router.lasting("c", username="u")
+    assert [message.payload for message in client.rest] == [b"kept"]  # type: ignore[union-attr]
+
+
+def test_a_login_that_waited_comes_in_by_what_holds_then(router: SpooledWorld) -> None:
+    """Who gets another ACL profile or another password while his password is verified has the new one."""
+    router.add_vpn(
+        "blue", usernames=(ClientUsername("u", "p"), ClientUsername("v", "p")), basic=True
+    )
+    vpn = router.vpn()
+    client = router.open()
+    client.send(Connect("c", username="u", password=b"p"))
+    vpn.acl_profiles = {"default": AclProfile("default", subscribe=deny("secret/#"))}
+    judge_all(vpn, LinkBook(router.router))
+    router.verify()
+    client.received()
+    assert client.refused("secret/x") == (0x87, "403 Subscription ACL Denied")
+    late = router.open()
+    late.send(Connect("late", username="v", password=b"p"))
+    vpn.credentials = Credentials(True, [ClientUsername("v", "other")])
+    router.verify()
+    (answer,) = late.received()
+    assert isinstance(answer, Connack)
+    assert answer.reason_code == 0x86
+
+
+def test_a_topic_endpoint_attracts_what_its_subscriber_may_have(router: SpooledWorld) -> None:
+    """The subscription that a client gave a topic endpoint follows its ACL profile, also when nobody is bound."""
+    endpoint = router.queue("te", kind=TOPIC_ENDPOINT, permission=MODIFY_TOPIC)
+    rights(router, deny("a/1"))
+    client, sender = router.join("c", username="u"), router.join("sender")
+    assert client.sub("$topic-endpoint/te/a/#") == 1
+    for expected, rule in (([b"a/2"], deny("a/1")), ([b"a/1"], deny("a/2"))):
+        rights(router, rule)
+        for topic in ("a/1", "a/2"):
+            sender.pub(topic, topic.encode())
+        sender.got()
+        assert client.take() == expected
+    client.lose()
+    vpn = router.vpn()
+    vpn.credentials = Credentials(True, ())
+    judge_all(vpn, LinkBook(router.router))
+    vpn.credentials = Credentials(False, ())
+    router.join("other").pub("a/1")
+    router.settle()
+    assert endpoint.spooled_count == 0

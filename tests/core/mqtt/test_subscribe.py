@@ -96,18 +96,22 @@ def test_share_names_have_their_own_rule(world: World) -> None:
 
 
 def test_acl_by_default_allowed(world: World) -> None:
-    """A filter is refused as soon as it could match a denied topic."""
+    """A filter is refused only where an exception denies all of it; what is denied in part is left out."""
     acl = AclProfile("default", subscribe=TopicRule(True, [("secret/#", MQTT)]))
     world.add_vpn("blue", acl=acl)
     client = world.connect("c")
     codes = answer(
         client, "a", "secret/x", "secret", "#", "+/x", "$share/g/secret/x", "+"
     ).reason_codes
-    assert codes == [0, 0x87, 0x87, 0x87, 0x87, 0x87, 0x87]
+    assert codes == [0, 0x87, 0x87, 0, 0, 0x87, 0]
+    other = world.connect("o")
+    for topic in ("secret", "secret/x", "open/x", "open"):
+        other.publish(topic, topic.encode())
+    assert client.payloads() == [b"open/x", b"open"]
 
 
 def test_acl_by_default_denied(world: World) -> None:
-    """A filter is allowed only when one exception covers it; the client's own names are filled in."""
+    """A filter is refused when no exception shares a topic with it; the client gets what they allow and no more."""
     templates = [("in/$client-username/#", MQTT), ("by/$client-id/+", MQTT)]
     world.add_vpn("blue", acl=AclProfile("default", subscribe=TopicRule(False, templates)))
     client = world.connect("c", username="me")
@@ -115,8 +119,13 @@ def test_acl_by_default_denied(world: World) -> None:
         client, "in/me/#", "in/me", "in/me/x/+", "by/c/x", "by/c/+", "$share/g/in/me/x"
     )
     assert allowed.reason_codes == [0] * 6
-    denied = answer(client, "in/+/#", "in/you", "by/c/#", "by/d/x", "#", "x")
-    assert denied.reason_codes == [0x87] * 6
+    denied = answer(client, "in/you/#", "in/you", "by/d/x", "x", "$SYS/#")
+    assert denied.reason_codes == [0x87] * 5
+    assert answer(client, "in/+/#", "by/c/#", "#").reason_codes == [0] * 3
+    other = world.connect("o")
+    for topic in ("in/you/x", "by/c/x/y", "by/d/x", "x", "in/me/1", "by/c/1"):
+        other.publish(topic, topic.encode())
+    assert client.payloads() == [b"in/me/1", b"by/c/1"]
 
 
 @pytest.mark.parametrize("wanted", [0, 1])

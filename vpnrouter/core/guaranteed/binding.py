@@ -83,6 +83,14 @@ def unbind_all(endpoint: Endpoint, reason: str) -> None:
         flow.unbound(reason)
 
 
+def unbind_forbidden(endpoint: Endpoint) -> None:
+    """Let go of consumers that are not permitted any more; what they hold comes back and does not count."""
+    for flow in list(endpoint.flows):
+        if not flow.permitted():
+            unbind(endpoint, flow, counts=False)
+            flow.unbound(reasons.PERMISSION_DENIED)
+
+
 def _changed(endpoint: Endpoint) -> None:
     selective = [flow for flow in endpoint.flows if flow.selector is not None]
     endpoint.selective = bool(selective)

@@ -68,14 +68,16 @@ class Endpoint(Subscriber):
     `newest` is the last one that came, which is what a last value queue keeps. `turn`, `lane_turn` and
     `selective` (a flow has a selector) are dispatch.py's, `oldest_due_ns` is expiry.py's, `held_due_ns`
     delay.py's. `bridges` are names of those that ever took from here, `lent` what went out to each of them (by
-    who it proved to be) and came back neither accepted nor refused, `watched` is who waits until messages leave
-    (end_to_end.py), None for nobody.
+    who it proved to be) and came back neither accepted nor refused, `attracts_for` is who gave a topic endpoint
+    its subscription (client username and client id, "" where nobody is known), `watched` is who waits until
+    messages leave (end_to_end.py), None for nobody.
     """
 
     __slots__ = (
         "_armed_ns",
         "_timer",
         "ahead",
+        "attracts_for",
         "bridges",
         "counters",
         "delayed",
@@ -129,6 +131,7 @@ class Endpoint(Subscriber):
         self.kind = kind
         self.name = name
         self.number = number
+        self.attracts_for = ("", "")
         self.terms = terms
         self.durable = durable
         self.deleted = False

@@ -95,6 +95,10 @@ class Flow:
     def letting_go(self) -> None:
         """The flow ends, and what it holds is about to go back: the last look at `unacked`."""
 
+    def permitted(self) -> bool:
+        """May the consumer still have what it was bound for?"""
+        return True
+
     def unbound(self, reason: str) -> None:
-        """The endpoint let go of the flow: it was shut down or deleted."""
+        """The endpoint let go of the flow: it was shut down or deleted, or the consumer may not have it."""
         raise AssertionError(reason)

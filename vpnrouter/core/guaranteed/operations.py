@@ -250,7 +250,7 @@ def delete(endpoint: Endpoint, reason: str) -> int:
     if vpn.endpoints.get(place) is endpoint:
         del vpn.endpoints[place]
     if endpoint.kind == QUEUE:
-        vpn.forget_queues()
+        vpn.forget_all_routes()
     ledger = endpoint.spool.ledger
     ledger.delete(keys.endpoint(endpoint.number))
     ledger.delete(keys.mark(endpoint.number))

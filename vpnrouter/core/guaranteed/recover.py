@@ -25,13 +25,30 @@ class Definition:
     """An endpoint that the store knows: its place, and the number that its messages are kept under.
 
     `subscription` is the one of a topic endpoint, as the client that bound to it wrote it, in MQTT's dialect.
+    `attracts_for` is who gave it: client username and client id, "" where that is not known.
     `bridges` are names of those that ever took from a queue (end_to_end.py).
     """
 
-    __slots__ = ("bridges", "durable", "kind", "name", "number", "subscription", "vpn")
+    __slots__ = (
+        "attracts_for",
+        "bridges",
+        "durable",
+        "kind",
+        "name",
+        "number",
+        "subscription",
+        "vpn",
+    )
 
     def __init__(
-        self, number: int, vpn: str, kind: int, name: str, durable: bool, subscription: str = ""
+        self,
+        number: int,
+        vpn: str,
+        kind: int,
+        name: str,
+        durable: bool,
+        subscription: str = "",
+        attracts_for: tuple[str, str] = ("", ""),
     ) -> None:
         self.number = number
         self.vpn = vpn
@@ -39,6 +56,7 @@ class Definition:
         self.name = name
         self.durable = durable
         self.subscription = subscription
+        self.attracts_for = attracts_for
         self.bridges: list[str] = []
 
     def encode(self) -> bytes:
@@ -47,6 +65,7 @@ class Definition:
         said["durable"] = self.durable
         if self.subscription:
             said["subscription"] = self.subscription
+            said["client_username"], said["client_id"] = self.attracts_for
         if self.bridges:
             said["bridges"] = self.bridges
         return json.dumps(said).encode()
@@ -63,6 +82,7 @@ def decode_definition(number: int, value: bytes) -> Definition:
             str(said["name"]),
             bool(said["durable"]),
             str(said.get("subscription", "")),
+            (str(said.get("client_username", "")), str(said.get("client_id", ""))),
         )
         found.bridges = [str(name) for name in said.get("bridges", [])]
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.guaranteed import expiry
-from vpnrouter.core.guaranteed.binding import unbind_all
+from vpnrouter.core.guaranteed.binding import unbind_all, unbind_forbidden
 from vpnrouter.core.guaranteed.dispatch import next_active
 from vpnrouter.core.guaranteed.operations import keep_newest
 from vpnrouter.core.guaranteed.partitions import Partitions, lane_of
@@ -24,14 +24,17 @@ all are."""
 def take_terms(endpoint: Endpoint, terms: EndpointTerms) -> None:
     """Go on under other attributes.
 
-    With egress off the flows are let go. Other partitions, priorities or life times: what waits is sorted
-    anew, and nothing is delivered meanwhile, so that the order holds. A smaller quota keeps what is there; a last
-    value queue keeps the newest. Life times and delays hold for what is here too.
+    With egress off the flows are let go, with less permission those that it is taken from. Other partitions,
+    priorities or life times: what waits is sorted anew, and nothing is delivered meanwhile, so that the order
+    holds. A smaller quota keeps what is there; a last value queue keeps the newest. Life times and delays hold for
+    what is here too.
     """
     before = endpoint.terms
     endpoint.terms = terms
     if before.egress_enabled and not terms.egress_enabled:
         unbind_all(endpoint, endpoint.shutdown_reason())
+    if before.permission != terms.permission or before.owner != terms.owner:
+        unbind_forbidden(endpoint)
     if (
         _lanes(before) != _lanes(terms)
         or before.respect_msg_priority_enabled != terms.respect_msg_priority_enabled

@@ -23,6 +23,7 @@ from vpnrouter.core.guaranteed.replay_start import parse_start, replay_to
 from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, READ_ONLY
 from vpnrouter.core.mqtt.flow import MqttFlow
 from vpnrouter.core.mqtt.outbound import Outbound
+from vpnrouter.core.mqtt.rights import may_share
 from vpnrouter.core.mqtt.session_store import number_of
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SelectorError, TopicError
@@ -234,17 +235,28 @@ def _let_attract(
     if filter_.share or binds(filter_.text):
         raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID)
     allowed_filter(connection, session, filter_)
-    if filter_.original in endpoint.subscriptions:
+    same = filter_.original in endpoint.subscriptions
+    if same and endpoint.flows:
         return
-    if endpoint.subscriptions:
+    if endpoint.subscriptions and not same:
         if endpoint.flows:
             raise Refused(reasons.SUBSCRIPTION_MISMATCH, reason.NOT_AUTHORIZED)
         if permission < MODIFY_TOPIC:
             raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
         vpn.drop(endpoint)
-    vpn.subscribe(Subscription(filter_, endpoint))
+    if not same:
+        vpn.subscribe(Subscription(filter_, endpoint))
+    endpoint.attracts_for = (session.owner, session.client_name)
+    endpoint.rule = session.rule
+    vpn.forget_routes(endpoint)
     definition = Definition(
-        endpoint.number, vpn.name, endpoint.kind, endpoint.name, True, filter_.original
+        endpoint.number,
+        vpn.name,
+        endpoint.kind,
+        endpoint.name,
+        True,
+        filter_.original,
+        endpoint.attracts_for,
     )
     endpoint.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())
 
@@ -254,17 +266,12 @@ def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Fi
     admission = connection.admission
     if admission is None:
         return
-    acl = admission.acl
-    if not acl.subscribe.unrestricted:
-        rule = acl.subscribe.bind(admission.username.name, session.client_name)
-        if not rule.allows_filter(filter_):
-            _denied(connection, filter_)
-            raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
-    if filter_.share and not acl.share_name.unrestricted:
-        rule = acl.share_name.bind(admission.username.name, session.client_name)
-        if not rule.allows_topic(filter_.share):
-            _denied(connection, filter_)
-            raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
+    rule = session.rule
+    if (rule is not None and not rule.allows_filter(filter_)) or (
+        filter_.share and not may_share(session, admission, filter_.share)
+    ):
+        _denied(connection, filter_)
+        raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
 
 
 def _denied(connection: MqttConnection, filter_: Filter) -> None:

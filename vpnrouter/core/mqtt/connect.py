@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter import limits
 from vpnrouter.core import client_events
 from vpnrouter.core.credentials import NOT_AUTHORIZED
-from vpnrouter.core.login import Admission, admit, check_allowed, choose_vpn
+from vpnrouter.core.login import Admission, admit, check_verified, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
+from vpnrouter.core.mqtt.rights import judge
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
 from vpnrouter.core.picking import assign
 from vpnrouter.core.publisher import Publisher
@@ -82,9 +83,8 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
         client_events.login_refused(connection, admission.vpn, "403 Forbidden")
         connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, "403 Forbidden")
         return
-    admission.vpn.credentials.remember(admission.username, admission.password)
     try:
-        check_allowed(admission, connection.peer, _holder(admission.vpn, packet.client_id))
+        check_verified(admission, connection.peer, _holder(admission.vpn, packet.client_id))
         establish(connection, admission, packet)
     except Refused as refusal:
         client_events.login_refused(connection, admission.vpn, refusal.reason)
@@ -149,6 +149,9 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     if not present:
         session.durable = session.expiry_s > 0 and plane.spool is not None
     session.have_will(will)
+    changed = judge(session, admission)
+    if changed and present:
+        client_events.rights_changed(session, admission, changed)
     session.attach(
         connection,
         packet.protocol_level,
@@ -156,11 +159,13 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         properties.maximum_packet_size or 0,
         properties.receive_maximum or 0,
     )
-    bound = admission.acl.publish
-    rule = None if bound.unrestricted else bound.bind(admission.username.name, client_id)
     max_packet = vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
     publisher = Publisher(
-        vpn, session, rule, 1 if packet.protocol_level == 5 else 0, vpn.limits.max_msg_size
+        vpn,
+        session,
+        session.publish_rule,
+        1 if packet.protocol_level == 5 else 0,
+        vpn.limits.max_msg_size,
     )
     large = vpn.limits.large_msg_size
     if 0 < large < publisher.max_frame:

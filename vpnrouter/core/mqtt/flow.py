@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.discards import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
 from vpnrouter.core.guaranteed.operations import browse
+from vpnrouter.core.guaranteed.permissions import permission_of
 from vpnrouter.core.guaranteed.receipt import Receipt
+from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY
 from vpnrouter.core.guaranteed.traces import trace_at, trace_lost
 from vpnrouter.core.traceparent import leaving
 from vpnrouter.spool import keys
@@ -37,11 +39,12 @@ BROWSED: Final = 256
 
 @final
 class Delivery:
-    """What a session's subscriptions say of the delivery of one topic."""
+    """What a session's subscriptions say of the delivery of one topic; `denied`: its ACL profile keeps it back."""
 
-    __slots__ = ("identifiers", "qos", "retain_as_published")
+    __slots__ = ("denied", "identifiers", "qos", "retain_as_published")
 
     def __init__(self) -> None:
+        self.denied = False
         self.qos = 2
         self.retain_as_published = False
         self.identifiers: list[int] = []
@@ -182,6 +185,12 @@ class MqttFlow(Flow):
         block = message.block
         if self.own:
             delivery = self.outbound.delivery(message.topic)
+            if delivery.denied:
+                # It was kept while the client was still allowed to have it.
+                self._give_up(packet_id, held, message, SUBSCRIBE_TOPIC_ACL)
+                if dup and held.qos == 2:
+                    self.outbound.abandon(packet_id)
+                return
             identifiers = delivery.identifiers
             retain = retain and (delivery.retain_as_published or message.snapshot)
         else:
@@ -200,13 +209,7 @@ class MqttFlow(Flow):
             )
         frame = session.encoded(message, block, retain, identifiers, held.qos, dup, packet_id)
         if not frame:
-            session.vpn.discards.add(MSG_TOO_BIG)
-            name = endpoint.name
-            trace_lost(session.vpn, DISCARD, message, name, MSG_TOO_BIG, self.client_name)
-            del self.outbound.held[packet_id]
-            if self.keyed and held.qos == 2:
-                self.outbound.forget_key(packet_id)
-            self.settle(held.message_id, ACCEPTED if self.own else REJECTED)
+            self._give_up(packet_id, held, message, MSG_TOO_BIG)
             return
         outbox = session.outbox
         outbox.control(frame)
@@ -217,6 +220,36 @@ class MqttFlow(Flow):
             fault("deliver-before-flush")
         if message.traced:
             trace_at(endpoint, event, held.message_id, message, "", self.client_name)
+
+    def _give_up(self, packet_id: int, held: Held, message: Message, reason: str) -> None:
+        """The client does not get a message: it is discarded, or goes back to a queue as rejected."""
+        vpn = self.outbound.session.vpn
+        vpn.discards.add(reason)
+        trace_lost(vpn, DISCARD, message, self.endpoint.name, reason, self.client_name)
+        del self.outbound.held[packet_id]
+        if self.keyed and held.qos == 2:
+            self.outbound.forget_key(packet_id)
+        self.settle(held.message_id, ACCEPTED if self.own else REJECTED)
+
+    def permitted(self) -> bool:
+        """See Flow.permitted: a session's own endpoint is always its own."""
+        return self.own or self._may(CONSUME)
+
+    def _may(self, needed: int) -> bool:
+        connection = self.outbound.session.connection
+        admission = None if connection is None else connection.admission
+        if admission is None:
+            return True
+        username = admission.username
+        return (
+            admission.profile.allow_guaranteed_msg_receive_enabled
+            and permission_of(
+                self.endpoint.terms,
+                username.name,
+                override=username.guaranteed_endpoint_permission_override_enabled,
+            )
+            >= needed
+        )
 
     def settle(self, message_id: int, outcome: int) -> None:
         """The client answered, or cannot take it."""
@@ -241,6 +274,9 @@ class MqttFlow(Flow):
         """Send what the endpoint has and was not looked at yet, without taking it; and look again later."""
         endpoint = self.endpoint
         selector = self.selector
+        if not self._may(READ_ONLY):
+            self.outbound.let_go(self)
+            return
         left = min(self.room(), BROWSED)
         if left > 0 and not endpoint.deleted:
             for row in browse(endpoint, self.looked_at, left):

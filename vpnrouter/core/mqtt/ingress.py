@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 NACKS: Final[dict[str, int]] = {
     reasons.QUEUE_NOT_FOUND: codes.TOPIC_NAME_INVALID,
     reasons.ACL_DENIED: codes.NOT_AUTHORIZED,
+    reasons.PERMISSION_DENIED: codes.NOT_AUTHORIZED,
     reasons.PUBLISH_FAILURE: codes.IMPLEMENTATION_SPECIFIC_ERROR,
 }
 """Reason code of a PUBACK or PUBREC for a refusal; 0x97 for all others, which are limits of some kind: the

@@ -134,7 +134,7 @@ class Outbound:
             for left in self.resend.values():
                 self.reserved.discard(left & 0xFFFF)
                 if left >> 16 == 2:
-                    self._abandon(left & 0xFFFF)
+                    self.abandon(left & 0xFFFF)
                     self.send_pubrel(left & 0xFFFF)
             self.resend.clear()
         return known
@@ -162,7 +162,7 @@ class Outbound:
         else:
             self.released(packet_id)
 
-    def _abandon(self, packet_id: int) -> None:
+    def abandon(self, packet_id: int) -> None:
         """The message has gone elsewhere: PUBREL ends the exchange, whether PUBREC has come or not."""
         session = self.session
         spool = session.vpn.plane.spool
@@ -209,7 +209,7 @@ class Outbound:
         endpoint = self.session.endpoint
         if self.own is not None:
             self.own.closed = False
-            self.own.wake()
+            self.open_own()
         elif endpoint is not None and not endpoint.deleted:
             self.bind_own(endpoint)
 
@@ -218,9 +218,18 @@ class Outbound:
         flow = MqttFlow(self, endpoint, "", 2)
         endpoint.bind(flow, CONSUME, CONSUME)
         self.own = flow
+        self.open_own()
         connection = self.session.connection
         if connection is not None:
             connection.guaranteed = True
+
+    def open_own(self) -> None:
+        """Let messages of the session's own endpoint flow while it may receive guaranteed ones, and not else."""
+        own = self.own
+        if own is not None:
+            most = own.endpoint.terms.max_delivered_unacked_msgs_per_flow
+            own.window = most if self.session.receives else 0
+            own.endpoint.wake()
 
     def resume(self) -> None:
         """CONNACK is out: go on with what the client has received and not completed (MQTT-4.4.0-1)."""
@@ -240,7 +249,7 @@ class Outbound:
         orphans = self.reserved - {known & 0xFFFF for known in self.resend.values()}
         self.reserved -= orphans
         for packet_id in orphans:
-            self._abandon(packet_id)
+            self.abandon(packet_id)
         own = self.own
         stays = own is not None and self._must_stay(own)
         unsent = set() if own is None or stays else own.unsent()
@@ -257,7 +266,7 @@ class Outbound:
                 else:
                     self.sent(held.message_id, packet_id, held.qos)
             elif held.qos == 2:
-                self._abandon(packet_id)
+                self.abandon(packet_id)
         if own is not None and stays:
             own.closed = True
         elif own is not None:
@@ -364,6 +373,8 @@ class Outbound:
                 found.retain_as_published = True
             if subscription.identifier:
                 found.identifiers.append(subscription.identifier)
+        rule = self.session.rule
+        found.denied = rule is not None and not rule.allows_topic(text)
         # Without a match the subscription has ended since: what it brought is delivered as it came.
         found.qos = qos or 2
         return found

@@ -36,7 +36,7 @@ def scan(connection: MqttConnection, buf: bytes, pos: i64, end: i64) -> i64:
     """
     ingress = connection.ingress
     publisher = connection.publisher
-    if ingress is None or publisher is None:
+    if ingress is None or publisher is None or not ingress.session.sends:
         return pos
     routes = publisher.vpn.cache.entries
     extra: i64 = publisher.extra
@@ -157,6 +157,12 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
         _lost(publisher, topic, qos, PUBLISH_TOPIC_ACL)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, reasons.ACL_DENIED)
+        return
+    if ingress is not None and qos and not ingress.session.sends:
+        # The client profile let it send guaranteed messages when it logged in.
+        publisher.refused += 1
+        vpn.rejected += 1
+        ingress.refuse(packet_id, qos, reasons.PERMISSION_DENIED)
         return
     # What held at the login: that is what the client was told.
     if end - start > publisher.max_size:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.session_endpoints import restore as restore_endpoint
 from vpnrouter.core.guaranteed.stored import from_record
+from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
+from vpnrouter.core.mqtt.rights import judge
 from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, MqttSession, Will
 from vpnrouter.core.mqtt.session_store import SEPARATOR, WILL_END
 from vpnrouter.core.outbox import Outbox
@@ -58,8 +60,9 @@ class Row:
 def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
     """Make the sessions of a message VPN again, with subscriptions and packet identifiers; their endpoints.
 
-    What has expired meanwhile is deleted. To be called before anything else happens in `vpn`, with the
-    clocks set. Raises SpoolError for what cannot be read.
+    What has expired meanwhile is deleted, and what belongs to a client username that is not configured any more
+    (promise OWNER); a message VPN without ACL profiles is one that is not configured itself. To be called before
+    anything else happens in `vpn`, with the clocks set. Raises SpoolError for what cannot be read.
     """
     spool = vpn.plane.spool
     if spool is None:
@@ -73,7 +76,9 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
         if not separator:
             current = client_id
             row = Row(value)
-            session = restore_session(vpn, spool, client_id, row)
+            session = None
+            if not (vpn.acl_profiles and row.owner and rights_of(vpn, row.owner) is None):
+                session = restore_session(vpn, spool, client_id, row)
             if session is None:
                 spool.ledger.delete(key)
                 _erase(spool, store, row.number)
@@ -87,6 +92,12 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
             spool.ledger.delete(key)
         else:
             _subscribe(vpn, session, text, value)
+    if vpn.acl_profiles:
+        for client in vpn.clients.values():
+            if isinstance(client, MqttSession) and client.owner:
+                rights = rights_of(vpn, client.owner)
+                if rights is not None:
+                    judge(client, rights)
     return found
 
 

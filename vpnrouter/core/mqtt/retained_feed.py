@@ -169,6 +169,9 @@ class RetainedFeed(Job):
             return True
         if subscription.no_local and message.source_name == session.client_name:
             return True
+        if session.rule is not None and not session.rule.allows_topic(topic.decode()):
+            plane.work += 1
+            return True
         spool = plane.spool
         endpoint = session.endpoint
         plane.work += MESSAGE_WORK + len(message.payload) // 1024

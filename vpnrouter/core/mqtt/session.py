@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY
+from vpnrouter.core.discards import (
+    MSG_TOO_BIG,
+    NO_LOCAL_DELIVERY,
+    PUBLISH_TOPIC_ACL,
+    TOPIC_PARSE_ERROR,
+)
 from vpnrouter.core.guaranteed.session_endpoints import drop
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt import session_store
@@ -13,11 +18,13 @@ from vpnrouter.core.mqtt.ingress import Unheard
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.traceparent import leaving
+from vpnrouter.errors import TopicError
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
+    from vpnrouter.core.access import BoundRule
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
     from vpnrouter.core.mqtt.retained_feed import RetainedFeed
@@ -65,6 +72,7 @@ class MqttSession(Subscriber):
     spool ids of those that a bridge is to bring across, `outbound` is what the client is sent with QoS 1 and 2,
     once it has asked for any. `receive_maximum` is the client's. `owner` is the client username whose session it
     is, and that its endpoint is counted for (promise OWNER); "" for one that an earlier version stored without.
+    `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are what it may do (rights.py).
     `will_kept` says that the store has a will of it.
     """
 
@@ -86,7 +94,10 @@ class MqttSession(Subscriber):
         "number",
         "outbound",
         "owner",
+        "publish_rule",
         "receive_maximum",
+        "receives",
+        "sends",
         "vpn",
         "will",
         "will_kept",
@@ -105,6 +116,9 @@ class MqttSession(Subscriber):
         self.durable = False
         self.number = 0
         self.owner = owner
+        self.publish_rule: BoundRule | None = None
+        self.sends = True
+        self.receives = True
         self.inbound: set[int] = set()
         self.carried: dict[int, int] = {}
         self.outbound: Outbound | None = None
@@ -239,15 +253,30 @@ class MqttSession(Subscriber):
         self._will_timer = plane.timers.arm(will.due_ns, self, WILL)
 
     def publish_will(self) -> None:
-        """Publish the will, once; the unit that has the message forgets that there was one."""
+        """Publish the will, once, if the client may publish it by what holds now.
+
+        The unit that has the message forgets that there was one.
+        """
         will = self.will
         self.have_will(None)
         if will is None:
             return
         message = will.message
+        try:
+            route = self.vpn.route(message.topic)
+        except TopicError:
+            # A bound of the message VPN was lowered since the login.
+            self.vpn.discard(message, TOPIC_PARSE_ERROR)
+            return
+        rule = self.publish_rule
+        if rule is not None and not rule.allows_topic(route.topic):
+            self.vpn.discard(message, PUBLISH_TOPIC_ACL)
+            return
         if will.expiry_s >= 0:
             message.expires_ns = self.vpn.plane.now_ns + will.expiry_s * SECOND_NS
         spool = self.vpn.plane.spool
+        if not self.sends:
+            message.qos = 0
         if message.qos and spool is not None:
             message.persistent = True
             spool.publish(self.vpn, message, Unheard(), 0)

@@ -56,7 +56,7 @@ def keep_subscription(session: MqttSession, subscription: Subscription) -> None:
     if spool is None:
         return
     row = {
-        "qos": subscription.qos,
+        "qos": subscription.granted,
         "no_local": subscription.no_local,
         "retain_as_published": subscription.retain_as_published,
         "identifier": subscription.identifier,
