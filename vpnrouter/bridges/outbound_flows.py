@@ -145,7 +145,7 @@ class OutboundFlows(FlowOwner):
             frame,
             selector,
             self._mapping,
-            f"{username.name}\0{self._name}",
+            f"{self._admission.username.name}\0{self._name}",
         )
         flow.begin(frame, spool.ledger.store_id, permission, CONSUME)
         self._flows[flow_id] = flow
