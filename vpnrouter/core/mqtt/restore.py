@@ -16,12 +16,11 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SpoolError, TopicError
 from vpnrouter.spool import keys
-from vpnrouter.topics.grammar import MQTT, parse_filter, parse_topic
+from vpnrouter.topics.grammar import MQTT, parse_filter
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
-    from vpnrouter.core.message import Message
     from vpnrouter.core.plane import Plane
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.store import Store
@@ -138,7 +137,8 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
         will.message.source_name = client_id
         known = vpn.clients.get(client_id)
         session = known if isinstance(known, MqttSession) else None
-        if not _may_publish(vpn, owner, client_id, will.message):
+        rights = rights_of(vpn, owner)
+        if rights is None or not rights.username.enabled:
             spool.ledger.delete(key)
             continue
         left_ns = 0
@@ -149,6 +149,7 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
         else:
             # Its session ended with the connection, or while the router was down.
             session = MqttSession(vpn, client_id, Outbox(plane.ready, 0), owner)
+            judge(session, rights)
         session.will_kept = True
         if left_ns > 0:
             session.await_will(will, left_ns)
@@ -172,21 +173,6 @@ def _read_will(value: bytes, plane: Plane) -> tuple[Will, str, int]:
         return will, str(row["owner"]), int(row["due_ns"])
     except (ValueError, KeyError, TypeError, SpoolError) as error:
         raise SpoolError("the will of an MQTT client in the spool is damaged", "corrupt") from error
-
-
-def _may_publish(vpn: MessageVpn, owner: str, client_id: str, message: Message) -> bool:
-    """Whether who left a will could still publish it."""
-    username = vpn.credentials.usernames.get(owner)
-    try:
-        if username is None:
-            username = vpn.credentials.identify(owner)
-        topic = parse_topic(message.topic, vpn.limits.max_topic_levels, vpn.limits.max_topic_bytes)
-    except (Refused, TopicError):
-        return False
-    rule = vpn.acl_profiles[username.acl_profile].publish
-    if not username.enabled:
-        return False
-    return rule.unrestricted or rule.bind(username.name, client_id).allows_topic(topic)
 
 
 def _erase(spool: Spool, store: Store, number: int) -> None:
