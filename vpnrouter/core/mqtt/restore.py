@@ -149,7 +149,7 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
         else:
             # Its session ended with the connection, or while the router was down.
             session = MqttSession(vpn, client_id, Outbox(plane.ready, 0), owner)
-            judge(session, rights)
+        judge(session, rights)
         session.will_kept = True
         if left_ns > 0:
             session.await_will(will, left_ns)
