@@ -30,6 +30,24 @@ def test_doubtful(warnings_of: Callable[[str], list[str]], vpn: str, part: str) 
     assert [one for one in warnings_of(f"msg_vpns: {{blue: {vpn}}}") if part in one]
 
 
+QUEUES = (
+    "client_usernames: {ann: {acl_profile: a}, bob: {acl_profile: b}},"
+    " queues: {q: {owner: bob, permission: no-access}, open: {}}"
+)
+
+
+def test_wildcards_over_queues_of_others(warnings_of: Callable[[str], list[str]]) -> None:
+    """An exception that lets a stranger fill a closed queue is told where it is a wildcard; its owner's is not."""
+    rule = "{publish_topic: {exceptions: [$queue/>, $queue/q, $queue/open]}}"
+    written = f"{{{QUEUES}, acl_profiles: {{a: {rule}, b: {rule}}}}}"
+    told = [one for one in warnings_of(f"msg_vpns: {{blue: {written}}}") if "queue q" in one]
+    (line,) = told
+    assert line.endswith(
+        "acl_profiles.a.publish_topic.exceptions[0]: lets client username ann fill queue q, which is no-access to it;"
+        " name the queues that are meant"
+    )
+
+
 @pytest.mark.parametrize(
     "vpn",
     [

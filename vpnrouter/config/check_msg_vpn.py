@@ -5,10 +5,13 @@ hold.
 from vpnrouter.config.acl_profile import AclProfile
 from vpnrouter.config.check_endpoints import check_endpoints
 from vpnrouter.config.client_profile import ClientProfile
-from vpnrouter.config.filters import FilterRules, check_filters
+from vpnrouter.config.filters import DIALECTS, FilterRules, check_filters
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
+from vpnrouter.errors import TopicError
+from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.grammar import parse_filter
 
 BUILT_IN = "default"
 
@@ -27,6 +30,7 @@ def check_msg_vpn(found: Findings, path: Path, vpn: MsgVpn) -> None:
                 found.error((*place, kind), f"there is no {what} {wanted}")
     for name, profile in vpn.acl_profiles.items():
         _check_acl_profile(found, (*path, "acl_profiles", name), profile, vpn)
+    _check_queue_names(found, path, vpn)
     for name, client_profile in vpn.client_profiles.items():
         _check_client_profile(found, (*path, "client_profiles", name), client_profile)
     check_endpoints(found, path, vpn)
@@ -54,6 +58,36 @@ def _check_acl_profile(found: Findings, path: Path, profile: AclProfile, vpn: Ms
         check_filters(
             found, [((*place, index), text) for index, text in enumerate(rule.exceptions)], rules
         )
+
+
+def _check_queue_names(found: Findings, path: Path, vpn: MsgVpn) -> None:
+    """Warn of wildcards behind `$queue/` that let publishers into queues that are others' and closed to them."""
+    closed = {
+        name: queue
+        for name, queue in vpn.queues.items()
+        if queue.permission in ("no-access", "read-only")
+    }
+    for name, profile in vpn.acl_profiles.items():
+        rule = profile.publish_topic
+        if not closed or rule.default_action == "allow":
+            continue
+        users = [key for key, one in vpn.client_usernames.items() if one.acl_profile == name]
+        for index, text in enumerate(rule.exceptions):
+            try:
+                filter_ = parse_filter(text, DIALECTS[rule.topic_syntax])
+            except TopicError:
+                continue
+            if filter_.literal or filter_.levels[0] != "$queue":
+                continue
+            for queue_name, queue in closed.items():
+                strangers = [user for user in users if user != queue.owner]
+                if strangers and matches(filter_, f"$queue/{queue_name}"):
+                    found.warning(
+                        (*path, "acl_profiles", name, "publish_topic", "exceptions", index),
+                        f"lets client username {strangers[0]} fill queue {queue_name}, which is"
+                        f" {queue.permission} to it; name the queues that are meant",
+                    )
+                    break
 
 
 def _check_networks(found: Findings, path: Path, networks: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from mypy_extensions import i64
 
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
+from vpnrouter.core.guaranteed.permissions import may_put
 from vpnrouter.core.message import Message
 from vpnrouter.core.reframe import reframe
 from vpnrouter.core.route import Route
@@ -97,10 +98,12 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     return pos
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             return pos
+        plain = route.plain
+        if not plain and route.guard is not None and not may_put(route, publisher.username, rule):
+            return pos
         if picking is not None:
             sampler = publisher.sampler_for(route)
         left: i64 = sampler.left
-        plain = route.plain
         count: i64 = 1
         if end - following >= size:
             most: i64 = (end - pos) // size

@@ -10,6 +10,7 @@ from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.message import Message
     from vpnrouter.core.picking import Picking
     from vpnrouter.core.route import Route
@@ -24,7 +25,7 @@ class Publisher:
 
     `extra` is 1 when PUBLISH frames carry a property length (MQTT 5, link), else 0.
     `rule` is None when the ACL lets everything through, which then costs nothing per message.
-    `permitted` remembers its answers by topic.
+    `permitted` remembers its answers by topic. `username` is asked for where a topic names a queue, None for links.
     `sampler` picks the messages to trace (a link's never picks: the decision came with the message);
     `picking` chooses another one by topic, None where trace filters do not ask for it.
     `path` names the VPN that plain frames come from when a link publishes, else it is empty.
@@ -57,6 +58,7 @@ class Publisher:
         "subscriber",
         "told",
         "unmatched",
+        "username",
         "vpn",
     )
 
@@ -72,6 +74,7 @@ class Publisher:
         self.subscriber = subscriber
         self.rule = rule
         self.permitted: dict[bytes, bool] = {}
+        self.username: ClientUsername | None = None
         self.extra = extra
         self.max_frame = max_frame
         self.max_size = max_frame

@@ -64,7 +64,8 @@ class Route:
     `endpoints` are queues and topic endpoints, which keep Direct messages too, `sessions` subscribers whose
     endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
-    guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist.
+    guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
+    `guard` is the queue that it names, whose permission is asked of publishers (permissions.py).
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
     wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (picking.py).
@@ -77,6 +78,7 @@ class Route:
         "endpoints",
         "excluded",
         "groups",
+        "guard",
         "link_turn",
         "links",
         "lost",
@@ -127,6 +129,7 @@ class Route:
         self.demoted: list[Subscriber] = []
         self.demoted_special: list[Target] = []
         self.missing_queue = False
+        self.guard: Endpoint | None = None
         self.many_links = False
         self.one_link: Subscriber | None = None
         self.turn = 0
@@ -210,6 +213,7 @@ def point_to_point(topic: str, raw: bytes, queue: Endpoint | None) -> Route:
     if queue is None:
         route.missing_queue = True
         return route
+    route.guard = queue
     route.endpoints.append(Target(queue, Subscription(parse_filter(topic, MQTT), queue)))
     route.plain = False
     _keepers(route)

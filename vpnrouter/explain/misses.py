@@ -27,6 +27,7 @@ NEVER_ROUTED: Final = frozenset(
     {
         discards.PUBLISH_TOPIC_ACL,
         reasons.ACL_DENIED,
+        reasons.PERMISSION_DENIED,
         reasons.TOO_MANY_INGRESS_FLOWS,
         discards.TOPIC_PARSE_ERROR,
         discards.MSG_TOO_BIG,

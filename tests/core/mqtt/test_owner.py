@@ -12,7 +12,8 @@ from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed.kinds import TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, READ_ONLY
+from vpnrouter.core.guaranteed.operations import browse
+from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, NO_ACCESS, READ_ONLY
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.events.event import Event
 from vpnrouter.events.log import EventLog
@@ -20,7 +21,7 @@ from vpnrouter.events.table import SESSION_END
 from vpnrouter.server.apply_message_vpns import judge_all
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT
-from vpnrouter.wire.mqtt.packet_type import PUBACK
+from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBREC, PUBREL
 from vpnrouter.wire.mqtt.packets import Connack, Will
 from vpnrouter.wire.mqtt.session_packets import Connect
 
@@ -454,3 +455,49 @@ def test_a_topic_endpoint_attracts_what_its_subscriber_may_have(router: SpooledW
     router.join("other").pub("a/1")
     router.settle()
     assert endpoint.spooled_count == 0
+
+
+# -- point to point ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("permission", [NO_ACCESS, READ_ONLY, CONSUME])
+def test_strangers_cannot_fill_a_queue(router: SpooledWorld, qos: int, permission: int) -> None:
+    """$queue/NAME is for its owner and for who may consume; for others where an exception names it."""
+    vpn = router.vpn()
+    vpn.acl_profiles["named"] = AclProfile("named", publish=TopicRule(False, [("$queue/q", MQTT)]))
+    vpn.acl_profiles["wild"] = AclProfile("wild", publish=TopicRule(False, [("#", MQTT)]))
+    vpn.credentials = Credentials(
+        False,
+        (
+            ClientUsername("named", acl_profile="named"),
+            ClientUsername("wild", acl_profile="wild"),
+            ClientUsername("over", guaranteed_endpoint_permission_override_enabled=True),
+        ),
+    )
+    endpoint = router.queue("q", owner="boss", permission=permission)
+    took = []
+    for name in ("boss", "over", "named", "stranger", "wild"):
+        client = router.join(name, username=name)
+        for _ in range(2):
+            # The second one comes by a route that is known.
+            client.pub("$queue/q", name.encode(), qos=qos, pid=7 if qos else 0)
+            answers = client.acks()
+            if answers and answers[0] == (PUBREC, 7, 0):
+                client.ack(PUBREL, 7)
+                client.got()
+        assert not client.closed
+        took.append(endpoint.counters.spooled)
+    open_to_all = 2 if permission == CONSUME else 0
+    # `#` takes in no topic that begins with `$`.
+    assert took == [2, 4, 6, 6 + open_to_all, 6 + open_to_all]
+
+
+def test_a_will_for_a_queue_of_another(router: SpooledWorld) -> None:
+    """A will on $queue/NAME is discarded where its client may not put anything there."""
+    endpoint = router.queue("q", owner="boss", permission=NO_ACCESS)
+    for name in ("boss", "stranger"):
+        client = router.join(name, username=name, will=Will(b"$queue/q", name.encode(), qos=1))
+        client.lose()
+        router.settle()
+    assert [row.message.payload for row in browse(endpoint, 0, 9)] == [b"boss"]

@@ -167,6 +167,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         1 if packet.protocol_level == 5 else 0,
         vpn.limits.max_msg_size,
     )
+    publisher.username = admission.username
     large = vpn.limits.large_msg_size
     if 0 < large < publisher.max_frame:
         # Those above are looked at one by one: the batch path asks for nothing more than before.

@@ -9,6 +9,7 @@ from mypy_extensions import i64
 from vpnrouter.core import client_events
 from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.permissions import may_put
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.core.route import Route
@@ -72,17 +73,18 @@ def scan(connection: MqttConnection, buf: bytes, pos: i64, end: i64) -> i64:
         found = routes.get(topic)
         if found is None or packet_id == 0:
             return pos
-        if rule is not None:
-            route = cast(Route, found)
-            if route.allowed_by is not rule and not publisher.allowed(route):
-                return pos
+        route = cast(Route, found)
+        if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
+            return pos
+        if route.guard is not None and not may_put(route, publisher.username, rule):
+            return pos
         publisher.messages += 1
         publisher.bytes_ += following - pos
         if ingress.begin(packet_id, 1):
             message = Message(topic, buf[start:following], b"", False, source)
             message.qos = 1
             if picking is not None:
-                sampler = publisher.sampler_for(cast(Route, found))
+                sampler = publisher.sampler_for(route)
             sampler.left -= 1
             if sampler.left == 0:
                 sampler.next()
@@ -149,14 +151,17 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
         return
     publisher.messages += 1
     publisher.bytes_ += length
-    if not publisher.allowed(route):
+    denied = "" if publisher.allowed(route) else reasons.ACL_DENIED
+    if not denied and not may_put(route, publisher.username, publisher.rule):
+        denied = reasons.PERMISSION_DENIED
+    if denied:
         publisher.acl_denied += 1
         if not publisher.told & client_events.PUBLISH_DENIED:
-            text = f"403 Publish ACL Denied: topic {route.topic}"
+            text = f"{denied}: topic {route.topic}"
             client_events.once(publisher, client_events.PUBLISH_DENIED, text)
         _lost(publisher, topic, qos, PUBLISH_TOPIC_ACL)
         if ingress is not None and qos:
-            ingress.refuse(packet_id, qos, reasons.ACL_DENIED)
+            ingress.refuse(packet_id, qos, denied)
         return
     if ingress is not None and qos and not ingress.session.sends:
         # The client profile let it send guaranteed messages when it logged in.

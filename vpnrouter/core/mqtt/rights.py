@@ -25,6 +25,7 @@ def judge(session: MqttSession, rights: Admission) -> list[str]:
     The routes that it is in are to be forgotten afterwards.
     """
     changed: list[str] = []
+    session.username = rights.username
     rule = _bound(rights.acl.subscribe, rights, session)
     if not _alike(rule, session.rule):
         changed.append("subscribe_topic")
@@ -54,6 +55,7 @@ def judge_again(session: MqttSession, rights: Admission) -> None:
     publisher = None if connection is None else connection.publisher
     if publisher is not None:
         publisher.rule = session.publish_rule
+        publisher.username = rights.username
         publisher.permitted.clear()
     outbound = session.outbound
     if outbound is not None:

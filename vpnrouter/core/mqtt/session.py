@@ -11,6 +11,7 @@ from vpnrouter.core.discards import (
     PUBLISH_TOPIC_ACL,
     TOPIC_PARSE_ERROR,
 )
+from vpnrouter.core.guaranteed.permissions import may_put
 from vpnrouter.core.guaranteed.session_endpoints import drop
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt import session_store
@@ -25,6 +26,7 @@ from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
     from vpnrouter.core.mqtt.retained_feed import RetainedFeed
@@ -72,7 +74,8 @@ class MqttSession(Subscriber):
     spool ids of those that a bridge is to bring across, `outbound` is what the client is sent with QoS 1 and 2,
     once it has asked for any. `receive_maximum` is the client's. `owner` is the client username whose session it
     is, and that its endpoint is counted for (promise OWNER); "" for one that an earlier version stored without.
-    `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are what it may do (rights.py).
+    `username`, `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are what it may
+    do (rights.py).
     `will_kept` says that the store has a will of it.
     """
 
@@ -98,6 +101,7 @@ class MqttSession(Subscriber):
         "receive_maximum",
         "receives",
         "sends",
+        "username",
         "vpn",
         "will",
         "will_kept",
@@ -116,6 +120,7 @@ class MqttSession(Subscriber):
         self.durable = False
         self.number = 0
         self.owner = owner
+        self.username: ClientUsername | None = None
         self.publish_rule: BoundRule | None = None
         self.sends = True
         self.receives = True
@@ -269,7 +274,9 @@ class MqttSession(Subscriber):
             self.vpn.discard(message, TOPIC_PARSE_ERROR)
             return
         rule = self.publish_rule
-        if rule is not None and not rule.allows_topic(route.topic):
+        if (rule is not None and not rule.allows_topic(route.topic)) or not may_put(
+            route, self.username, rule
+        ):
             self.vpn.discard(message, PUBLISH_TOPIC_ACL)
             return
         if will.expiry_s >= 0:
