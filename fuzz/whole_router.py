@@ -163,9 +163,12 @@ class HonestClient:
     What it publishes, Direct and persistent, reaches it.
     """
 
-    def __init__(self, router: WholeRouter, listener: int, name: str = "honest") -> None:
+    def __init__(
+        self, router: WholeRouter, listener: int, name: str = "honest", topic: str = "mine/x"
+    ) -> None:
         self._router = router
         self._listener = listener
+        self._topic = topic
         self._name = name
         self._sock: socket.socket | None = None
         self._came = b""
@@ -182,6 +185,18 @@ class HonestClient:
             self._router.examine()
             raise Finding(f"an honest client was not served: {error!r}") from error
 
+    def publishes(self) -> None:
+        """Publish one persistent message and wait for its acknowledgement, which may say no."""
+        try:
+            if self._sock is None:
+                self._connect(subscribes=False)
+            self._say(Publish(self._topic.encode(), b"p" * 50, 1, packet_id=9))
+            self._next(Ack)
+        except OSError as error:
+            self.lost()
+            self._router.examine()
+            raise Finding(f"an honest client was not served: {error!r}") from error
+
     def lost(self) -> None:
         """The router was ended on purpose."""
         if self._sock is not None:
@@ -189,21 +204,23 @@ class HonestClient:
         self._sock = None
         self._came = b""
 
-    def _connect(self) -> None:
+    def _connect(self, *, subscribes: bool = True) -> None:
         address = ("127.0.0.1", self._router.ports["mqtt"][self._listener])
         self._sock = socket.create_connection(address, PATIENCE_S)
         self._say(Connect(self._name, clean_start=True))
         answer = self._next(Connack)
         if not isinstance(answer, Connack) or answer.reason_code:
             raise Finding(f"an honest client was refused: {answer!r}")
-        self._say(Subscribe(1, [Request("mine/#", qos=1)]))
+        if not subscribes:
+            return
+        self._say(Subscribe(1, [Request(self._topic, qos=1)]))
         self._next(Suback)
 
     def _round_trip(self, qos: int) -> float:
         self._number += 1
         began = time.monotonic()
         payload = str(self._number).encode()
-        self._say(Publish(b"mine/x", payload, qos, packet_id=7 if qos else 0))
+        self._say(Publish(self._topic.encode(), payload, qos, packet_id=7 if qos else 0))
         while True:
             packet = self._next(Publish)
             if isinstance(packet, Publish):
