@@ -89,6 +89,12 @@ bench-direct: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 bench-guaranteed: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	$(FROM_WHEEL) $(PY) -m bench.guaranteed
 
+.PHONY: fuzz
+SECONDS ?= 60
+fuzz: $(TEST_NEEDS)
+	for driver in mqtt link topics sessions links; do \
+		echo "== fuzz.$$driver"; $(PY) -m fuzz.$$driver --seconds $(SECONDS) || exit 1; done
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

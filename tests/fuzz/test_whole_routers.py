@@ -23,8 +23,14 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("driver", ["sessions", "links"])
 def test_a_router_withstands(driver: str) -> None:
     """What clients and peers may say, in any order and with extreme values, costs nobody else anything."""
-    arguments = [sys.executable, "-m", f"fuzz.{driver}", "--seconds", str(SECONDS), "--seed", str(SEED)]
+    arguments = [
+        sys.executable,
+        "-m",
+        f"fuzz.{driver}",
+        "--seconds",
+        str(SECONDS),
+        "--seed",
+        str(SEED),
+    ]
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"seed {SEED}\n{done.stderr[-20_000:]}"
-
-
