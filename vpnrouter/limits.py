@@ -82,6 +82,13 @@ LINK_FLOW_STORES: Final = 8
 that were set up anew. Beyond: those of the one used longest ago are forgotten, and a message that was on the
 way there at the time may come twice; a BIND with more is closed with 0x82 (LINK-40)."""
 
+LINK_GONE_BRIDGES: Final = 1_024
+"""Deleted bridges of which it is remembered what they had taken, for the day when one is made again under its
+name. Beyond: those deleted longest ago are forgotten, and what their remotes had not settled comes twice."""
+
+LINK_GONE_DAYS: Final = 30
+"""Days that it is remembered. Looked at when a bridge is deleted and at the start. Beyond: as above."""
+
 LINK_PARKED: Final = 65_535
 """Messages that one bridge may have set aside (`on_reject: park`), all of which are in memory. Beyond: as with
 `on_reject: block`."""

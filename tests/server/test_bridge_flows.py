@@ -1,5 +1,7 @@
 """What bridges keep of guaranteed messages: positions over connections and restarts, parking lots as written."""
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.bridges.accepted import Accepted
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.guaranteed.kinds import PARKING
@@ -18,6 +21,7 @@ from vpnrouter.server.spooling import Spooling
 from vpnrouter.spool import keys
 from vpnrouter.spool.memory_store import MemoryStore
 from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.verify import verify
 
 
 def written(**fields: Any) -> Bridge:
@@ -195,6 +199,67 @@ def test_positions_stay_with_the_bridge(tmp_path: Path, store: Lasting) -> None:
     store.commit(batch)
     life = Life(tmp_path, store)
     assert life.of().taker.accepted.named("q") == {b"x" * 16: [(7, 1)]}
+    life.end()
+
+
+def test_positions_of_bridges_that_are_deleted(
+    tmp_path: Path, store: Lasting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are remembered over restarts, for as many bridges and days as the bounds say, and leave the store."""
+    life = Life(tmp_path, store, without=True)
+    many = limits.LINK_GONE_BRIDGES + 3
+    for number in range(many):
+        flow = life.flows.of(life.vpn, f"b{number}", written())
+        if number != 7:
+            # What the remote has settled leaves nothing behind.
+            flow.taker.accepted.of(b"x" * 16, "q").add(number)
+        batch = Batch()
+        batch.put(keys.bridge("v", f"b{number}"), flow.taker.accepted.encode())
+        if number != 7:
+            store.commit(batch)
+        flow.remove()
+    life.sync()
+    rows = [key for key, _ in store.scan(keys.BRIDGE)]
+    assert len(rows) == limits.LINK_GONE_BRIDGES
+    assert keys.bridge("v", "b0") not in rows
+    assert verify(store) == []
+    life.end()
+    life = Life(tmp_path, store, without=True)
+    life.flows.look_for_gone()
+    again = life.flows.of(life.vpn, "b9", written())
+    assert again.taker.accepted.named("q") == {b"x" * 16: [(9, 1)]}
+    again.remove()
+    life.sync()
+    later_s = time.time() + (limits.LINK_GONE_DAYS + 1) * 86_400
+    monkeypatch.setattr(time, "time", lambda: later_s)
+    life.end()
+    life = Life(tmp_path, store, without=True)
+    kept = life.flows.of(life.vpn, "b10", written())
+    life.flows.look_for_gone()
+    life.sync()
+    assert [key for key, _ in store.scan(keys.BRIDGE)] == [keys.bridge("v", "b10")]
+    assert store.get(keys.GONE) is None
+    assert kept.taker.accepted.named("q") == {b"x" * 16: [(10, 1)]}
+    life.end()
+
+
+def test_a_bridge_that_was_deleted_while_the_router_was_down(
+    tmp_path: Path, store: Lasting
+) -> None:
+    """The start that does not find it begins to count its days."""
+    batch = Batch()
+    positions = Accepted()
+    positions.of(b"x" * 16, "q").add(7)
+    batch.put(keys.bridge("v", "b"), positions.encode())
+    store.commit(batch)
+    life = Life(tmp_path, store, without=True)
+    life.flows.look_for_gone()
+    life.sync()
+    ((vpn, name, _),) = json.loads(store.get(keys.GONE) or b"[]")
+    assert (vpn, name) == ("v", "b")
+    life.of()
+    life.sync()
+    assert store.get(keys.GONE) is None
     life.end()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
@@ -50,10 +52,13 @@ def have_lots(endpoints: Endpoints, vpn: MessageVpn, written: MsgVpn) -> None:
 class BridgeFlow:
     """What one bridge keeps: `taker` is the receiver of its guaranteed messages."""
 
-    def __init__(self, taker: GuaranteedIn, name: str, endpoints: Endpoints) -> None:
+    def __init__(
+        self, taker: GuaranteedIn, name: str, endpoints: Endpoints, flows: BridgeFlows
+    ) -> None:
         self.taker = taker
         self._name = name
         self._endpoints = endpoints
+        self._flows = flows
 
     def change(self, written: Bridge) -> None:
         """Go on under what is written now."""
@@ -83,6 +88,7 @@ class BridgeFlow:
         endpoint = self.taker.vpn.endpoints.get((PARKING, self._name))
         if endpoint is not None:
             self._endpoints.let_go(endpoint)
+        self._flows.gone(self.taker, self._name)
 
     def _close(self) -> None:
         taker = self.taker
@@ -96,8 +102,9 @@ class BridgeFlow:
 class BridgeFlows:
     """The receivers of all bridges of a router, by message VPN and name.
 
-    That of a bridge which is not configured any more stays, since its positions may not be stored yet when it
-    comes back.
+    That of a bridge which is not configured any more stays while it has positions: its remote may not have settled
+    those messages, and would send them again to a bridge that is made under the same name (promise ONCE). When its
+    remote said which it has settled, nothing is left. What is left is bounded in number and time.
     """
 
     def __init__(self, spool: Spool, store: Store, endpoints: Endpoints) -> None:
@@ -105,6 +112,10 @@ class BridgeFlows:
         self._store = store
         self._endpoints = endpoints
         self._takers: dict[tuple[str, str], GuaranteedIn] = {}
+        # When they went, in seconds since 1970; the one that went first comes first.
+        self._gone: dict[tuple[str, str], float] = {}
+        for vpn, name, at_s in _gone_in(store):
+            self._gone[vpn, name] = at_s
 
     def of(self, vpn: MessageVpn, name: str, written: Bridge) -> BridgeFlow:
         """What a bridge keeps, as it is written. Raises OperationError for positions that are damaged."""
@@ -115,12 +126,61 @@ class BridgeFlows:
             accepted = self._stored(key, vpn.name, name) if taker is None else taker.accepted
             taker = GuaranteedIn(vpn, self._spool, key, accepted, flow_terms(written))
             self._takers[vpn.name, name] = taker
-        flow = BridgeFlow(taker, name, self._endpoints)
+        if self._gone.pop((vpn.name, name), 0.0):
+            self._write_gone()
+        flow = BridgeFlow(taker, name, self._endpoints, self)
         flow.change(written)
         return flow
+
+    def gone(self, taker: GuaranteedIn, name: str) -> None:
+        """A bridge is not configured any more."""
+        place = (taker.vpn.name, name)
+        if not taker.accepted.encode():
+            self._takers.pop(place, None)
+            return
+        self._gone[place] = time.time()
+        self._forget_oldest()
+
+    def look_for_gone(self) -> None:
+        """At the start, with all bridges made: note those that were deleted while the router was down."""
+        now_s = time.time()
+        for key, _ in self._store.scan(keys.BRIDGE):
+            vpn, rest = keys.vpn_and_rest(key)
+            place = (vpn, rest.decode())
+            if place not in self._takers:
+                self._gone.setdefault(place, now_s)
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        oldest_s = time.time() - limits.LINK_GONE_DAYS * 86_400
+        before = len(self._gone)
+        for place, at_s in list(self._gone.items()):
+            if len(self._gone) <= limits.LINK_GONE_BRIDGES and at_s >= oldest_s:
+                break
+            del self._gone[place]
+            self._takers.pop(place, None)
+            self._spool.ledger.delete(keys.bridge(*place))
+        if before:
+            self._write_gone()
+
+    def _write_gone(self) -> None:
+        rows = [[vpn, name, at_s] for (vpn, name), at_s in self._gone.items()]
+        if rows:
+            self._spool.ledger.put(keys.GONE, json.dumps(rows).encode())
+        else:
+            self._spool.ledger.delete(keys.GONE)
 
     def _stored(self, key: bytes, vpn: str, name: str) -> Accepted:
         try:
             return decode_accepted(self._store.get(key) or b"")
         except SpoolError as error:
             raise OperationError(f"bridge {name} of message VPN {vpn}: {error}") from error
+
+
+def _gone_in(store: Store) -> list[tuple[str, str, float]]:
+    """The deleted bridges that the store knows of; a row that is damaged costs the times alone."""
+    try:
+        rows = json.loads(store.get(keys.GONE) or b"[]")
+        return [(str(vpn), str(name), float(at_s)) for vpn, name, at_s in rows]
+    except (SpoolError, ValueError, TypeError):
+        return []

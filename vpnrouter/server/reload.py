@@ -145,6 +145,8 @@ class Reload:
         for vpn_name, vpn in self.config.msg_vpns.items():
             for name in vpn.bridges:
                 self._runners.append(self._begin(self.config, vpn_name, name))
+        if self._flows is not None:
+            self._flows.look_for_gone()
 
     def tell_ports(self) -> None:
         """Let peers be told where links are answered now."""

@@ -7,7 +7,8 @@
     q ep pid        inbound QoS 2 packet id seen
     s vpn 0 client  durable MQTT session        t vpn 0 topic   retained message (record)
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
-    w vpn 0 client  will of an MQTT client      #               store id and format version
+    w vpn 0 client  will of an MQTT client      g               bridges deleted, with what they had taken (JSON)
+    #               store id and format version
 
 `first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
 identifier (u16). Each function raises struct.error for a number that does not fit its field.
@@ -30,6 +31,7 @@ SESSION: Final = b"s"
 RETAINED: Final = b"t"
 BRIDGE: Final = b"b"
 WILL: Final = b"w"
+GONE: Final = b"g"
 NEXT_ID: Final = b"n"
 STORE: Final = b"#"
 
