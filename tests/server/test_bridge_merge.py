@@ -216,6 +216,50 @@ def test_a_sibling_that_shared_a_connection_goes(
     voyage(run, seed, 0.05)
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("who", ["ash", "birch"])
+def test_what_is_on_its_way_over_a_shared_connection(voyage: Any, seed: int, who: str) -> None:
+    """One bridge takes a new connection; what had left for the other one over the old one still arrives."""
+
+    async def run(sea: Any) -> None:
+        pair = Pair(sea)
+        pair.begin()
+        await sea.until(lambda: in_sync(pair.ash.runner) and in_sync(pair.birch.runner))
+        await sea.until(lambda: len(sea.standing()) == 1)
+        await trio.sleep(4)
+        mover = pair.ash if who == "ash" else pair.birch
+        other = pair.birch if who == "ash" else pair.ash
+        left: list[int] = []
+
+        async def publish() -> None:
+            while True:
+                served = [
+                    link
+                    for link in mover.book.serving.values()
+                    if not link.ended and link.client is not None and link.client.subscriptions
+                ]
+                number = pair.publish()
+                if served:
+                    left.append(number)
+                await trio.sleep(0.005)
+
+        sea.nursery.start_soon(publish)
+        await trio.sleep(1)
+        before = mover.runner.half
+        mover.change(reconnect=True)
+        await sea.until(lambda: mover.runner.half not in {None, before})
+        await trio.sleep(1)
+        await sea.until(lambda: in_sync(other.runner) and len(sea.standing()) == 1)
+        end = pair.next
+        await sea.until(lambda: end in other.numbers(mover.name))
+        came = other.numbers(mover.name)
+        assert len(came) == len(set(came)), "twice"
+        missing = {number for number in left if number < end} - set(came)
+        assert not missing, f"{len(missing)} of {end}, {min(missing)} first"
+
+    voyage(run, seed, 0.3)
+
+
 def in_sync(runner: Any) -> bool:
     """Whether a bridge says that it is."""
     return runner.record.inbound_state is Inbound.READY_IN_SYNC

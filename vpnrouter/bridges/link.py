@@ -15,6 +15,7 @@ from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.link_clock import LinkClock
 from vpnrouter.bridges.outbound import OutboundHalf
 from vpnrouter.bridges.tally import ControlTally
+from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import scan
 from vpnrouter.core.publisher import Publisher
@@ -29,6 +30,7 @@ from vpnrouter.wire.link.order import (
     FLOWING,
     PACKED,
     REUSABLE,
+    SERVING,
     STRANGE,
     UP,
     accepted,
@@ -53,6 +55,8 @@ class Link(Connection):
 
     `peer` is whom was dialled, as it was written, and `address` where that is; `interface` is the address of
     this end, "" where it was not the one that dialled.
+
+    `parted` says that CLOSE has left and what the peer had sent by then is still read.
 
     `publisher` is set while frames may cross in batches; `sink` is the same publisher for the link's
     whole life. Control counters are of frames and bytes.
@@ -82,6 +86,7 @@ class Link(Connection):
         "login_tx_msgs",
         "max_frame",
         "outbound",
+        "parted",
         "peer_router",
         "peer_vpn",
         "publisher",
@@ -103,6 +108,7 @@ class Link(Connection):
         self.doing = ASKING if self.dialed else STRANGE
         self._accepts = accepted(self.doing)
         self.ended = False
+        self.parted = False
         self.max_frame = limits.LINK_HANDSHAKE_BYTES
         self.send_most = limits.LINK_FRAME_BYTES
         self.features = 0
@@ -273,7 +279,9 @@ class Link(Connection):
     # -- output ----------------------------------------------------------------------------------
 
     def say(self, data: bytes) -> None:
-        """Queue one control frame."""
+        """Queue one control frame; none behind CLOSE."""
+        if self.parted:
+            return
         self.control_tx_msgs += 1
         self.control_tx_bytes += len(data)
         self.outbox.control(data)
@@ -349,6 +357,44 @@ class Link(Connection):
             elif not self.dialed:
                 self.say_login(encode.refuse(frames.Refuse(code, text)))
         self.end(text)
+
+    def part(self, code: int, text: str) -> None:
+        """The peer's half goes on over another connection: close this one (LINK-20).
+
+        Where our own half uses it as well, what the peer has sent by then is still taken in: the peer closes behind
+        its last message, or falls silent.
+        """
+        inbound, outbound, client, vpn = self.inbound, self.outbound, self.client, self.vpn
+        if (
+            self.ended
+            or inbound is None
+            or not inbound.welcomed
+            or outbound is None
+            or client is None
+            or vpn is None
+        ):
+            self.goodbye(code, text)
+            return
+        self.say(encode.close(frames.Close(code, text)))
+        self.parted = True
+        outbound.parted(text)
+        self.no_more_does(SERVING)
+        # The name is for the connection that takes over.
+        self._rename(vpn, client)
+        self._clock.part(text)
+        inbound.owner.link_event(inbound, LinkEvent.PARTED, text)
+
+    def _rename(self, vpn: MessageVpn, client: LinkClient) -> None:
+        before = after = client.client_name
+        while after in vpn.clients:
+            after += "'"
+        client.client_name = after
+        vpn.clients[after] = client
+        if vpn.clients.get(before) is client:
+            del vpn.clients[before]
+        if self.sink is not None and vpn.publishers.get(before) is self.sink:
+            del vpn.publishers[before]
+            vpn.publishers[after] = self.sink
 
     def end(self, why: str) -> None:
         """Stop: nothing more is read, the socket closes when the outbox is empty."""

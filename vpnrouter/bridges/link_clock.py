@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 HANDSHAKE_TIMER: Final = 0
 HEARTBEAT_TIMER: Final = 1
+PARTED_TIMER: Final = 2
 
 MILLISECOND_NS: Final = 1_000_000
 
@@ -22,16 +23,25 @@ MISSED: Final = 3
 """Heartbeat intervals of silence after which the peer counts as dead (LINK-22)."""
 
 
+PART_NS: Final = 1_000_000_000
+"""Silence after which nothing more is expected over a connection that another one has taken over."""
+
+PART_MOST_NS: Final = 10_000_000_000
+"""How long what was on the way may come over it."""
+
+
 @final
 class LinkClock(Timed):
     """Waits for the handshake of `link` from the start, and asks for signs of life after `beat`."""
 
-    __slots__ = ("_interval_ns", "_link", "_said", "_timer")
+    __slots__ = ("_interval_ns", "_link", "_parted_ns", "_parting", "_said", "_timer")
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._interval_ns = 0
         self._said = -1
+        self._parted_ns = 0
+        self._parting = ""
         plane = link.plane
         self._timer: Timer | None = plane.timers.arm(
             plane.now_ns + limits.CONNECT_TIMEOUT_S * 1000 * MILLISECOND_NS, self, HANDSHAKE_TIMER
@@ -55,6 +65,14 @@ class LinkClock(Timed):
         """See Timed.party."""
         return self._link
 
+    def part(self, why: str) -> None:
+        """End the link, for `why`, when its peer says no more of what it had sent."""
+        self.stop()
+        plane = self._link.plane
+        self._parting = why
+        self._parted_ns = plane.now_ns
+        self._timer = plane.timers.arm(plane.now_ns + PART_NS, self, PARTED_TIMER)
+
     def on_timer(self, kind: int, now_ns: int) -> None:
         """No handshake in time, or a heartbeat is due."""
         link = self._link
@@ -65,6 +83,12 @@ class LinkClock(Timed):
             _close(link, close_codes.HANDSHAKE_TIMEOUT)
             return
         silent_ns = now_ns - link.heard_ns
+        if kind == PARTED_TIMER:
+            if silent_ns >= PART_NS or now_ns - self._parted_ns >= PART_MOST_NS:
+                link.end(self._parting)
+            else:
+                self._timer = link.plane.timers.arm(now_ns + PART_NS, self, PARTED_TIMER)
+            return
         # A link that is not read on purpose says nothing of its peer.
         if silent_ns >= MISSED * self._interval_ns and not link.paused:
             _close(link, close_codes.HEARTBEAT_TIMEOUT)

@@ -165,7 +165,7 @@ class OutboundHalf:
             if hello.resume and holder.outbound is not None and holder.client is not None:
                 before = holder.outbound.attracted
                 inherited = list(holder.client.subscriptions.values())
-            holder.goodbye(close_codes.TAKEN_OVER, close_codes.REASONS[close_codes.TAKEN_OVER])
+            holder.part(close_codes.TAKEN_OVER, close_codes.REASONS[close_codes.TAKEN_OVER])
         name = client_name_of(hello.router, hello.local_vpn, hello.bridge)
         first = link.client is None
         client = link.join(vpn, name, hello.router, hello.local_vpn)
@@ -263,16 +263,20 @@ class OutboundHalf:
 
     # -- end -------------------------------------------------------------------------------------
 
-    def _detached(self, why: str) -> None:
-        """The peer's bridge is gone; ours, if it uses the connection, stays."""
+    def parted(self, why: str) -> None:
+        """The half is over and its connection stays: what waits still leaves."""
         link = self.link
         client = link.client
         self.end(why)
         if client is not None:
             client.vpn.drop(client)
-        # What waits still leaves: the connection stays.
         self.settle(-link.outbox.waiting())
         link.outbound = None
+
+    def _detached(self, why: str) -> None:
+        """The peer's bridge is gone; ours, if it uses the connection, stays."""
+        link = self.link
+        self.parted(why)
         link.no_more_does(SERVING)
         link.now_does(REUSABLE)
         if link.inbound is None:

@@ -35,6 +35,8 @@ class LinkEvent(StrEnum):
     """A guaranteed message is refused here and holds back those behind it."""
     RELEASED = "released"
     """It does so no more."""
+    PARTED = "parted"
+    """Another connection takes this one over: nothing is attracted any more, what was sent still arrives."""
     LOST = "lost"
     """The last event: the half is over."""
 

@@ -144,6 +144,9 @@ class BridgeRunner(Owner):
             self.standing.subscribed(reason, monotonic_ns())
         elif event == LinkEvent.DRAINED:
             self.drained = True
+        elif event == LinkEvent.PARTED:
+            if self.record.is_up:
+                self.record.handle(Input.SUBSCRIPTIONS_CHANGED, monotonic_ns())
         elif event in FLOW_EVENTS:
             self.standing.flow_event(event, reason, monotonic_ns(), in_sync=half.in_sync)
         elif event in {LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH}:
