@@ -137,8 +137,9 @@ LINK_RENAMED_TOPICS: Final = 4_096
 """Topics per link whose new names are remembered, where a mapping renames what leaves. Beyond: the memory
 starts anew."""
 
-CONNECT_BYTES: Final = 1_048_576
-"""Largest packet taken before a client has logged in (a CONNECT with a will). Beyond: refused, closed."""
+CONNECT_BYTES: Final = 458_752
+"""Largest packet taken before a client has logged in: a CONNECT whose client id, username, password, will
+topic and will payload have 64 KiB each, as MQTT allows, and 128 KiB of properties. Beyond: refused, closed."""
 
 CONNECT_TIMEOUT_S: Final = 10
 """Seconds a new connection has to log in; a silent one costs a descriptor. Beyond: closed."""
@@ -158,6 +159,67 @@ receivers than that is delivered whole."""
 
 SUBSCRIBE_FILTERS: Final = 4_096
 """Filters in one MQTT SUBSCRIBE or UNSUBSCRIBE, as on links. Beyond: 0x97, closed."""
+
+OPEN_CONNECTIONS: Final = 1_000_000
+"""Connections of clients and bridges open at a time where the descriptors of the process suffice; else as many
+as leave the reserve. Beyond: the oldest that has not logged in makes room, or the new one is closed at once."""
+
+RESERVED_DESCRIPTORS: Final = 1_024
+"""File descriptors that clients are never given, or half of all where there are fewer than twice as many: for the
+spool (SPOOL_OPEN_FILES), the management API (MANAGEMENT_CONNECTIONS), bridges, traces and logs."""
+
+STRANGERS: Final = 3_072
+"""Connections over plain TCP that have not logged in, some 5 KB each; half of all connections where that is less.
+Beyond: the oldest of the address that has most of them is closed."""
+
+STRANGERS_OF_ADDRESS: Final = 1_024
+"""Those of one address (of one /64 network in IPv6): a whole fleet behind one address logs in within some round
+trips. Beyond: the oldest of them is closed."""
+
+STRANGERS_SHAKING: Final = 160
+"""Connections over TLS or WebSocket that have not logged in: each costs some 110 KB. Beyond: one of the address
+that has most of them, drawn, is closed."""
+
+STRANGERS_SHAKING_OF_ADDRESS: Final = 128
+"""Those of one address. Beyond: one of them, drawn, is closed."""
+
+STRANGER_BYTES: Final = 6_291_456
+"""Bytes received and kept of all that have not logged in: unfinished packets, and those that wait for the verdict
+on a password. Beyond: the largest one of the address that holds most is closed."""
+
+PARTIAL_BYTES: Final = 134_217_728
+"""Bytes of unfinished packets in one message VPN. Beyond: the largest one of the address that holds most of them
+is disconnected, with 0x97."""
+
+PARTIAL_BYTES_ALL: Final = 268_435_456
+"""The same of all message VPNs together."""
+
+PARTIAL_SPARE_BYTES: Final = 16_384
+"""Bytes of one unfinished packet that PARTIAL_BYTES does not count, so that small ones cost nothing."""
+
+LOGINS_WAITING: Final = 1_024
+"""Logins whose password hash waits to be verified. Beyond: of the address with most of them the one that has
+waited longest is refused "503 Too Many Logins", 0x89."""
+
+LOGINS_WAITING_OF_ADDRESS: Final = 256
+"""Those of one address: it takes some ten to twenty seconds to verify them, as long as a login may take.
+Beyond: the one of them that has waited longest is refused."""
+
+LOGIN_FAILURES: Final = 10
+"""Failed logins by one client username from one address within a minute. Beyond: refused "403 Too Many Failed
+Logins", 0x9F, before a password is looked at, until the minute is over."""
+
+LOGIN_FAILURES_OF_ADDRESS: Final = 30
+"""Failed logins from one address within a minute. Beyond: each username has one attempt from there until the
+minute is over, and names that are not known are not worth hashing."""
+
+LOGIN_FAILURES_OF_USERNAME: Final = 100
+"""Failed logins by one client username from all addresses within a minute. Beyond: each address has one attempt
+until the minute is over, so that nobody is shut out from elsewhere."""
+
+LOGIN_KEYS: Final = 65_536
+"""Addresses, usernames and pairs of both whose failed logins are remembered, some 200 bytes each. Beyond: the one
+whose minute began first is forgotten."""
 
 TOPIC_ALIASES: Final = 256
 """Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""

@@ -131,8 +131,8 @@ def test_refusals(
     local = world.vpn("yellow", "core")
     remote = world.vpn("blue", "edge", **vpn)
     link = world.link(local, "edge", asked.pop("out_of", "blue"), **asked)
-    for waiting in world.routers["edge"].verifications:
-        waiting.password_verified(good=False)
+    for login in world.routers["edge"].verifications.take_all():
+        login.settle(good=False)
     world.settle()
     assert refusal(link) == (code, reason)
     assert link.events.told == [("refused", reason), ("lost", reason)]
@@ -189,7 +189,8 @@ def test_a_password_is_verified_by_the_edge(world: Any) -> None:
     """The core hands the login to the edge, reads no further meanwhile, and goes on with its word."""
     remote = with_password(world)
     link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms=CREDENTIALS)
-    assert world.routers["edge"].verifications == [link.accepted]
+    (login,) = world.routers["edge"].verifications.take_all()
+    assert login.connections == [link.accepted]
     assert (link.accepted.stored_password, link.accepted.given_password) == (HASH, b"change-me")
     assert link.accepted.paused
     assert not heard(link)
@@ -222,7 +223,7 @@ def test_a_password_verified_before_is_remembered(world: Any) -> None:
     first.dialed.goodbye(close_codes.NORMAL, "Bridge Shutdown")
     world.settle()
     assert world.link(local, "edge", "blue", terms=CREDENTIALS).up
-    world.routers["edge"].verifications.clear()
+    world.routers["edge"].verifications.take_all()
     world.link(local, "edge", "blue", bridge="c", terms={**CREDENTIALS, "password": "guess"})
     assert len(world.routers["edge"].verifications) == 1
 

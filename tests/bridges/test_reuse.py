@@ -119,8 +119,8 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
 def test_a_refused_second_half(pair: Any, chosen: Any, code: int, reason: str) -> None:
     """REFUSE of the second half leaves the first one as it was, and another try may succeed."""
     both = pair(**chosen)
-    for waiting in both.world.routers["core"].verifications:
-        waiting.password_verified(good=False)
+    for login in both.world.routers["core"].verifications.take_all():
+        login.settle(good=False)
     both.world.settle()
     assert both.told.told == [("refused", reason), ("lost", reason)]
     answer = last_from(both.link, 0)
@@ -148,7 +148,8 @@ def test_a_refused_second_half(pair: Any, chosen: Any, code: int, reason: str) -
 def test_a_password_that_is_being_verified(pair: Any, world: Any, good: bool) -> None:
     """Messages of the first half wait while the second one's password is verified; then all arrive."""
     both = pair(locked=True, beyond={"client_username": "edge", "password": "right"})
-    assert world.routers["core"].verifications == [both.link.dialed]
+    (login,) = world.routers["core"].verifications.take_all()
+    assert login.connections == [both.link.dialed]
     assert both.told.told == []
     both.took()
     for number in range(50):

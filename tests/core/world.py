@@ -277,12 +277,8 @@ class World:
 
     def verify(self) -> None:
         """Verify the waiting passwords as the edge does, in plain text."""
-        waiting = self.router.verifications[:]
-        self.router.verifications.clear()
-        for connection in waiting:
-            connection.password_verified(
-                connection.given_password == connection.stored_password.encode()
-            )
+        for login in self.router.verifications.take_all():
+            login.settle(login.given == login.stored.encode())
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""

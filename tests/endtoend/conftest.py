@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,12 +67,15 @@ def patiently() -> Callable[[Callable[[], bool], str], None]:
 
 
 class RouterProcess:
-    """One `vpnrouter run`. `ready` holds the ready line's values by key, in order."""
+    """One `vpnrouter run`. `ready` holds the ready line's values by key, in order.
 
-    def __init__(self, path: Path, wait: bool = True) -> None:
+    `before` stands before the command, for example to set limits.
+    """
+
+    def __init__(self, path: Path, wait: bool = True, before: Sequence[str] = ()) -> None:
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            [*command(), "run", str(path)],
+            [*before, *command(), "run", str(path)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -194,11 +197,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """`start(text, name)` runs a router; all of them are killed when the test ends."""
     started: list[RouterProcess] = []
 
-    def run(text: str, name: str = "edge", wait: bool = True) -> RouterProcess:
+    def run(
+        text: str, name: str = "edge", wait: bool = True, before: Sequence[str] = ()
+    ) -> RouterProcess:
         path = tmp_path / f"{name}.yaml"
         head = f"router: {{name: {name}, data_dir: data-{name}}}"
         path.write_text(f"{head}\n{text}", encoding="utf-8")
-        process = RouterProcess(path, wait)
+        process = RouterProcess(path, wait, before)
         started.append(process)
         return process
 

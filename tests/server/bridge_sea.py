@@ -208,11 +208,8 @@ class Island:
         while True:
             self.set_clocks()
             self.router.tick(self.router.plane.now_ns, self.router.plane.wall_ns)
-            waiting = self.router.verifications[:]
-            self.router.verifications.clear()
-            for connection in waiting:
-                stored = connection.stored_password.encode()
-                connection.password_verified(connection.given_password == stored)
+            for login in self.router.verifications.take_all():
+                login.settle(login.given == login.stored.encode())
             flush_ready(self.router.plane)
             self.hear()
             await trio.sleep(0.05)

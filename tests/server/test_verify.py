@@ -1,59 +1,84 @@
 """Password verification beside the data plane."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from vpnrouter.config.passwords import hash_password
-from vpnrouter.core.plane import Plane
+from vpnrouter import limits
+from vpnrouter.config.passwords import hash_password, verify_password
+from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.router import Router
 from vpnrouter.server import verify
+from vpnrouter.server.assemble import build_router
 from vpnrouter.server.verify import THREADS, Verifier
-from vpnrouter.trace.recorder import Recorder
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.packets import Connack, Connect
+
+HASH = hash_password("right", bytes(16))
 
 
 class Login:
-    """A login that waits: the parts of a connection that the verifier uses."""
+    """A client's end of a connection on which a CONNECT was sent."""
 
-    def __init__(self, stored: str, given: bytes) -> None:
-        self.stored_password = stored
-        self.given_password = given
-        self.answers: list[bool] = []
-        self.answered = trio.Event()
+    def __init__(self, router: Router, username: str, password: bytes, peer: str) -> None:
+        self.connection = MqttConnection(router, peer, "blue")
+        self.connection.feed(encode(Connect("c", username=username, password=password), 5))
 
-    def password_verified(self, good: bool) -> None:
-        """See Connection.password_verified."""
-        self.answers.append(good)
-        self.answered.set()
-
-
-class Waiting:
-    """The part of a router that the verifier uses."""
-
-    def __init__(self, plane: Any, logins: list[Login]) -> None:
-        self.plane = plane
-        self.verifications = logins
+    @property
+    def code(self) -> int:
+        """The reason code of the answer, -1 while there is none."""
+        outbox = self.connection.outbox
+        if not outbox.chunks:
+            return -1
+        data = outbox.chunks[0]
+        answer = decode(data, 0, len(data), 5)
+        assert isinstance(answer, Connack)
+        return answer.reason_code
 
 
-@pytest.mark.parametrize(("given", "good"), [(b"right", True), (b"wrong", False), (b"", False)])
-@pytest.mark.parametrize("hashed", [True, False])
-async def test_answers(hashed: bool, given: bytes, good: bool) -> None:
-    """Hashed or plain, each login gets its answer once and leaves the list."""
-    stored = hash_password("right", bytes(16)) if hashed else "right"
-    login = Login(stored, given)
-    router: Any = Waiting(Plane("here", 1, Recorder(), 0.0), [login])
+@pytest.fixture
+def routed(configured: Callable[..., Any]) -> Callable[[str], Router]:
+    """A router with one client username, u, and the password that it is given."""
+
+    def made(stored: str) -> Router:
+        config = configured(
+            f"msg_vpns: {{blue: {{client_usernames: {{u: {{password: '{stored}'}}}}}}}}"
+        )
+        router = build_router(config, 1, b"secret")
+        router.tick(10**12, 10**18)
+        return router
+
+    return made
+
+
+async def answered(logins: list[Login]) -> None:
+    """Wait until each has its answer."""
+    with trio.fail_after(20):
+        while any(login.code < 0 for login in logins):  # noqa: ASYNC110 - nobody tells
+            await trio.sleep(0.005)
+
+
+@pytest.mark.parametrize(("given", "code"), [(b"right", 0), (b"wrong", 0x86), (b"", 0x86)])
+@pytest.mark.parametrize("stored", [HASH, "right"], ids=["hash", "plain"])
+async def test_answers(routed: Any, stored: str, given: bytes, code: int) -> None:
+    """Hashed or plain, each login gets its answer once and waits no more."""
+    router = routed(stored)
+    login = Login(router, "u", given, "192.0.2.1")
     async with trio.open_nursery() as nursery:
         verifier = Verifier(router, nursery)
         verifier.start_waiting()
-        assert router.verifications == []
         verifier.start_waiting()
-        await login.answered.wait()
-    assert login.answers == [good]
+        assert len(router.verifications) == 0
+        await answered([login])
+    assert login.code == code
 
 
-async def test_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_loop_goes_on(routed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """While hashes are verified in threads, so many at a time, other tasks run."""
     held = threading.Event()
     busy = threading.Semaphore(0)
@@ -63,12 +88,11 @@ async def test_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         at_once.append(threading.current_thread().name)
         busy.release()
         held.wait(20)
-        return True
+        return False
 
     monkeypatch.setattr(verify, "verify_password", slow)
-    stored = hash_password("right", bytes(16))
-    logins = [Login(stored, b"right") for _ in range(THREADS + 3)]
-    router: Any = Waiting(Plane("here", 1, Recorder(), 0.0), list(logins))
+    router = routed(HASH)
+    logins = [Login(router, "u", b"%d" % number, "192.0.2.1") for number in range(THREADS + 3)]
     async with trio.open_nursery() as nursery:
         Verifier(router, nursery).start_waiting()
         with trio.fail_after(20):
@@ -76,6 +100,58 @@ async def test_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
                 await trio.to_thread.run_sync(busy.acquire)
         await trio.testing.wait_all_tasks_blocked(0.02)
         assert len(at_once) == THREADS
-        assert not any(login.answers for login in logins)
+        assert all(login.code == -1 for login in logins)
         held.set()
-    assert all(login.answers == [True] for login in logins)
+        await answered(logins)
+    assert all(login.code == 0x86 for login in logins)
+
+
+async def test_a_login_that_has_gone_is_not_verified(
+    routed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 400 wrong logins whose connections ended nothing is hashed: the right one is first."""
+    hashed: list[bytes] = []
+
+    def counted(stored: str, given: bytes) -> bool:
+        hashed.append(given)
+        return verify_password(stored, given)
+
+    monkeypatch.setattr(verify, "verify_password", counted)
+    router = routed(HASH)
+    for number in range(400):
+        Login(router, f"x{number}", b"no", "192.0.2.1").connection.lost("gone")
+    right = Login(router, "u", b"right", "192.0.2.1")
+    async with trio.open_nursery() as nursery:
+        Verifier(router, nursery).start_waiting()
+        await answered([right])
+    assert right.code == 0
+    assert hashed == [b"right"]
+    assert len(router.verifications) == 0
+
+
+@pytest.mark.parametrize("peer", ["192.0.2.1", "198.51.100.7"], ids=["same address", "another"])
+async def test_a_flood_of_wrong_logins(
+    routed: Any, monkeypatch: pytest.MonkeyPatch, peer: str
+) -> None:
+    """A right login is verified before 400 wrong ones that wait, even from their own address."""
+    order: list[bytes] = []
+
+    def counted(stored: str, given: bytes) -> bool:
+        order.append(given)
+        return verify_password(stored, given)
+
+    monkeypatch.setattr(verify, "verify_password", counted)
+    router = routed(HASH)
+    wrong = [Login(router, f"x{number}", b"no", "192.0.2.1") for number in range(400)]
+    async with trio.open_nursery() as nursery:
+        verifier = Verifier(router, nursery)
+        verifier.start_waiting()
+        right = Login(router, "u", b"right", peer)
+        verifier.start_waiting()
+        await answered([right])
+        assert right.code == 0
+        assert order.index(b"right") <= THREADS + 1
+        for login in wrong:
+            login.connection.lost("gone")
+    assert len(router.verifications) == 0
+    assert limits.LOGIN_FAILURES_OF_ADDRESS < 400

@@ -18,6 +18,7 @@ from vpnrouter.bridges.tally import ControlTally
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import scan
+from vpnrouter.core.entrance import NO_MEMORY
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.totals import absorb
 from vpnrouter.errors import ProtocolError
@@ -130,6 +131,8 @@ class Link(Connection):
         self._flow_id = -1 if self.dialed else 0
         self._unpacker: LinkUnpacker | None = None
         self._clock = LinkClock(self)
+        if not self.dialed:
+            self.hold_in(book.router.entrance.held, 0)
 
     # -- what it is doing ------------------------------------------------------------------------
 
@@ -291,6 +294,18 @@ class Link(Connection):
         self.login_tx_msgs += 1
         self.say(data)
 
+    def login_refused(self, code: int, text: str) -> None:
+        """See Connection.login_refused."""
+        if self.outbound is not None and not self.ended:
+            self.outbound.login_refused(code, text)
+
+    def crowded_out(self) -> None:
+        """See Connection.crowded_out."""
+        if not self.doing & UP:
+            self.book.router.entrance.turned_away(NO_MEMORY, self.peer)
+        self.goodbye(close_codes.QUOTA_EXCEEDED, "400 Too Many Unfinished Frames")
+        self.let_go()
+
     # -- the way up ------------------------------------------------------------------------------
 
     def join(self, vpn: MessageVpn, client_name: str, router: str, peer_vpn: str) -> LinkClient:
@@ -326,6 +341,9 @@ class Link(Connection):
         self.no_more_does(STRANGE)
         self.now_does(UP)
         self._clock.stop()
+        self.leave_strangers()
+        if self.vpn is not None:
+            self.hold_in(self.vpn.partials, limits.PARTIAL_SPARE_BYTES)
 
     def agree(self, features: int, heartbeat_ms: int) -> None:
         """What the first half agreed on holds for the second one as well."""
@@ -402,7 +420,7 @@ class Link(Connection):
             return
         self.ended = True
         self.closing = True
-        self._parts.clear()
+        self.let_go()
         self._clock.stop()
         self.publisher = None
         inbound, outbound = self.inbound, self.outbound

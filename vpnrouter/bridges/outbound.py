@@ -10,7 +10,7 @@ from vpnrouter.bridges.loops import vpn_id
 from vpnrouter.bridges.outbound_flows import OutboundFlows
 from vpnrouter.bridges.states import Peer
 from vpnrouter.bridges.tally import TxTally
-from vpnrouter.core.login import Admission, admit, check_verified
+from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
@@ -122,7 +122,10 @@ class OutboundHalf:
         link.admission = admission
         if admission.needs_password:
             link.paused = True
-            router.verifications.append(link)
+            try:
+                begin_verifying(link, admission, router.entrance)
+            except Refused as refusal:
+                self.login_refused(refusal.reason_code, refusal.reason)
             return
         self._admit(admission)
 
@@ -142,6 +145,14 @@ class OutboundHalf:
                 self._refuse(refusal.reason_code, refusal.reason)
             else:
                 self._admit(admission)
+        if not link.ended:
+            link.resume()
+
+    def login_refused(self, code: int, text: str) -> None:
+        """The login is refused before its password is looked at."""
+        link = self.link
+        link.paused = False
+        self._refuse(code, text)
         if not link.ended:
             link.resume()
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.attempts import origin_of
 from vpnrouter.core.jobs import Job
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.timers import Timed
 
 if TYPE_CHECKING:
     from vpnrouter.core.certificate import PeerCertificate
+    from vpnrouter.core.entrance import Holdings, Login, Strangers
     from vpnrouter.core.login import Admission
+    from vpnrouter.core.outbox import Channel
     from vpnrouter.core.plane import Plane
 
 
@@ -29,18 +32,27 @@ class Connection(Timed):
     being worked on in slices. `peer` is the address as text. `certificate` is
     what the peer showed in its TLS handshake; the edge sets it before it feeds the first byte. `admission`
     is what the login came to. `since_ns` is when the transport came, monotonic. `guaranteed` says that what
-    comes here is work for the spool, so that the edge can share its time.
+    comes here is work for the spool, so that the edge can share its time. `origin` is what of `peer` counts
+    against bounds by address, `login` the verification that it waits for.
     """
 
     __slots__ = (
+        "_counted",
         "_have",
+        "_holdings",
+        "_kept",
         "_parts",
+        "_spare",
+        "_strangers",
+        "_ticket",
         "admission",
         "certificate",
         "closing",
         "guaranteed",
         "heard_ns",
         "held",
+        "login",
+        "origin",
         "outbox",
         "paused",
         "peer",
@@ -60,8 +72,84 @@ class Connection(Timed):
         self.held = False
         self.heard_ns = plane.now_ns
         self.since_ns = plane.now_ns
+        self.origin = origin_of(peer)
+        self.login: Login | None = None
         self._parts: list[bytes] = []
         self._have = 0
+        # Who counts what is held here of packets that are not whole or not admitted yet, from how many bytes
+        # on; how many of them are counted, and those of a packet that waits for its verdict.
+        self._holdings: Holdings | None = None
+        self._spare = 0
+        self._counted = 0
+        self._kept = 0
+        self._strangers: Strangers | None = None
+        self._ticket: Channel | None = None
+
+    # -- before and after login ------------------------------------------------------------------
+
+    def hold_in(self, holdings: Holdings, spare: int) -> None:
+        """Count what is held here in `holdings` from now on, where it is more than `spare` bytes."""
+        self._release()
+        self._kept = 0
+        self._holdings = holdings
+        self._spare = spare
+        self._count()
+
+    def placed(self, strangers: Strangers, ticket: Channel) -> None:
+        """It has a place among those who have not logged in."""
+        self._strangers = strangers
+        self._ticket = ticket
+
+    def leave_strangers(self) -> None:
+        """It has logged in, or gone."""
+        if self._strangers is not None and self._ticket is not None:
+            self._strangers.leave(self.origin, self._ticket)
+            self._strangers = None
+            self._ticket = None
+
+    def keep_packet(self, size: int) -> None:
+        """A packet of `size` bytes waits for its verdict; 0 when it waits no more."""
+        self._kept = size
+        self._count()
+
+    def let_go(self) -> None:
+        """The connection has ended: give back its place, what it held, and the login that waits."""
+        self.leave_strangers()
+        self._parts.clear()
+        self._have = 0
+        self._kept = 0
+        self._release()
+        self._holdings = None
+        login = self.login
+        if login is not None:
+            self.login = None
+            login.leave(self)
+
+    def _count(self) -> None:
+        holdings = self._holdings
+        size = self._kept
+        if self._parts:
+            size += self._have
+        if holdings is not None and (size > self._spare or self._counted):
+            self._counted = size
+            holdings.hold(self, size)
+
+    def _release(self) -> None:
+        if self._counted:
+            self._counted = 0
+            holdings = self._holdings
+            if holdings is not None:
+                holdings.hold(self, 0)
+
+    def crowded_out(self) -> None:
+        """Too much is held by unfinished packets, and most of it here: close, with a reason."""
+        raise AssertionError(self)
+
+    def login_refused(self, code: int, text: str) -> None:
+        """A login that waited for its verification is refused without one."""
+        raise AssertionError(code, text)
+
+    # -- input -----------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
         """Take received bytes (not empty); the plane's clocks have been set."""
@@ -72,9 +160,13 @@ class Connection(Timed):
             self._have += len(data)
             self._parts.append(data)
             if self._have < self._needed():
+                if self._have > self._spare:
+                    self._count()
                 return
             data = b"".join(self._parts)
             self._parts.clear()
+            if self._counted:
+                self._count()
         if self.paused:
             self._keep(data)
             return
@@ -85,6 +177,8 @@ class Connection(Timed):
     def _keep(self, data: bytes) -> None:
         self._parts.append(data)
         self._have = len(data)
+        if self._have > self._spare:
+            self._count()
 
     def hold(self) -> None:
         """Handle nothing more of what came until `release`: what came before it is not done yet."""
@@ -110,6 +204,8 @@ class Connection(Timed):
         if self._parts:
             data = b"".join(self._parts)
             self._parts.clear()
+            if self._counted:
+                self._count()
             rest = self.consume(data)
             if rest >= 0 and rest < len(data):
                 self._keep(data[rest:])

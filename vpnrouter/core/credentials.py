@@ -221,6 +221,12 @@ class Credentials:
         digest = hmac.new(self._secret, f"client id {number}".encode(), hashlib.sha256)
         return f"auto-{digest.hexdigest()[:32]}"
 
+    def login_key(self, msg_vpn: str, username: ClientUsername, given: bytes) -> bytes:
+        """What stands for a login while it is verified: logins with the same need one verification."""
+        parts = (b"login", msg_vpn.encode(), username.name.encode(), given)
+        stored = (username.password or "").encode()
+        return hmac.new(self._secret, stored + b"\0" + b"\0".join(parts), hashlib.sha256).digest()
+
     def _digest(self, username: ClientUsername, given: bytes) -> bytes:
         # The stored hash is part of it: a changed password forgets what was verified.
         stored = (username.password or "").encode()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import ClientUsername, Credentials
+    from vpnrouter.core.entrance import Entrance
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
@@ -166,6 +167,18 @@ def check_verified(admission: Admission, peer: str, holder: Connection | None) -
     admission.take(rights)
     vpn.credentials.remember(admission.username, admission.password)
     check_allowed(admission, peer, holder)
+
+
+def begin_verifying(connection: Connection, admission: Admission, entrance: Entrance) -> None:
+    """Have the password of the admission of `connection` verified by the edge.
+
+    Raises Refused where too many logins of this address or username have failed.
+    """
+    credentials = admission.vpn.credentials
+    username = admission.username
+    key = credentials.login_key(admission.vpn.name, username, admission.password)
+    known = credentials.usernames.get(username.name) is username
+    entrance.verify(connection, admission, key, known=known)
 
 
 def check_allowed(admission: Admission, peer: str, holder: Connection | None) -> None:

@@ -8,6 +8,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import Barrier
+from vpnrouter.core.entrance import Holdings
 from vpnrouter.core.jobs import Jobs
 from vpnrouter.core.losses import Losses
 from vpnrouter.core.picking import TraceTerms
@@ -51,6 +52,7 @@ class Plane:
     microsecond, `allowance` how much one turn may do; the rest is left to `jobs`. `losses` is None
     where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
     `pickings` those that were needed, by the indices of their filters. `barrier` is given what was raised unexpectedly.
+    `partials` are the unfinished packets of all message VPNs.
     """
 
     __slots__ = (
@@ -66,6 +68,7 @@ class Plane:
         "jobs",
         "losses",
         "now_ns",
+        "partials",
         "pickings",
         "ready",
         "recorder",
@@ -107,6 +110,7 @@ class Plane:
         self.losses: Losses | None = None
         if wanted.discards or wanted.rejects:
             self.losses = Losses(self, wanted.discards, wanted.rejects)
+        self.partials = Holdings(limits.PARTIAL_BYTES_ALL)
         self.ready: list[Outbox] = []
         self.streams = 0
         self.troubles: list[str] = []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from vpnrouter.core.entrance import Entrance
 from vpnrouter.core.plane import Plane
 from vpnrouter.events import table
 
 if TYPE_CHECKING:
-    from vpnrouter.core.connection import Connection
     from vpnrouter.core.picking import TraceTerms
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.trace.recorder import Recorder
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 class Router:
     """All state of one router.
 
-    `verifications` are connections whose password the edge must verify (in a thread: scrypt is slow on
-    purpose); it empties the list and calls `password_verified` on each.
+    `entrance` bounds what strangers may hold. `verifications`, a part of it, are logins whose password the
+    edge must verify (in a thread: scrypt is slow on purpose); it takes them and settles each.
     """
 
     __slots__ = (
+        "entrance",
         "logins_refused",
         "name",
         "plane",
@@ -42,7 +43,8 @@ class Router:
         self.name = name
         self.plane = Plane(name, seed, recorder, sample, terms)
         self.vpns: dict[str, MessageVpn] = {}
-        self.verifications: list[Connection] = []
+        self.entrance = Entrance(self.plane)
+        self.verifications = self.entrance.verifications
         self.protocol_errors = 0
         self.logins_refused = 0
 

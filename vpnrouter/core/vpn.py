@@ -14,6 +14,7 @@ from vpnrouter.core.barrier import TASK
 from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED, deliver_special, to_links
 from vpnrouter.core.deliver_to_one import copies_to_links, deliver_to_one
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, Discards
+from vpnrouter.core.entrance import Holdings
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.guaranteed.terms import default_session_terms
 from vpnrouter.core.jobs import Job
@@ -77,6 +78,7 @@ class MessageVpn:
         "nack_disconnects",
         "name",
         "on_subscription",
+        "partials",
         "plane",
         "profiles",
         "publishers",
@@ -125,6 +127,8 @@ class MessageVpn:
         # Those that clients made, by client username.
         self.endpoints_of: dict[str, int] = {}
         self.session_terms = default_session_terms()
+        # Packets of clients and links that have not come as a whole yet.
+        self.partials = Holdings(limits.PARTIAL_BYTES, plane.partials)
         self.spooled_bytes = 0
         self.egress_flows = 0
         # Connections that have published guaranteed messages.

@@ -52,6 +52,12 @@ LISTEN_PORT: Final = Kind(
 TLS_FAILED: Final = Kind(
     "SYSTEM_SSL_HANDSHAKE_FAILED", WARNING, SYSTEM, "A TLS handshake came to nothing", label=""
 )
+STRANGERS_REFUSED: Final = Kind(
+    "SYSTEM_CLIENT_CONNECTIONS_REFUSED",
+    WARNING,
+    SYSTEM,
+    "Connections or logins were turned away to stay within a bound; once a minute for each reason",
+)
 SPOOL_DOWN: Final = Kind(
     "SYSTEM_AD_MSG_SPOOL_DOWN",
     ERROR,

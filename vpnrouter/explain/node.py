@@ -95,10 +95,9 @@ class Node:
 
     def finish_round(self) -> bool:
         """End a round as the edge does; whether a login was answered."""
-        waiting = self.router.verifications[:]
-        self.router.verifications.clear()
-        for connection in waiting:
-            connection.password_verified(self._verify(connection))
+        waiting = self.router.verifications.take_all()
+        for login in waiting:
+            login.settle(self._verify(login.connections[0]))
         plane = self.router.plane
         plane.jobs.finish()
         if plane.committing is not None:

@@ -4,7 +4,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ipaddress
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -16,8 +15,8 @@ import trio
 from vpnrouter import limits
 from vpnrouter.config.management import Management, User
 from vpnrouter.config.secret import Password
+from vpnrouter.core.attempts import Attempts, address_of, origin_of
 from vpnrouter.errors import RequestError
-from vpnrouter.management.attempts import Attempts
 from vpnrouter.management.faults import busy, forbidden, too_many, unauthorized
 
 THREADS: Final = 1
@@ -57,7 +56,9 @@ class Access:
     ) -> None:
         self._users: dict[str, User] = {}
         self._clock_ns = clock_ns
-        self._attempts = Attempts()
+        self._attempts = Attempts(
+            limits.MANAGEMENT_LOGIN_FAILURES, limits.MANAGEMENT_LOGIN_ADDRESSES
+        )
         self._threads = trio.CapacityLimiter(THREADS)
         self._waiting = 0
         # What was verified is remembered by keyed digest: whoever looks every second pays once.
@@ -89,7 +90,7 @@ class Access:
         if not self._users:
             return _on_this_machine(peer, host)
         name, given = _credentials(authorization)
-        origin = _origin(peer)
+        origin = origin_of(peer)
         wait_ns = self._attempts.begin(origin, self._clock_ns())
         if wait_ns:
             seconds = -(-wait_ns // SECOND_NS)
@@ -149,26 +150,8 @@ def _on_this_machine(peer: str, host: str) -> Caller:
 
 
 def _is_loopback(text: str) -> bool:
-    address = _address(text)
+    address = address_of(text)
     return address is not None and address.is_loopback
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that is written, an IPv4 one for one that is mapped into IPv6; None for none."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
-
-
-def _origin(peer: str) -> str:
-    """What wrong passwords are counted by: whoever has one IPv6 address has the 2^64 of its network."""
-    address = _address(peer)
-    if isinstance(address, ipaddress.IPv6Address):
-        return f"{ipaddress.IPv6Address(int(address) >> 64 << 64)}/64"
-    return peer if address is None else str(address)
 
 
 def _credentials(authorization: str) -> tuple[str, bytes]:

@@ -110,6 +110,9 @@ class RouterNumbers:
             0 if reactor is None else reactor.accepts_refused,
             0 if reactor is None else reactor.accept_errors,
             dict(router.plane.barrier.counts),
+            router.entrance.strangers,
+            len(router.verifications),
+            dict(router.entrance.refused),
             self._lag.histogram(),
         )
 

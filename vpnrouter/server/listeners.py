@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
+from vpnrouter.core.attempts import origin_of
 from vpnrouter.core.barrier import LISTENER
 from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.outbox import Channel
 from vpnrouter.errors import OperationError
 from vpnrouter.server.acceptor import Acceptor, peer_text
+from vpnrouter.server.descriptors import Spare, is_shortage
 from vpnrouter.server.handshake import Secured, linger, shake_hands
 from vpnrouter.server.handshake_failures import HandshakeFailures
 from vpnrouter.server.streams import serve_stream
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.listeners import Listener
     from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.entrance import Strangers
     from vpnrouter.core.router import Router
 
 STREAMED: Final = frozenset({"mqtts", "ws", "wss", "links"})
@@ -184,19 +189,67 @@ async def serve_streams(
     door = _Door(router, acceptor, context, origins, name)
     places = trio.CapacityLimiter(most) if isinstance(most, int) else most
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    async with listener:
-        while True:
-            try:
-                stream = await listener.accept()
-            except OSError:
-                # Out of descriptors or buffers: let connections end before trying again.
-                await trio.sleep(REST_S)
-                continue
-            # Less than none where the bound was lowered.
-            if places.available_tokens > 0:
-                nursery.start_soon(_serve_one, door, stream, places)
-            else:
-                await trio.aclose_forcefully(stream)
+    spare = Spare()
+    try:
+        async with listener:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except OSError as error:
+                    # Out of descriptors or buffers: let connections end before trying again.
+                    if router.entrance.out_of_descriptors(is_shortage(error)):
+                        spare.refuse(sock)
+                    await trio.sleep(REST_S)
+                    continue
+                await _take(door, stream, places, nursery)
+    finally:
+        spare.close()
+
+
+async def _take(
+    door: _Door, stream: trio.SocketStream, places: trio.CapacityLimiter, nursery: trio.Nursery
+) -> None:
+    """Serve an accepted connection, if there is a place for it."""
+    entrance = door.router.entrance
+    strangers = entrance.plain if door.tls is None and door.origins is None else entrance.shaken
+    try:
+        peer = peer_text(stream.socket.getpeername())
+    except OSError:
+        # It has gone already.
+        await trio.aclose_forcefully(stream)
+        return
+    door.router.plane.now_ns = time.monotonic_ns()
+    # Less than none where the bound was lowered.
+    if places.available_tokens <= 0 or not entrance.has_place(strangers, peer):
+        await trio.aclose_forcefully(stream)
+        return
+    guest = _Guest(peer, strangers)
+    strangers.enter(guest.origin, guest)
+    # From here on: its descriptor is counted before the next one is accepted.
+    entrance.open += 1
+    nursery.start_soon(_serve_one, door, stream, places, strangers, guest)
+
+
+@final
+class _Guest(Channel):
+    """A connection that is served by tasks and has not logged in."""
+
+    def __init__(self, peer: str, strangers: Strangers) -> None:
+        self.peer = peer
+        self.origin = origin_of(peer)
+        self.scope = trio.CancelScope()
+        self.secured: Secured | None = None
+        self._strangers = strangers
+
+    def leave(self) -> None:
+        """It is no stranger any more, or has gone."""
+        self._strangers.leave(self.origin, self)
+
+    def cut(self, why: str) -> bool:
+        """See Channel.cut."""
+        self.leave()
+        self.scope.cancel()
+        return True
 
 
 class _Door(NamedTuple):
@@ -210,27 +263,38 @@ class _Door(NamedTuple):
 
 
 async def _serve_one(
-    door: _Door, socket_stream: trio.SocketStream, places: trio.CapacityLimiter
+    door: _Door,
+    socket_stream: trio.SocketStream,
+    places: trio.CapacityLimiter,
+    strangers: Strangers,
+    guest: _Guest,
 ) -> None:
     try:
-        async with places:
-            await _serve_placed(door, socket_stream)
+        with guest.scope:
+            async with places:
+                await _serve_placed(door, socket_stream, strangers, guest)
     except Exception as error:  # noqa: BLE001 - the barrier's
         barrier = door.router.plane.barrier
         barrier.caught(error, LISTENER, door.name, "", "one connection is closed")
     finally:
+        guest.leave()
+        if guest.secured is not None:
+            # It refers to itself there: without this it would be kept until the collector looks at old objects.
+            del guest.secured._handshook  # noqa: SLF001
+        door.router.entrance.open -= 1
         # Whatever ended it, a stop in the middle of a handshake included.
         socket_stream.socket.close()
 
 
-async def _serve_placed(door: _Door, socket_stream: trio.SocketStream) -> None:
+async def _serve_placed(
+    door: _Door, socket_stream: trio.SocketStream, strangers: Strangers, guest: _Guest
+) -> None:
     stream: trio.SocketStream | Secured | WebSocketStream = socket_stream
     certificate = None
     try:
-        peer = peer_text(socket_stream.socket.getpeername())
         with trio.fail_after(HANDSHAKE_S):
             if door.tls is not None:
-                secured = await _secure(door, door.tls, socket_stream)
+                secured = await _secure(door, door.tls, socket_stream, guest)
                 if secured is None:
                     return
                 stream, certificate = secured
@@ -244,13 +308,14 @@ async def _serve_placed(door: _Door, socket_stream: trio.SocketStream) -> None:
         # A stranger who could not shake hands: nothing was promised to him, nobody else is hurt.
         door.router.protocol_errors += 1
         return
-    connection = door.acceptor.accepted(peer)
+    connection = door.acceptor.accepted(guest.peer)
+    connection.placed(strangers, guest)
     connection.certificate = certificate
     await serve_stream(door.router.plane, stream, connection)
 
 
 async def _secure(
-    door: _Door, tls: ServerTls, stream: trio.SocketStream
+    door: _Door, tls: ServerTls, stream: trio.SocketStream, guest: _Guest
 ) -> tuple[Secured, PeerCertificate | None] | None:
     """TLS over an accepted socket, and what the client showed; None when nothing came of it."""
     if not await stream.socket.recv(1, socket.MSG_PEEK):
@@ -259,6 +324,7 @@ async def _secure(
     secured = trio.SSLStream(
         stream, tls.context, server_side=True, https_compatible=door.origins is not None
     )
+    guest.secured = secured
     try:
         await shake_hands(secured)
         return secured, tls.peer(secured._ssl_object)  # noqa: SLF001 - trio has no name for it

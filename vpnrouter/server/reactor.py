@@ -17,6 +17,7 @@ from vpnrouter.core.barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
 from vpnrouter.limits import TURN_WORK
 from vpnrouter.server.acceptor import Acceptor, peer_text
+from vpnrouter.server.descriptors import Spare, is_shortage
 from vpnrouter.server.flush import flush_ready
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ class Reactor:
     def __init__(self, router: Router) -> None:
         self.router = router
         self.plane = router.plane
+        self.entrance = router.entrance
+        self.spare = Spare()
         self.epoll = select.epoll()
         self.accept_errors = 0
         self.accepts_refused = 0
@@ -225,6 +228,7 @@ class Reactor:
         channel = SocketChannel(self, sock, connection)
         connection.outbox.channel = channel
         self._channels[channel.fd] = channel
+        self.entrance.open += 1
         self.epoll.register(channel.fd, _READ)
         return channel
 
@@ -361,24 +365,34 @@ class Reactor:
                 sock, address = listening.sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionError):
                 return
-            except OSError:
+            except OSError as error:
                 # Out of descriptors or buffers: rest until the next tick instead of spinning.
                 self.accept_errors += 1
-                self.epoll.modify(listening.sock.fileno(), 0)
                 self._resting.append(listening)
+                if self.entrance.out_of_descriptors(is_shortage(error)):
+                    self.spare.refuse(listening.sock)
+                self.epoll.modify(listening.sock.fileno(), 0)
                 return
             if listening.open >= listening.most:
                 sock.close()
                 self.accepts_refused += 1
                 continue
+            peer = peer_text(address)
+            strangers = self.entrance.plain
             try:
-                channel = self.add(sock, listening.acceptor.accepted(peer_text(address)))
+                if not self.entrance.has_place(strangers, peer):
+                    sock.close()
+                    continue
+                connection = listening.acceptor.accepted(peer)
+                channel = self.add(sock, connection)
             except Exception as error:  # noqa: BLE001 - the barrier's
                 self.plane.barrier.caught(error, LISTENER, "", "", "one connection is closed")
                 sock.close()
                 continue
             listening.open += 1
             channel.listening = listening
+            strangers.enter(connection.origin, channel)
+            connection.placed(strangers, channel)
 
     def tick(self) -> None:
         """Timers, resting listeners; call about ten times a second."""
@@ -405,6 +419,7 @@ class Reactor:
             return
         self._forget(channel)
         self.plane.barrier.lose(channel.connection, why)
+        channel.connection.outbox.channel = None
 
     def close(self, channel: SocketChannel) -> None:
         """We are done with the peer; everything has been sent."""
@@ -412,9 +427,12 @@ class Reactor:
             return
         self._forget(channel)
         self.plane.barrier.lose(channel.connection, "closed")
+        # Nothing refers to itself: what a connection held is free at once, and not with the next collection.
+        channel.connection.outbox.channel = None
 
     def _forget(self, channel: SocketChannel) -> None:
         del self._channels[channel.fd]
+        self.entrance.open -= 1
         self._leaving.pop(channel, None)
         self.epoll.unregister(channel.fd)
         channel.fd = -1
@@ -429,3 +447,4 @@ class Reactor:
         for listening in list(self._listeners.values()):
             self.unlisten(listening.sock)
         self.epoll.close()
+        self.spare.close()

@@ -22,6 +22,7 @@ from vpnrouter.server.bridge_sources import BridgeSources
 from vpnrouter.server.cleared import ClearedEndpoints
 from vpnrouter.server.clients import RouterClients
 from vpnrouter.server.connect import Connector
+from vpnrouter.server.descriptors import raise_limit
 from vpnrouter.server.editor import RouterEditor
 from vpnrouter.server.event_log import RouterEvents
 from vpnrouter.server.figures import RouterNumbers
@@ -173,6 +174,7 @@ async def serve(
     """
     secret = os.urandom(16)
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), secret)
+    router.entrance.bound(raise_limit())
     events = RouterEvents(router, config)
     load_rest()
     # All that can fail for reasons outside fails here, before the first task exists.

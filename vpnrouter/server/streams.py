@@ -96,9 +96,12 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
     finally:
         plane.streams -= 1
         channel.scope = None
+        # Whoever has said nothing is owed nothing: his place is wanted at once.
+        stranger = connection.admission is None and not connection.closing
         plane.barrier.lose(connection, channel.why)
         flush_ready(plane)
-        with trio.move_on_after(GOODBYE_S, shield=True):
+        connection.outbox.channel = None
+        with trio.move_on_after(0.0 if stranger else GOODBYE_S, shield=True):
             try:
                 await stream.aclose()
             except Exception as error:  # noqa: BLE001 - the barrier's

@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from vpnrouter.config.passwords import is_hash, verify_password
+from vpnrouter.config.passwords import verify_password
 from vpnrouter.server.flush import flush_ready
 
 if TYPE_CHECKING:
-    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.entrance import Login
     from vpnrouter.core.router import Router
 
-THREADS: Final = 2
-"""Verifications at once: more would take the data plane's core away."""
+THREADS: Final = 1 if (os.cpu_count() or 1) <= 2 else 2
+"""Verifications at once: each takes 32 MiB and a core, and more would take the data plane's."""
 
 
 class Verifier:
-    """Takes the router's waiting logins to worker threads."""
+    """Takes the router's waiting logins to worker threads, one for each thread that is free."""
 
     def __init__(self, router: Router, nursery: trio.Nursery) -> None:
         self._router = router
         self._nursery = nursery
+        self._waiting = router.verifications
         self._limiter = trio.CapacityLimiter(THREADS)
+        self._running = 0
 
     def start_waiting(self) -> None:
-        """Begin all logins that wait; called after each round, nearly free when there is none."""
-        waiting = self._router.verifications
-        if waiting:
-            for connection in waiting[:]:
-                stored = connection.stored_password
-                if is_hash(stored):
-                    self._nursery.start_soon(self._verify, connection, stored)
-                else:
-                    self._tell(connection, verify_password(stored, connection.given_password))
-            waiting.clear()
+        """Begin what can begin; called after each round, nearly free when no login waits."""
+        waiting = self._waiting
+        if not len(waiting):
+            return
+        plain = waiting.plain()
+        for login in plain:
+            login.settle(verify_password(login.stored, login.given))
+        while self._running < THREADS:
+            slow = waiting.next()
+            if slow is None:
+                break
+            self._running += 1
+            self._nursery.start_soon(self._verify, slow)
+        if plain:
             flush_ready(self._router.plane)
 
-    async def _verify(self, connection: Connection, stored: str) -> None:
+    async def _verify(self, login: Login) -> None:
+        began_ns = time.monotonic_ns()
         try:
             good = await trio.to_thread.run_sync(
-                verify_password, stored, connection.given_password, limiter=self._limiter
+                verify_password, login.stored, login.given, limiter=self._limiter
             )
         except Exception as error:  # noqa: BLE001 - the barrier's: no thread or memory to verify it with
-            self._router.plane.barrier.end(connection, error)
+            login.fail(error)
         else:
-            self._tell(connection, good)
+            self._waiting.took_ns = time.monotonic_ns() - began_ns
+            login.settle(good)
+        finally:
+            self._running -= 1
         flush_ready(self._router.plane)
-
-    def _tell(self, connection: Connection, good: bool) -> None:
-        try:
-            connection.password_verified(good)
-        except Exception as error:  # noqa: BLE001 - the same
-            self._router.plane.barrier.end(connection, error)
+        self.start_waiting()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter import limits
 from vpnrouter.core import client_events
 from vpnrouter.core.credentials import NOT_AUTHORIZED
-from vpnrouter.core.login import Admission, admit, check_verified, choose_vpn
+from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
 from vpnrouter.core.mqtt.rights import judge
@@ -30,8 +30,8 @@ NAME_IN_USE: Final = "403 Client Name Already In Use"
 """The client id is the router's own, or that of a session of another client username."""
 
 
-def handle(connection: MqttConnection, packet: Connect) -> None:
-    """Admit or refuse a CONNECT; the password may still have to be verified by the edge."""
+def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
+    """Admit or refuse a CONNECT of `length` bytes; the password may still have to be verified by the edge."""
     connection.level = packet.protocol_level
     connection.connect_packet = packet
     properties = packet.properties
@@ -64,7 +64,11 @@ def handle(connection: MqttConnection, packet: Connect) -> None:
     if admission.needs_password:
         connection.state = VERIFYING
         connection.paused = True
-        connection.router.verifications.append(connection)
+        connection.keep_packet(length)
+        try:
+            begin_verifying(connection, admission, connection.router.entrance)
+        except Refused as refusal:
+            refuse_login(connection, refusal.reason_code, refusal.reason)
         return
     try:
         establish(connection, admission, packet)
@@ -96,6 +100,14 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
         connection.fail(error.reason_code, str(error))
         return
     connection.resume()
+
+
+def refuse_login(connection: MqttConnection, code: int, text: str) -> None:
+    """Refuse a login whose password is not looked at."""
+    admission = connection.admission
+    vpn = None if admission is None else admission.vpn
+    client_events.login_refused(connection, vpn, text)
+    connection.refuse(code, text)
 
 
 def _holder(vpn: MessageVpn, client_id: str) -> MqttConnection | None:

@@ -12,6 +12,7 @@ from vpnrouter import limits
 from vpnrouter.core import client_events
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import PUBLISH_QOS0, scan
+from vpnrouter.core.entrance import NO_MEMORY, SAYS
 from vpnrouter.core.mqtt import acks, connect, publish, subscribe
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.totals import absorb
@@ -102,6 +103,7 @@ class MqttConnection(Connection):
     def __init__(self, router: Router, peer: str, listener_vpn: str) -> None:
         super().__init__(router.plane, peer, limits.OUTBOX_BYTES)
         self.router = router
+        self.hold_in(router.entrance.held, 0)
         self.listener_vpn = listener_vpn
         self.state = WAITING
         self.level = 4
@@ -204,7 +206,7 @@ class MqttConnection(Connection):
                 reason.PROTOCOL_ERROR, f"{type(packet).__name__} without a method (MQTT-4.12.0-6)"
             )
         else:
-            connect.handle(self, cast(Connect, packet))
+            connect.handle(self, cast(Connect, packet), length)
 
     # -- login -----------------------------------------------------------------------------------
 
@@ -223,6 +225,10 @@ class MqttConnection(Connection):
         """The session is attached and CONNACK is out."""
         self.state = READY
         self._cancel_timer()
+        self.leave_strangers()
+        if self.session is not None:
+            self.hold_in(self.session.vpn.partials, limits.PARTIAL_SPARE_BYTES)
+        self._forget_opening()
         if keep_alive_s:
             # One and a half times the interval, MQTT 5, 3.1.2.10.
             self._keep_alive_ns = keep_alive_s * SECOND_NS * 3 // 2
@@ -306,6 +312,22 @@ class MqttConnection(Connection):
             frame = encode(packet, self.level)
         return frame
 
+    def crowded_out(self) -> None:
+        """See Connection.crowded_out."""
+        if self.state == READY:
+            text = "too many bytes of unfinished packets in the message VPN"
+            client_events.protocol_error(self, text)
+        else:
+            text = SAYS[NO_MEMORY]
+            self.router.entrance.turned_away(NO_MEMORY, self.peer)
+        self.fail(reason.QUOTA_EXCEEDED, text)
+        self.let_go()
+
+    def login_refused(self, code: int, text: str) -> None:
+        """See Connection.login_refused."""
+        if self.state == VERIFYING:
+            connect.refuse_login(self, code, text)
+
     def taken_over(self) -> None:
         """Another connection took the session (MQTT 5, 3.1.4)."""
         session = self.session
@@ -329,7 +351,8 @@ class MqttConnection(Connection):
             return
         self.state = ENDED
         self.closing = True
-        self._parts.clear()
+        self.let_go()
+        self._forget_opening()
         self._let_go(publish_will, why)
         if not self.outbox.dirty:
             # Nothing to send: the edge still has to hear that it may close.
@@ -362,6 +385,16 @@ class MqttConnection(Connection):
         if self.admission is not None:
             vpn.release(self.admission.username.name)
         absorb(vpn, publisher)
+
+    def _forget_opening(self) -> None:
+        """Of what the client said first, a will, a password and user properties are not asked for again."""
+        opening = self.connect_packet
+        if opening is not None:
+            opening.will = None
+            opening.password = None
+            opening.properties.user_properties = []
+        if self.admission is not None:
+            self.admission.password = b""
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -156,6 +156,9 @@ class RouterFigures(NamedTuple):
     accepts_refused: int
     accept_errors: int
     faults: Mapping[str, int]
+    strangers: int
+    logins_waiting: int
+    strangers_refused: Mapping[str, int]
     loop_lag: Histogram
 
 
@@ -197,7 +200,7 @@ class NoFigures:
 
     def router(self) -> RouterFigures:
         """See FigureSource."""
-        return RouterFigures({}, 1, 0.0, 0, 0, 0, 0, 0, {}, Histogram((), (0,), 0.0))
+        return RouterFigures({}, 1, 0.0, 0, 0, 0, 0, 0, {}, 0, 0, {}, Histogram((), (0,), 0.0))
 
     def process(self) -> ProcessFigures:
         """See FigureSource."""

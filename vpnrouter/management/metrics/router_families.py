@@ -44,6 +44,20 @@ ROUTER: Final[dict[str, Family]] = {
         " listener, task, thread.",
         "reason",
     ),
+    "strangers": Family(
+        "vpnrouter_strangers",
+        "gauge",
+        "Connections for clients and bridges that have not logged in.",
+    ),
+    "logins_waiting": Family(
+        "vpnrouter_logins_waiting", "gauge", "Logins whose password hash waits to be verified."
+    ),
+    "strangers_refused": Family(
+        "vpnrouter_strangers_refused_total",
+        "counter",
+        "Connections and logins turned away to stay within a bound.",
+        "reason",
+    ),
     "loop_lag": Family(
         "vpnrouter_event_loop_lag_seconds",
         "histogram",

@@ -28,6 +28,9 @@ NOT_AUTHORIZED: Final = 0x87
 UNAVAILABLE: Final = 0x88
 """The message VPN exists and is not in service."""
 
+BUSY: Final = 0x89
+"""Too many passwords wait to be verified; trying again is worth it."""
+
 SHUTTING_DOWN: Final = 0x8B
 """The router stops; another remote may serve at once."""
 
@@ -45,6 +48,9 @@ QUOTA_EXCEEDED: Final = 0x97
 
 ADMINISTRATIVE: Final = 0x98
 """An operator disconnected the link; the bridge may come back."""
+
+RATE_EXCEEDED: Final = 0x9F
+"""Too many failed logins; worth trying again when a minute is over."""
 
 UNSUPPORTED_FRAME: Final = 0xC0
 """A frame type that is unknown or was not agreed on."""
@@ -78,12 +84,14 @@ REASONS: Final[dict[int, str]] = {
     BAD_CREDENTIALS: "401 Unauthorized",
     NOT_AUTHORIZED: "403 Permission Denied",
     UNAVAILABLE: "503 Message VPN Unavailable",
+    BUSY: "503 Too Many Logins",
     SHUTTING_DOWN: "503 Service Unavailable",
     HEARTBEAT_TIMEOUT: "408 Heartbeat Timeout",
     TAKEN_OVER: "409 Client Name Taken Over",
     FRAME_TOO_LARGE: "400 Message Too Long",
     QUOTA_EXCEEDED: "503 Too Many Clients",
     ADMINISTRATIVE: "503 Disconnected By Administrator",
+    RATE_EXCEEDED: "403 Too Many Failed Logins",
     UNSUPPORTED_FRAME: "501 Frame Not Supported",
     UNKNOWN_MANDATORY_FIELD: "501 Field Not Supported",
     NOT_A_LINK: "400 Not A Link",

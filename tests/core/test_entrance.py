@@ -1,0 +1,278 @@
+"""What strangers may hold: places, bytes, verifications."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpnrouter import limits
+from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.entrance import MADE_ROOM, NO_DESCRIPTOR, Entrance, Strangers
+from vpnrouter.core.outbox import Channel
+from vpnrouter.core.plane import Plane
+from vpnrouter.trace.recorder import Recorder
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.packets import Connack, Connect, Will
+
+if TYPE_CHECKING:
+    from tests.core.world import World
+
+
+class Guest(Channel):
+    """A connection that gives its place up when it is told to."""
+
+    def __init__(self, strangers: Strangers, origin: str) -> None:
+        self.strangers = strangers
+        self.origin = origin
+        self.gone = False
+
+    def cut(self, why: str) -> bool:
+        """See Channel.cut."""
+        self.gone = True
+        self.strangers.leave(self.origin, self)
+        return True
+
+
+class Inn:
+    """An entrance whose places for strangers on plain sockets are few."""
+
+    def __init__(self, most: int, of_address: int) -> None:
+        self.plane = Plane("here", 1, Recorder(), 0.0)
+        self.entrance = Entrance(self.plane)
+        self.strangers = self.entrance.plain
+        self.strangers.most = most
+        self.strangers.most_of_address = of_address
+
+    def come(self, origin: str) -> Guest | None:
+        """One more stranger; None if there was no place."""
+        if not self.entrance.has_place(self.strangers, origin):
+            return None
+        guest = Guest(self.strangers, origin)
+        self.strangers.enter(origin, guest)
+        return guest
+
+
+def test_an_address_that_has_its_places() -> None:
+    """The oldest silent connection of an address makes room for its next one; other addresses keep theirs."""
+    inn = Inn(100, 3)
+    other = inn.come("b")
+    mine = [inn.come("a") for _ in range(4)]
+    assert other is not None
+    assert not other.gone
+    assert [guest.gone for guest in mine if guest is not None] == [True, False, False, False]
+    assert inn.strangers.of("a") == 3
+    assert inn.entrance.refused == {MADE_ROOM: 1}
+
+
+def test_a_crowd_of_one_address() -> None:
+    """Where logins take round trips whoever makes room is drawn: some get through however many come."""
+    strangers = Strangers(100, 10, seed=7)
+    crowd: list[Guest] = []
+    for _ in range(30):
+        victim = strangers.victim("a")
+        if victim is not None:
+            victim.cut("")
+        crowd.append(Guest(strangers, "a"))
+        strangers.enter("a", crowd[-1])
+    assert strangers.count == 10
+    assert any(not guest.gone for guest in crowd[:15])
+    assert any(guest.gone for guest in crowd[15:])
+
+
+def test_all_places_are_taken() -> None:
+    """The address with most strangers makes room for those with fewer."""
+    inn = Inn(6, 100)
+    hostile = [inn.come("a") for _ in range(6)]
+    honest = [inn.come(origin) for origin in ("b", "c", "d")]
+    assert [guest.gone for guest in hostile if guest is not None] == [True] * 3 + [False] * 3
+    assert all(guest is not None and not guest.gone for guest in honest)
+    assert inn.strangers.count == 6
+
+
+def test_no_descriptor_is_left() -> None:
+    """Beyond what leaves the reserve a stranger makes room, and where all are logged in nobody comes in."""
+    inn = Inn(100, 100)
+    inn.entrance.most_open = 2
+    first = inn.come("a")
+    inn.entrance.open = 2
+    assert inn.come("b") is not None
+    assert first is not None
+    assert first.gone
+    inn.strangers.leave("b", next(iter(inn.strangers._of["b"])))
+    assert inn.come("c") is None
+    assert inn.entrance.refused[NO_DESCRIPTOR] == 1
+
+
+def test_the_reserve() -> None:
+    """With few descriptors half of them are kept back, and strangers have at most half of the rest."""
+    entrance = Inn(1, 1).entrance
+    entrance.bound(1_024)
+    assert (entrance.most_open, entrance.plain.most, entrance.shaken.most) == (512, 256, 128)
+    entrance.bound(1_048_576)
+    assert entrance.most_open == limits.OPEN_CONNECTIONS
+    assert entrance.plain.most == limits.STRANGERS
+
+
+def test_half_a_connect(world: World) -> None:
+    """What all strangers hold of unfinished packets stays within STRANGER_BYTES; the address with most pays."""
+    small = world.open(peer="198.51.100.7")
+    small.raw(b"\x10\xff\x7f" + bytes(5_000))
+    hostile = [world.open() for _ in range(60)]
+    for client in hostile:
+        client.raw(b"\x10\xff\xff\x1a" + bytes(400_000))
+    held = world.router.entrance.held
+    assert 0 < held.total <= limits.STRANGER_BYTES
+    assert (
+        sum(client.closed for client in hostile) == 60 - (limits.STRANGER_BYTES - 5_003) // 400_004
+    )
+    assert not small.closed
+    for client in (*hostile, small):
+        client.lose()
+    assert held.total == 0
+
+
+def test_packets_that_wait_for_a_verdict(world: World) -> None:
+    """Wills of logins that are being verified count as well, and are given back with the verdict."""
+    world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
+    held = world.router.entrance.held
+    will = Will(b"t", bytes(60_000))
+    clients = [
+        world.hello(
+            f"c{number}", username="u", password=b"%d" % number, will=will, peer=f"{number}"
+        )
+        for number in range(400)
+    ]
+    assert held.total <= limits.STRANGER_BYTES
+    assert sum(client.closed for client in clients) > 100
+    good = world.hello("good", username="u", password=b"pw", will=will, peer="home")
+    world.verify()
+    first = good.received()[0]
+    assert isinstance(first, Connack)
+    assert first.reason_code == 0
+    assert held.total == 0
+
+
+def hashed(world: World) -> None:
+    """A message VPN whose passwords take long to verify."""
+    world.add_vpn("blue", (ClientUsername("u", "scrypt$x"),), basic=True)
+
+
+def test_logins_by_one_name_and_password_share_a_verification(world: World) -> None:
+    """A fleet that comes back at once is verified once and let in together."""
+    hashed(world)
+    fleet = [world.hello(f"c{number}", username="u", password=b"pw") for number in range(50)]
+    (login,) = world.router.verifications.take_all()
+    fleet[0].lose()
+    login.settle(good=True)
+    for client in fleet[1:]:
+        first = client.received()[0]
+        assert isinstance(first, Connack)
+        assert first.reason_code == 0
+    assert world.router.entrance.throttle.begin("192.0.2.1", "blue", "u", known=True, now_ns=0) == 0
+
+
+def test_turns_go_by_address(world: World) -> None:
+    """Logins are verified in turn by address, of each address the newest first."""
+    hashed(world)
+    for origin, names in (("a", "123"), ("b", "4"), ("c", "56")):
+        for name in names:
+            world.hello(name, username=f"x{name}", password=b"pw", peer=origin)
+    order = [login.name for login in world.router.verifications.take_all()]
+    assert order == ["x3", "x4", "x6", "x2", "x5", "x1"]
+
+
+def test_too_many_logins_of_an_address(world: World) -> None:
+    """Beyond the bound of an address its oldest waiting login is told that the router is busy (0x89)."""
+    hashed(world)
+    most = limits.LOGINS_WAITING_OF_ADDRESS
+    usernames = [ClientUsername(f"u{number}", "scrypt$x") for number in range(most + 1)]
+    world.add_vpn("blue", tuple(usernames), basic=True)
+    other = world.hello("o", username="u0", password=b"other", peer="198.51.100.7")
+    clients = [
+        world.hello(f"c{number}", username=f"u{number}", password=b"pw")
+        for number in range(most + 1)
+    ]
+    (answer,) = clients[0].received()
+    assert isinstance(answer, Connack)
+    assert answer.reason_code == 0x89
+    assert clients[0].closed
+    assert not other.closed
+    assert not any(client.closed for client in clients[1:])
+    assert len(world.router.verifications) == most + 1
+
+
+def test_guessing_is_braked_before_hashing(world: World) -> None:
+    """After its failures a username is refused (0x9F) at that address, and let in from another one."""
+    hashed(world)
+    for number in range(limits.LOGIN_FAILURES):
+        client = world.hello("c", username="u", password=b"%d" % number)
+        for login in world.router.verifications.take_all():
+            login.settle(good=False)
+        (answer,) = client.received()
+        assert isinstance(answer, Connack)
+        assert answer.reason_code == 0x86
+    assert world.refused("c", username="u", password=b"more").reason_code == 0x9F
+    assert len(world.router.verifications) == 0
+    home = world.hello("c", username="u", password=b"right", peer="198.51.100.7")
+    world.router.verifications.take_all()[0].settle(good=True)
+    first = home.received()[0]
+    assert isinstance(first, Connack)
+    assert first.reason_code == 0
+    # What was verified before comes in from the braked address as well.
+    world.connect("d", username="u", password=b"right")
+    world.advance(60)
+    world.hello("e", username="u", password=b"again")
+    assert len(world.router.verifications) == 1
+
+
+def test_unknown_names_beyond_the_bound_cost_nothing(world: World) -> None:
+    """Their answer comes after the time of a verification, without one."""
+    hashed(world)
+    for number in range(limits.LOGIN_FAILURES_OF_ADDRESS):
+        world.hello("c", username=f"x{number}", password=b"no")
+    for login in world.router.verifications.take_all():
+        login.settle(good=False)
+    client = world.hello("c", username="more", password=b"no")
+    assert len(world.router.verifications) == 0
+    assert client.received() == []
+    world.advance(world.router.verifications.took_ns / 1e9)
+    (answer,) = client.received()
+    assert isinstance(answer, Connack)
+    assert answer.reason_code == 0x86
+
+
+def test_unfinished_packets_of_clients(world: World) -> None:
+    """Thirty unfinished messages of 10 MB stay within PARTIAL_BYTES; whoever holds most is disconnected."""
+    honest = world.connect("honest", peer="198.51.100.7")
+    honest.raw(b"\x30\xff\xff\xff\x03" + bytes(1_000_000))
+    clients = [world.connect(f"c{number}") for number in range(30)]
+    frame = b"\x30\xff\xac\xe2\x04" + bytes(9_900_000)
+    for client in clients:
+        client.raw(frame)
+    partials = world.vpn().partials
+    assert partials.total <= limits.PARTIAL_BYTES
+    assert sum(client.closed for client in clients) >= 30 - limits.PARTIAL_BYTES // len(frame)
+    assert not honest.closed
+    assert clients[0].reason() == 0x97
+    for client in clients:
+        client.lose()
+    assert partials.total == 1_000_005
+    honest.lose()
+    assert partials.total == world.router.plane.partials.total == 0
+
+
+def test_a_connect_as_large_as_mqtt_allows(world: World) -> None:
+    """A client id, username, password, will topic and payload of 64 KiB each are taken, in pieces."""
+    world.add_vpn("blue", (ClientUsername("u" * 65_535, "p" * 65_535),), basic=True)
+    will = Will(b"t" * 65_000, bytes(65_535))
+    client = world.open()
+    frame = Connect(
+        "c" * 65_000, username="u" * 65_535, password=b"p" * 65_535, will=will, protocol_level=5
+    )
+    data = encode(frame, 5)
+    for pos in range(0, len(data), 10_000):
+        client.raw(data[pos : pos + 10_000])
+    world.verify()
+    first = client.received()[0]
+    assert isinstance(first, Connack)
+    assert first.reason_code == 0
+    assert world.router.entrance.held.total == 0

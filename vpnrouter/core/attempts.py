@@ -1,0 +1,153 @@
+"""Failed logins, counted for a minute each: one mechanism for clients, bridges and the management API."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final, final
+
+from vpnrouter import limits
+
+PERIOD_NS: Final = 60_000_000_000
+"""The minute that wrong passwords are counted in; it begins with the first one."""
+
+
+@final
+class Attempts:
+    """Counts login attempts that have not succeeded, by any key. Times are monotonic nanoseconds.
+
+    `most` of them a minute are allowed, `keys` are remembered; beyond, the one whose minute began first is
+    forgotten.
+    """
+
+    __slots__ = ("_counts", "_keys", "_most")
+
+    def __init__(self, most: int, keys: int) -> None:
+        self._most = most
+        self._keys = keys
+        self._counts: dict[object, tuple[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def begin(self, key: object, now_ns: int) -> int:
+        """Count one attempt before its password is looked at, so that parallel ones count too.
+
+        Returns 0, or the nanoseconds that the key has to wait because it has none left.
+        """
+        wait_ns = self.wait_ns(key, now_ns)
+        if wait_ns == 0:
+            self.add(key, now_ns)
+        return wait_ns
+
+    def wait_ns(self, key: object, now_ns: int) -> int:
+        """0 while the key has an attempt left, else the nanoseconds until it has."""
+        if self.count(key, now_ns) < self._most:
+            return 0
+        return self._counts[key][0] + PERIOD_NS - now_ns
+
+    def count(self, key: object, now_ns: int) -> int:
+        """Attempts of this key in its minute."""
+        since_ns, count = self._counts.get(key, (now_ns, 0))
+        if now_ns - since_ns >= PERIOD_NS:
+            del self._counts[key]
+            return 0
+        return count
+
+    def add(self, key: object, now_ns: int) -> None:
+        """Count one attempt, whether one was left or not."""
+        count = self.count(key, now_ns)
+        if count:
+            self._counts[key] = (self._counts[key][0], count + 1)
+            return
+        if len(self._counts) >= self._keys:
+            del self._counts[next(iter(self._counts))]
+        self._counts[key] = (now_ns, 1)
+
+    def take_back(self, key: object) -> None:
+        """The attempt was no failure."""
+        known = self._counts.get(key)
+        if known is None:
+            return
+        since_ns, count = known
+        if count > 1:
+            self._counts[key] = (since_ns, count - 1)
+        else:
+            del self._counts[key]
+
+
+VERIFY: Final = 0
+"""The password is to be verified."""
+
+PRETEND: Final = 1
+"""Answer as for a wrong password, after as long as one takes: nothing is hashed."""
+
+REFUSE: Final = 2
+"""Too many failures: no password is looked at until the minute is over."""
+
+
+@final
+class LoginThrottle:
+    """Brakes whoever guesses passwords of clients and bridges, before anything is hashed.
+
+    Failures are counted by address, by username at an address, and by username at all addresses. Nobody can
+    shut out a user elsewhere: a username that is attacked from many addresses still has one attempt a minute
+    from each. A password that was verified before is not asked about here at all (`Credentials.remembered`),
+    so that a fleet behind an attacker's address comes back.
+    """
+
+    __slots__ = ("_addresses", "_pairs", "_usernames", "refused")
+
+    def __init__(self) -> None:
+        self._addresses = Attempts(limits.LOGIN_FAILURES_OF_ADDRESS, limits.LOGIN_KEYS)
+        self._pairs = Attempts(limits.LOGIN_FAILURES, limits.LOGIN_KEYS)
+        self._usernames = Attempts(limits.LOGIN_FAILURES_OF_USERNAME, limits.LOGIN_KEYS)
+        self.refused = 0
+
+    def begin(self, origin: str, vpn: str, name: str, *, known: bool, now_ns: int) -> int:
+        """VERIFY, PRETEND or REFUSE for one more attempt, which the first two count.
+
+        `origin` is as of `origin_of`; `known` says that there is such a client username. An address with too
+        many failures has one attempt a minute for each username: of a name that is known it is verified, of
+        another one it is not worth hashing.
+        """
+        pair = hash((origin, vpn, name))
+        user = hash((vpn, name))
+        over = self._addresses.wait_ns(origin, now_ns) > 0
+        tried = self._pairs.count(pair, now_ns)
+        if tried and (
+            over
+            or self._pairs.wait_ns(pair, now_ns) > 0
+            or self._usernames.wait_ns(user, now_ns) > 0
+        ):
+            self.refused += 1
+            return REFUSE
+        self._addresses.add(origin, now_ns)
+        self._pairs.add(pair, now_ns)
+        self._usernames.add(user, now_ns)
+        return PRETEND if over and not known else VERIFY
+
+    def take_back(self, origin: str, vpn: str, name: str) -> None:
+        """The attempt was no failure, or nobody heard of it."""
+        self._addresses.take_back(origin)
+        self._pairs.take_back(hash((origin, vpn, name)))
+        self._usernames.take_back(hash((vpn, name)))
+
+
+def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that is written, an IPv4 one for one that is mapped into IPv6; None for none."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def origin_of(peer: str) -> str:
+    """What is counted by address: whoever has one IPv6 address has the 2^64 of its network."""
+    if ":" not in peer:
+        return peer
+    address = address_of(peer)
+    if isinstance(address, ipaddress.IPv6Address):
+        return f"{ipaddress.IPv6Address(int(address) >> 64 << 64)}/64"
+    return peer if address is None else str(address)

@@ -1,0 +1,476 @@
+"""What strangers may hold: places, bytes and verifications before login, bounded by address and in all.
+
+Where a bound is reached, room is made at the expense of whoever takes most of it: of the address that
+holds most, the oldest connection, the largest piece of a packet, the login that has waited longest. So a
+flood from one address hurts that address alone, and there the newest come in: an honest client says who
+it is within a round trip, a hostile one waits.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.attempts import PRETEND, REFUSE, LoginThrottle, origin_of
+from vpnrouter.core.timers import Timed
+from vpnrouter.errors import Refused
+from vpnrouter.events import table
+
+if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.login import Admission
+    from vpnrouter.core.outbox import Channel
+    from vpnrouter.core.plane import Plane
+
+NO_DESCRIPTOR: Final = "no-descriptor-left"
+MADE_ROOM: Final = "made-room"
+NO_MEMORY: Final = "too-many-bytes"
+LOGIN_BUSY: Final = "too-many-logins"
+THROTTLED: Final = "too-many-failures"
+"""Why a stranger was turned away, as metrics and events name it."""
+
+SAYS: Final[dict[str, str]] = {
+    NO_DESCRIPTOR: "no file descriptor is left beside the reserve",
+    MADE_ROOM: "had not logged in, and others wanted the place",
+    NO_MEMORY: "too many bytes of packets before login",
+    LOGIN_BUSY: "too many passwords wait to be verified",
+    THROTTLED: "too many failed logins",
+}
+
+TELL_NS: Final = 60_000_000_000
+"""An event for each of these at most once in this time: a flood must not fill the log."""
+
+SERVER_BUSY: Final = 0x89
+RATE_EXCEEDED: Final = 0x9F
+"""Codes of MQTT 5 that links use as well."""
+
+BUSY: Final = "503 Too Many Logins"
+TOO_MANY_FAILURES: Final = "403 Too Many Failed Logins"
+
+
+@final
+class Strangers:
+    """Connections that have not logged in, as the channels that can end them, by address.
+
+    At most `most`, and `most_of_address` of one address. Who makes room is the oldest one, or with a `seed`
+    one that is drawn: where a login takes several round trips, a crowd of honest clients that comes faster
+    than that would else close one another's connections for ever.
+    """
+
+    __slots__ = ("_by_count", "_drawn", "_greatest", "_of", "count", "most", "most_of_address")
+
+    def __init__(self, most: int, most_of_address: int, seed: int = 0) -> None:
+        self.most = most
+        self.most_of_address = most_of_address
+        self.count = 0
+        self._drawn = seed & 0x7FFF_FFFF
+        self._of: dict[str, dict[Channel, None]] = {}
+        # Addresses by how many they have, to find the one with most at once.
+        self._by_count: dict[int, dict[str, None]] = {}
+        self._greatest = 0
+
+    def of(self, origin: str) -> int:
+        """How many of one address there are."""
+        own = self._of.get(origin)
+        return 0 if own is None else len(own)
+
+    def victim(self, origin: str) -> Channel | None:
+        """Who has to make room for one more of `origin`, None where there is a place."""
+        if self.of(origin) >= self.most_of_address:
+            return self._one(origin)
+        return self.of_greatest() if self.count >= self.most else None
+
+    def of_greatest(self) -> Channel | None:
+        """One of the address that has most, None where there is none."""
+        if self.count == 0:
+            return None
+        return self._one(next(iter(self._by_count[self._greatest])))
+
+    def _one(self, origin: str) -> Channel:
+        own = self._of[origin]
+        index = 0
+        if self._drawn:
+            # The generator of Park and Miller: what comes out only has to be hard to keep in step with.
+            self._drawn = self._drawn * 48_271 % 0x7FFF_FFFF
+            index = self._drawn % len(own)
+        return next(islice(own, index, None))
+
+    def enter(self, origin: str, channel: Channel) -> None:
+        """One more; the caller has made room."""
+        own = self._of.get(origin)
+        if own is None:
+            own = self._of[origin] = {}
+        own[channel] = None
+        self.count += 1
+        self._moved(origin, len(own) - 1, len(own))
+
+    def leave(self, origin: str, channel: Channel) -> None:
+        """It has logged in, or gone."""
+        own = self._of.get(origin)
+        if own is None or channel not in own:
+            return
+        del own[channel]
+        self.count -= 1
+        if not own:
+            del self._of[origin]
+        self._moved(origin, len(own) + 1, len(own))
+
+    def _moved(self, origin: str, before: int, after: int) -> None:
+        if before:
+            known = self._by_count[before]
+            del known[origin]
+            if not known:
+                del self._by_count[before]
+        if after:
+            self._by_count.setdefault(after, {})[origin] = None
+        self._greatest = max(self._greatest, after)
+        while self._greatest and self._greatest not in self._by_count:
+            self._greatest -= 1
+
+
+@final
+class Holdings:
+    """Bytes that connections hold for now, bounded by `most` together; beyond, the largest one is told to go.
+
+    That is the largest of the address that holds most. `within` counts the same bytes for a larger whole.
+    """
+
+    __slots__ = ("_held", "_of", "most", "total", "within")
+
+    def __init__(self, most: int, within: Holdings | None = None) -> None:
+        self.most = most
+        self.within = within
+        self.total = 0
+        self._held: dict[Connection, int] = {}
+        self._of: dict[str, int] = {}
+
+    def hold(self, connection: Connection, size: int) -> None:
+        """The connection holds `size` bytes now; 0 for none. Its own end may come of it."""
+        held = self._held
+        change = size - held.get(connection, 0)
+        if size:
+            held[connection] = size
+        elif change:
+            del held[connection]
+        self.total += change
+        origin = connection.origin
+        of_origin = self._of.get(origin, 0) + change
+        if of_origin:
+            self._of[origin] = of_origin
+        else:
+            self._of.pop(origin, None)
+        within = self.within
+        if within is not None:
+            within.hold(connection, size)
+        while self.total > self.most:
+            largest = self._largest()
+            if largest is None:
+                break
+            largest.crowded_out()
+
+    def _largest(self) -> Connection | None:
+        most = 0
+        origin = ""
+        for text, size in self._of.items():
+            if size > most:
+                most = size
+                origin = text
+        most = 0
+        found: Connection | None = None
+        for connection, size in self._held.items():
+            if size > most and connection.origin == origin:
+                most = size
+                found = connection
+        return found
+
+
+@final
+class Login(Timed):
+    """A password to be verified, for one connection or several that came with the same.
+
+    `stored` is what it is held against; `hashed` says that this takes long. `counted` says that it was
+    counted as an attempt. `key` is "" for one that no other connection may share.
+    """
+
+    __slots__ = (
+        "_waiting",
+        "connections",
+        "counted",
+        "given",
+        "hashed",
+        "key",
+        "name",
+        "origin",
+        "stored",
+        "vpn",
+    )
+
+    def __init__(
+        self, waiting: Verifications, connection: Connection, vpn: str, name: str, key: bytes
+    ) -> None:
+        self._waiting = waiting
+        self.connections = [connection]
+        self.origin = connection.origin
+        self.vpn = vpn
+        self.name = name
+        self.key = key
+        self.stored = connection.stored_password
+        self.given = connection.given_password
+        self.hashed = self.stored.startswith("scrypt$")
+        self.counted = True
+
+    def settle(self, good: bool) -> None:
+        """The verdict: everybody who waits for it hears it."""
+        waiting = self._waiting
+        waiting.forget(self)
+        connections = self.connections
+        self.connections = []
+        if good and self.counted:
+            waiting.throttle.take_back(self.origin, self.vpn, self.name)
+        for connection in connections:
+            connection.login = None
+            try:
+                connection.password_verified(good)
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                connection.plane.barrier.end(connection, error)
+
+    def fail(self, error: Exception) -> None:
+        """It could not be verified: that ends the connections that waited."""
+        self._waiting.forget(self)
+        connections = self.connections
+        self.connections = []
+        for connection in connections:
+            connection.login = None
+            connection.plane.barrier.end(connection, error)
+
+    def leave(self, connection: Connection) -> None:
+        """A connection has ended; where nobody waits any more nothing is verified, and nothing was tried."""
+        if connection in self.connections:
+            self.connections.remove(connection)
+        if not self.connections and self._waiting.drop(self) and self.counted:
+            self._waiting.throttle.take_back(self.origin, self.vpn, self.name)
+
+    def busy(self) -> None:
+        """There is no room for it."""
+        connections = self.connections
+        self.connections = []
+        self._waiting.forget(self)
+        if self.counted:
+            self._waiting.throttle.take_back(self.origin, self.vpn, self.name)
+        for connection in connections:
+            connection.login = None
+            connection.login_refused(SERVER_BUSY, BUSY)
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """The time is over that a verification would have taken."""
+        self.settle(False)
+
+
+@final
+class Verifications:
+    """Logins whose password the edge must verify: slow ones in turn by address, of each the newest first.
+
+    The newest: under a flood those that came first have given up when their turn comes. Beyond
+    LOGINS_WAITING, and of one address beyond LOGINS_WAITING_OF_ADDRESS, the one that has waited longest is
+    told that the router is busy. `took_ns` is how long the last verification took.
+    """
+
+    __slots__ = ("_by_key", "_count", "_plain", "_slow", "throttle", "took_ns")
+
+    def __init__(self, throttle: LoginThrottle) -> None:
+        self.throttle = throttle
+        self.took_ns = 100_000_000
+        self._plain: list[Login] = []
+        self._slow: dict[str, list[Login]] = {}
+        self._count = 0
+        self._by_key: dict[bytes, Login] = {}
+
+    def __len__(self) -> int:
+        return self._count + len(self._plain)
+
+    def share(self, connection: Connection, key: bytes) -> bool:
+        """Let `connection` wait with a login by the same name and password; False where there is none."""
+        login = self._by_key.get(key)
+        if login is None:
+            return False
+        login.connections.append(connection)
+        connection.login = login
+        return True
+
+    def add(self, login: Login) -> Login | None:
+        """One more; the login that has to give way for it, which the caller tells, or None."""
+        if login.key:
+            self._by_key[login.key] = login
+        if not login.hashed:
+            self._plain.append(login)
+            return None
+        own = self._slow.setdefault(login.origin, [])
+        own.append(login)
+        self._count += 1
+        if len(own) > limits.LOGINS_WAITING_OF_ADDRESS:
+            return own[0]
+        if self._count > limits.LOGINS_WAITING:
+            return max(self._slow.values(), key=len)[0]
+        return None
+
+    def plain(self) -> list[Login]:
+        """Those that are verified at once, which wait no more."""
+        found = self._plain
+        self._plain = []
+        return found
+
+    def next(self) -> Login | None:
+        """The one whose turn it is, which waits no more; None where there is none."""
+        if not self._slow:
+            return None
+        origin = next(iter(self._slow))
+        own = self._slow.pop(origin)
+        login = own.pop()
+        self._count -= 1
+        if own:
+            self._slow[origin] = own
+        return login
+
+    def take_all(self) -> list[Login]:
+        """All of them, which wait no more."""
+        found = self.plain()
+        while True:
+            login = self.next()
+            if login is None:
+                return found
+            found.append(login)
+
+    def drop(self, login: Login) -> bool:
+        """Let a login wait no more; False where its turn had come already."""
+        self.forget(login)
+        own = self._slow.get(login.origin)
+        if own is not None and login in own:
+            own.remove(login)
+            self._count -= 1
+            if not own:
+                del self._slow[login.origin]
+            return True
+        if login in self._plain:
+            self._plain.remove(login)
+            return True
+        return False
+
+    def forget(self, login: Login) -> None:
+        """Nobody can share it any more."""
+        if self._by_key.get(login.key) is login:
+            del self._by_key[login.key]
+
+
+@final
+class Entrance:
+    """The way in to a router. `plain` are strangers on plain sockets, `shaken` those over TLS or WebSocket, who
+    cost more; `held` is what all of them have sent and no one has taken yet.
+
+    `open` connections of all kinds may become `most_open`, so that a reserve of descriptors is left.
+    `refused` counts by reason.
+    """
+
+    __slots__ = (
+        "_told",
+        "held",
+        "most_open",
+        "open",
+        "plain",
+        "plane",
+        "refused",
+        "shaken",
+        "throttle",
+        "verifications",
+    )
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.plain = Strangers(limits.STRANGERS, limits.STRANGERS_OF_ADDRESS)
+        self.shaken = Strangers(
+            limits.STRANGERS_SHAKING, limits.STRANGERS_SHAKING_OF_ADDRESS, plane.ids.high | 1
+        )
+        self.held = Holdings(limits.STRANGER_BYTES)
+        self.throttle = LoginThrottle()
+        self.verifications = Verifications(self.throttle)
+        self.open = 0
+        self.most_open = limits.OPEN_CONNECTIONS
+        self.refused: dict[str, int] = {}
+        self._told: dict[str, tuple[int, int]] = {}
+
+    @property
+    def strangers(self) -> int:
+        """Connections that have not logged in."""
+        return self.plain.count + self.shaken.count
+
+    def bound(self, descriptors: int) -> None:
+        """Leave a reserve of the descriptors that the process may have."""
+        reserve = min(limits.RESERVED_DESCRIPTORS, descriptors // 2)
+        self.most_open = min(limits.OPEN_CONNECTIONS, descriptors - reserve)
+        self.plain.most = min(limits.STRANGERS, self.most_open // 2)
+        self.shaken.most = min(limits.STRANGERS_SHAKING, self.most_open // 4)
+
+    def has_place(self, strangers: Strangers, peer: str) -> bool:
+        """Whether one more connection from `peer` may come in; another one may have had to go for it."""
+        victim = strangers.victim(origin_of(peer))
+        if victim is None and self.open >= self.most_open:
+            victim = self.plain.of_greatest() or self.shaken.of_greatest()
+            if victim is None:
+                self.turned_away(NO_DESCRIPTOR, peer)
+                return False
+        if victim is not None:
+            self.turned_away(MADE_ROOM, peer)
+            victim.cut(SAYS[MADE_ROOM])
+        return True
+
+    def out_of_descriptors(self, shortage: bool) -> bool:
+        """The system gives no descriptor: let the oldest stranger go. True where there is none to let go."""
+        if not shortage:
+            return False
+        self.turned_away(NO_DESCRIPTOR, "")
+        victim = self.plain.of_greatest() or self.shaken.of_greatest()
+        if victim is not None:
+            victim.cut(SAYS[MADE_ROOM])
+        return victim is None
+
+    def turned_away(self, reason: str, peer: str) -> None:
+        """Count what was refused to `peer`, and tell it now and then."""
+        count = self.refused.get(reason, 0) + 1
+        self.refused[reason] = count
+        events = self.plane.events
+        if events is None:
+            return
+        now_ns = self.plane.now_ns
+        told_ns, told = self._told.get(reason, (now_ns - TELL_NS, 0))
+        if now_ns - told_ns < TELL_NS:
+            return
+        self._told[reason] = (now_ns, count)
+        text = f"turned away: {SAYS[reason]}; {count - told:,} since last told, now from {peer or 'all'}"
+        events.raise_event(table.STRANGERS_REFUSED, "", reason, text)
+
+    def verify(
+        self, connection: Connection, admission: Admission, key: bytes, *, known: bool
+    ) -> None:
+        """Have the password of an admission verified; `known` says that the username exists.
+
+        `key` stands for name and password. Raises Refused where too many logins have failed.
+        """
+        waiting = self.verifications
+        if waiting.share(connection, key):
+            return
+        vpn, name = admission.vpn.name, admission.username.name
+        now_ns = self.plane.now_ns
+        verdict = self.throttle.begin(connection.origin, vpn, name, known=known, now_ns=now_ns)
+        if verdict == REFUSE:
+            self.turned_away(THROTTLED, connection.peer)
+            raise Refused(TOO_MANY_FAILURES, RATE_EXCEEDED)
+        login = Login(waiting, connection, vpn, name, key)
+        connection.login = login
+        if verdict == PRETEND and login.hashed:
+            self.plane.timers.arm(now_ns + waiting.took_ns, login, 0)
+            return
+        displaced = waiting.add(login)
+        if displaced is not None:
+            waiting.drop(displaced)
+            self.turned_away(LOGIN_BUSY, connection.peer)
+            displaced.busy()

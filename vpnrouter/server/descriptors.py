@@ -1,0 +1,60 @@
+"""File descriptors: as many as the system lets the process have, and one that is kept for when there is none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+
+if TYPE_CHECKING:
+    import socket
+
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+def raise_limit() -> int:
+    """Raise the soft limit of open files to the hard one; how many may be open now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = hard
+    if hard == resource.RLIM_INFINITY or hard > 2 * limits.OPEN_CONNECTIONS:
+        wanted = 2 * limits.OPEN_CONNECTIONS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        # Some systems have a lower bound of their own behind the hard limit.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+def is_shortage(error: OSError) -> bool:
+    """Whether the system had no descriptor or memory left."""
+    return error.errno in _SHORTAGES
+
+
+@final
+class Spare:
+    """One descriptor that does nothing. Where none is left it makes way for a connection that is closed at once.
+
+    Else those that wait in the kernel would wait until a descriptor comes free, without a word.
+    """
+
+    def __init__(self) -> None:
+        self._fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def refuse(self, sock: socket.socket) -> None:
+        """Accept and close the connection that waits at `sock`, which does not block."""
+        self.close()
+        with suppress(OSError):
+            sock.accept()[0].close()
+        with suppress(OSError):
+            self._fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Give it back."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
