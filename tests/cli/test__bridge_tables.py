@@ -82,7 +82,9 @@ def test_direction(inbound: str, outbound: str, text: str) -> None:
 def test_queue(bound: bool, bindings: list[str], text: str) -> None:
     """A bridge without queue binding is not unbound."""
     remotes = [{"queueBinding": name} for name in bindings]
-    assert queue({"boundToQueue": bound, "remotes": remotes}) == text
+    row = {"boundToQueue": bound, "remotes": remotes, "remoteQueueStandby": False}
+    assert queue(row) == text
+    assert queue(row | {"remoteQueueStandby": True}) == ("standby" if bound else text)
 
 
 @pytest.mark.parametrize(

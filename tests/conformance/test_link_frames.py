@@ -53,6 +53,7 @@ ENCODERS: dict[str, Any] = {
     "Forget": encode_flows.forget,
     "Reject": encode_flows.reject,
     "Settled": encode_flows.settled,
+    "FlowStatus": encode_flows.flow_status,
 }
 
 

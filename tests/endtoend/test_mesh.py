@@ -1,6 +1,7 @@
 """One mesh file for two routers that run: planned, applied, drifted from, and taken back."""
 
 import json
+import os
 import socket
 import subprocess
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import vpnrouter
 
 LISTENERS = """listeners:
   - {protocol: mqtt, bind: "127.0.0.1:0"}
@@ -51,7 +54,12 @@ def tool(vpnrouter_command: list[str]) -> Tool:
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*vpnrouter_command, *words], capture_output=True, text=True, timeout=60, check=False
+            [*vpnrouter_command, *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=os.environ | {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1])},
         )
 
     return run

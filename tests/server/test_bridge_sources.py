@@ -311,3 +311,42 @@ async def test_a_disabled_message_vpn(running: Any, enabled: str) -> None:
         assert row.health == ("down" if enabled == "true" else "msg-vpn-disabled")
         category = "no-failure" if enabled == "true" else "local-operational-state-problem"
         assert row.rx_connection_failure_category == category
+
+
+async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any) -> None:
+    """Of two bridges at one exclusive queue the second stands by until the first goes; both see how much waits."""
+    second = CORE.replace("      from-blue:", "      second:").partition("    bridges:\n")[2]
+    closed = CORE.replace(
+        "orders: {sub",
+        "orders: {ingress_enabled: false, reject_msg_to_sender_on_discard_behavior: always, sub",
+    )
+    async with running(EDGE, "edge") as edge_node:
+        text = (closed + second).replace("LINK", str(port(edge_node, "link")))
+        async with running(text, "core") as node:
+            core = Seen(node)
+            both = [core.node.bridges[number].record.facts.name for number in (0, 1)]
+            await until(lambda: all(core.bridge("yellow", one).bound_to_queue for one in both))
+            await until(
+                lambda: (
+                    sorted(core.bridge("yellow", one).remote_queue_standby for one in both)
+                    == [False, True]
+                )
+            )
+            (first,) = [one for one in both if not core.bridge("yellow", one).remote_queue_standby]
+            (other,) = set(both) - {first}
+            row = core.bridge("yellow", other)
+            assert (row.health, row.remote_queue_msg_count) == ("up", 0)
+            assert [one.stands_by for one in row.remotes] == [True]
+            assert bridge_figures(row).remote_queue_standby == 1
+            publisher = await client_of(edge_node)
+            await publisher.connect("p")
+            for number in range(3):
+                await publisher.send(Publish(b"orders/1", b"x", qos=1, packet_id=number + 1))
+                await publisher.packet()
+            # It is told with the next heartbeat.
+            for one in both:
+                await until(lambda one=one: core.bridge("yellow", one).remote_queue_msg_count == 3)
+            assert bridge_figures(core.bridge("yellow", first)).remote_queue == 3
+            assert core.monitor.disconnect_bridge("yellow", first)
+            await until(lambda: not core.bridge("yellow", other).remote_queue_standby)
+            assert core.bridge("yellow", other).bound_to_queue

@@ -141,3 +141,44 @@ async def test_say_finds_the_log_of_its_task(events: RouterEvents) -> None:
     assert log_here() is events.log
     found = [row.event for row in events.events(0, 10)]
     assert found == ["SYSTEM_CONFIG_RELOAD", "VPN_BRIDGING_LINK_UP", "SYSTEM_SYSTEM_NOTE"]
+
+
+USERNAMES = """
+listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}]
+msg_vpns:
+  blue:
+    authentication: {basic: {enabled: false}}
+    client_usernames: {ann: {client_profile: few}, bob: {}}
+    client_profiles:
+      few:
+        max_connection_count_per_client_username: 4
+        event: {connection_count_per_client_username_threshold: {set_percent: 75, clear_percent: 25}}
+"""
+
+
+async def test_connections_of_a_client_username(running: Any, client_of: Any) -> None:
+    """At the share of its client profile's bound one event, below the other its clear, also when the last has gone."""
+    async with running(USERNAMES) as node:
+
+        def told() -> list[tuple[str, str]]:
+            events = node.router.plane.events.newest(1_000)
+            return [
+                (each.name, each.kind.name.removeprefix("VPN_CLIENT_USERNAME_"))
+                for each in events
+                if each.kind.name.startswith("VPN_CLIENT_USERNAME_CONNECTIONS")
+            ]
+
+        for round_ in (1, 2):
+            clients = [await client_of(node) for _ in range(5)]
+            for number, client in enumerate(clients):
+                username = "bob" if number > 2 else "ann"
+                await client.connect(f"c{number}", username=username)
+            with trio.fail_after(20):
+                while len(told()) < 2 * round_ - 1:
+                    await trio.sleep(0.01)
+            for client in clients:
+                await client.stream.aclose()
+            with trio.fail_after(20):
+                while len(told()) < 2 * round_:
+                    await trio.sleep(0.01)
+        assert told() == [("ann", "CONNECTIONS_HIGH"), ("ann", "CONNECTIONS_HIGH_CLEAR")] * 2

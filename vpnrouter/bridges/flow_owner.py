@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
+    from vpnrouter.bridges.guaranteed_out import GuaranteedOut
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
 
@@ -37,6 +38,9 @@ class FlowOwner:
     def permits(self, endpoint: Endpoint) -> bool:
         """May the peer go on to take from `endpoint`?"""
         return True
+
+    def opened(self, flow: GuaranteedOut) -> None:
+        """The flow stands, or whether it gets messages has changed."""
 
     # -- of a receiver ---------------------------------------------------------------------------
 

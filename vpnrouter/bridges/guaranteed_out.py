@@ -74,7 +74,8 @@ class GuaranteedOut(Flow):
     """The flow `flow_id` to the peer of `client`. `outcomes` counts what became of messages that are in no
     endpoint there, by outcome of SETTLED; `rejected` what was refused there, `stalled` why the peer holds what
     it got (""); `max_frame` bounds a frame, `mapping` renames what leaves. `told`: BOUND has named it; `over`: it
-    has ended here. `last_id` is the message that was sent last. `taker` is who the peer's bridge proved to be:
+    has ended here. `last_id` is the message that was sent last, `shown` what
+    the peer was told of the flow (LINK-50). `taker` is who the peer's bridge proved to be:
     its name and client username.
     """
 
@@ -96,6 +97,7 @@ class GuaranteedOut(Flow):
         "outcomes",
         "over",
         "rejected",
+        "shown",
         "stalled",
         "told",
     )
@@ -115,6 +117,7 @@ class GuaranteedOut(Flow):
         self._taker = taker or client.client_name
         self.flow_id = flow_id
         self.last_id = 0
+        self.shown: tuple[bool, int] = (False, 0)
         self.max_frame = client.max_frame
         self.outcomes: dict[int, int] = {}
         self.rejected = 0
@@ -163,7 +166,18 @@ class GuaranteedOut(Flow):
         self._open = True
         self.told = True
         self._owner.say(encode_flows.bound(self._reply))
+        self._owner.opened(self)
         self.endpoint.wake()
+
+    @property
+    def is_open(self) -> bool:
+        """Has the peer been told that the flow stands, and not that it is over?"""
+        return self._open
+
+    def activated(self, active: bool) -> None:
+        """See Flow.activated: the peer's operator is told."""
+        if self._open:
+            self._owner.opened(self)
 
     def on_unbind(self) -> None:
         """The peer ends the flow."""

@@ -146,6 +146,8 @@ class InboundHalf:
             self._subscribed(frame)
         elif self.flow is not None:
             self.flow.on_frame(frame)
+        elif isinstance(frame, flow_frames.FlowStatus):
+            return
         elif self.welcomed:
             raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-40: a flow that is not bound")
 

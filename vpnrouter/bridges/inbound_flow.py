@@ -46,7 +46,8 @@ class _Again(Timed):
 @final
 class InboundFlow(FlowOwner):
     """Of `half`, whose bridge takes guaranteed messages in with `taker`. `bound_since_ns` is -1 while the flow
-    does not stand, and `reason` says then why not.
+    does not stand, and `reason` says then why not; `stands_by` says that another consumer gets what is in the
+    queue, `queue_msgs` how much that was when the remote told last, -1 where it has not.
     """
 
     __slots__ = (
@@ -57,7 +58,9 @@ class InboundFlow(FlowOwner):
         "_queue",
         "_timer",
         "bound_since_ns",
+        "queue_msgs",
         "reason",
+        "stands_by",
         "taker",
     )
 
@@ -65,6 +68,8 @@ class InboundFlow(FlowOwner):
         self.taker = taker
         self.bound_since_ns = -1
         self.reason = ""
+        self.stands_by = False
+        self.queue_msgs = -1
         self._half = half
         self._queue = ""
         self._asked = ("", 0, 0, 0, "")
@@ -137,6 +142,8 @@ class InboundFlow(FlowOwner):
 
     def _rest(self) -> None:
         self.bound_since_ns = -1
+        self.stands_by = False
+        self.queue_msgs = -1
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -153,6 +160,9 @@ class InboundFlow(FlowOwner):
             self.taker.on_unbind(frame)
         elif isinstance(frame, flow_frames.Unbound):
             self.taker.on_unbound(frame)
+        elif isinstance(frame, flow_frames.FlowStatus) and frame.flow_id == self.taker.flow_id:
+            self.stands_by = not frame.active
+            self.queue_msgs = frame.messages
 
     # -- what the flow tells ---------------------------------------------------------------------
 

@@ -82,6 +82,8 @@ class LinkClock(Timed):
         if kind == HANDSHAKE_TIMER:
             _close(link, close_codes.HANDSHAKE_TIMEOUT)
             return
+        if link.outbound is not None and link.outbound.flows is not None:
+            link.outbound.flows.tell()
         silent_ns = now_ns - link.heard_ns
         if kind == PARTED_TIMER:
             if silent_ns >= PART_NS or now_ns - self._parted_ns >= PART_MOST_NS:

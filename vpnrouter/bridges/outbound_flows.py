@@ -192,6 +192,17 @@ class OutboundFlows(FlowOwner):
         """The newest message that was sent over them, 0 for none."""
         return max((flow.last_id for flow in self._flows.values()), default=0)
 
+    def tell(self) -> None:
+        """Tell the peer how its flows stand where that has changed; from time to time, and not for each message."""
+        for flow in self._flows.values():
+            if flow.is_open and flow.shown != (flow.active, flow.endpoint.spooled_count):
+                self.opened(flow)
+
+    def opened(self, flow: GuaranteedOut) -> None:
+        """See FlowOwner.opened."""
+        flow.shown = (flow.active, flow.endpoint.spooled_count)
+        self.say(encode_flows.flow_status(flow_frames.FlowStatus(flow.flow_id, *flow.shown)))
+
     # -- what a flow tells -----------------------------------------------------------------------
 
     def say(self, data: bytes) -> None:

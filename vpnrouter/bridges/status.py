@@ -64,6 +64,10 @@ class RemoteStatus:
     """Why the last attempt to connect there failed; "" when it succeeded or none was made."""
     queue_binding: str = ""
     bound_to_queue: bool = False
+    stands_by: bool = False
+    """Whether the bridge is bound to its queue and another consumer gets what is in it."""
+    queue_msg_count: int = -1
+    """Messages in the queue when the remote told last, some seconds ago at most; -1 where it does not tell."""
     last_queue_bind_failure_reason: str = ""
     queue_bound_uptime: int = 0
     remote_msg_vpn_interface: str = ""
@@ -135,6 +139,10 @@ class BridgeStatus:
     compressed: bool
     max_ttl: int
     bound_to_queue: bool
+    remote_queue_standby: bool
+    """Whether it is bound to a queue of which another consumer gets the messages."""
+    remote_queue_msg_count: int
+    """Messages in the queue of the remote that it is bound to, some seconds ago at most; -1 for unknown."""
     remote_subscription_refused_count: int
     """Remote subscriptions that the remote has refused."""
     local_queue_name: str
@@ -361,6 +369,8 @@ def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND
         compressed=around.compressed,
         max_ttl=bridge.facts.max_ttl,
         bound_to_queue=around.bound_to_queue,
+        remote_queue_standby=any(one.stands_by for one in around.remotes),
+        remote_queue_msg_count=max((one.queue_msg_count for one in around.remotes), default=-1),
         remote_subscription_refused_count=len(around.refused),
         local_queue_name=around.local_queue_name,
         ttl_exceeded_event_raised=around.ttl_exceeded_event_raised,

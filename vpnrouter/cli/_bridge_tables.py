@@ -194,9 +194,9 @@ def direction(row: Row) -> str:
 
 
 def queue(row: Row) -> str:
-    """Whether the bridge is bound to its queue; `-` where it is to have none."""
+    """Whether the bridge is bound to its queue, or stands by there; `-` where it is to have none."""
     if row["boundToQueue"]:
-        return "bound"
+        return "standby" if row["remoteQueueStandby"] else "bound"
     return "unbound" if any(remote["queueBinding"] for remote in row["remotes"]) else _NONE
 
 

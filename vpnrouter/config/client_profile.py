@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vpnrouter import limits
+from vpnrouter.config.event import ClientProfileEvent
 from vpnrouter.config.model import Model
 from vpnrouter.config.names import BridgeName
 
@@ -54,6 +55,9 @@ class ClientProfile(Model):
     """Name of a bridge that takes from this message VPN by a bound queue: the acknowledgement of a
     guaranteed message that goes into this queue is held until the bridge's own message VPN has
     spooled it too."""
+
+    event: ClientProfileEvent = Field(default_factory=ClientProfileEvent)
+    """When events are raised."""
 
     max_connection_count_per_client_username: Annotated[
         int, Field(ge=1, le=limits.VPN_CONNECTIONS)

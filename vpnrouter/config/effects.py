@@ -172,7 +172,9 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_rows(
         _PROFILE,
         Effect.IN_PLACE,
-        "max_connection_count_per_client_username max_egress_flow_count"
+        "event.connection_count_per_client_username_threshold.set_percent"
+        " event.connection_count_per_client_username_threshold.clear_percent"
+        " max_connection_count_per_client_username max_egress_flow_count"
         " max_endpoint_count_per_client_username max_ingress_flow_count max_subscription_count",
     ),
     **_rows(

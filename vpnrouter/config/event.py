@@ -85,6 +85,15 @@ class TopicFormat(Model):
     """Whether on #LOG/LEVEL/SCOPE/ROUTER/EVENT/VPN, for queues whose topic_syntax is smf."""
 
 
+class ClientProfileEvent(Model):
+    """Thresholds of the client usernames of a client profile."""
+
+    connection_count_per_client_username_threshold: PercentThreshold = Field(
+        default_factory=PercentThreshold
+    )
+    """Clients of one client username, of max_connection_count_per_client_username."""
+
+
 class Publish(Model):
     """Events as Direct messages in the message VPN that they are about."""
 

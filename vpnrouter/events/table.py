@@ -158,6 +158,19 @@ CONNECTIONS_HIGH_CLEAR: Final = Kind(
     "No longer",
     clears="VPN_VPN_CONNECTIONS_HIGH",
 )
+USERNAME_CONNECTIONS_HIGH: Final = Kind(
+    "VPN_CLIENT_USERNAME_CONNECTIONS_HIGH",
+    WARNING,
+    VPN,
+    "Clients of one client username come close to `max_connection_count_per_client_username`",
+)
+USERNAME_CONNECTIONS_HIGH_CLEAR: Final = Kind(
+    "VPN_CLIENT_USERNAME_CONNECTIONS_HIGH_CLEAR",
+    NOTICE,
+    VPN,
+    "No longer",
+    clears="VPN_CLIENT_USERNAME_CONNECTIONS_HIGH",
+)
 CONNECTIONS_EXCEEDED: Final = Kind(
     "VPN_VPN_MAX_CONNECTIONS_EXCEEDED",
     WARNING,

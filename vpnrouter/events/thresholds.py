@@ -69,6 +69,10 @@ class Thresholds:
         share = f" ({100 * value // bound} % of {bound:,})" if bound else ""
         return Crossing(pair.high, f"{pair.what} high: {value:,}{share}")
 
+    def is_high(self, pair: Pair, msg_vpn: str, name: str) -> bool:
+        """Whether the last look found the value high."""
+        return (pair.high.name, msg_vpn, name) in self._high
+
     def done(self) -> None:
         """All there is was looked at: what was not has gone, and is forgotten."""
         self._high = self._still

@@ -416,6 +416,8 @@ def runner_remotes(
             one = replace(  # noqa: PLW2901 - the same, and more of it
                 one,
                 bound_to_queue=bound,
+                stands_by=bound and flow.stands_by,
+                queue_msg_count=flow.queue_msgs if bound else -1,
                 last_queue_bind_failure_reason=flow.reason,
                 queue_bound_uptime=age_ns // 1_000_000_000,
             )

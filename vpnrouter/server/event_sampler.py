@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter.config.client_profile import ClientProfile
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.events import limits, table
@@ -37,9 +38,20 @@ BRIDGES_AT_ONCE: Final = 16
 SYSTEM_MARKS: Final = Marks(80, 60)
 """Of the spool of the whole router, the field's defaults."""
 
+DEFAULT: Final = "default"
+"""The client profile of who has none of their own."""
+
+UNSAID: Final = ClientProfile()
+"""A client profile of which nothing is written."""
+
 OVER_QUOTA: Final = reasons.DISCARD_NAMES[reasons.SPOOL_OVER_QUOTA]
 
 CONNECTIONS: Final = Pair(table.CONNECTIONS_HIGH, table.CONNECTIONS_HIGH_CLEAR, "connections")
+USERNAME: Final = Pair(
+    table.USERNAME_CONNECTIONS_HIGH,
+    table.USERNAME_CONNECTIONS_HIGH_CLEAR,
+    "connections of the client username",
+)
 SUBSCRIPTIONS: Final = Pair(
     table.SUBSCRIPTIONS_HIGH, table.SUBSCRIPTIONS_HIGH_CLEAR, "subscriptions"
 )
@@ -87,6 +99,7 @@ class EventSampler:
         self._thresholds = Thresholds()
         self._looks = 0
         self._refused: dict[tuple[str, str], int] = {}
+        self._crowded: dict[str, set[str]] = {}
 
     async def look(self) -> None:
         """Look once at everything; other tasks have their turns meanwhile."""
@@ -96,6 +109,7 @@ class EventSampler:
                 self._vpn(vpn, written[name].event)
                 self._rates(vpn, written[name].event)
                 await self._endpoints(vpn, written[name])
+                await self._usernames(vpn, written[name])
         self._spool()
         self._thresholds.done()
         if self._looks % SELDOM == 0:
@@ -130,6 +144,24 @@ class EventSampler:
             (EGRESS_RATE, rates.tx_msg.current, event.egress_msg_rate_threshold),
         ):
             self._look(pair, vpn.name, "", round(rate), 0, _rate(written))
+
+    async def _usernames(self, vpn: MessageVpn, written: MsgVpn) -> None:
+        """How many clients each client username has, of those that its client profile lets it have."""
+        known = vpn.credentials.usernames
+        counts = list(vpn.connections_of.items())
+        # Those whose last client has gone are not there any more, and are looked at once again.
+        before = self._crowded.pop(vpn.name, set())
+        counts += [(name, 0) for name in before if name not in vpn.connections_of]
+        for number, (name, count) in enumerate(counts):
+            if number % limits.EVENT_CHUNK == limits.EVENT_CHUNK - 1:
+                await trio.lowlevel.checkpoint()
+            profile = known[name].client_profile if name in known else DEFAULT
+            said = written.client_profiles.get(profile, UNSAID)
+            marks = _percent(said.event.connection_count_per_client_username_threshold)
+            most = said.max_connection_count_per_client_username
+            self._look(USERNAME, vpn.name, name, count, most, marks)
+            if self._thresholds.is_high(USERNAME, vpn.name, name):
+                self._crowded.setdefault(vpn.name, set()).add(name)
 
     # -- endpoints -------------------------------------------------------------------------------
 

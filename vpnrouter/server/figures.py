@@ -321,6 +321,8 @@ def bridge_figures(status: BridgeStatus) -> BridgeFigures:
         status.guaranteed_refused_msg_count,
         status.guaranteed_duplicate_msg_count,
         status.parked_msg_count,
+        None if status.remote_queue_msg_count < 0 else status.remote_queue_msg_count,
+        int(status.remote_queue_standby),
         len(status.remotes),
         sum(remote.up for remote in status.remotes),
     )

@@ -120,7 +120,6 @@ CLIENT_PROFILE: Final[dict[str, Any]] = {
     "apiTopicEndpointManagementCopyFromOnCreateTemplateName": "",
     **_percent("ClientProvisionedEndpointSpoolUsage", clear=18, of=25),
     **_percent(
-        "ConnectionCountPerClientUsername",
         "EgressFlowCount",
         "EndpointCountPerClientUsername",
         "IngressFlowCount",

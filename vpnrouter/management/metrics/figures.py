@@ -71,6 +71,8 @@ class BridgeFigures(NamedTuple):
     guaranteed_refused: int
     guaranteed_duplicates: int
     parked: int
+    remote_queue: int | None
+    remote_queue_standby: int
     remotes: int
     remotes_up: int
 

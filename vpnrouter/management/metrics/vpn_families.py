@@ -198,6 +198,17 @@ BRIDGE: Final[dict[str, Family]] = {
         "Messages set aside in the parking lot.",
         sparse=True,
     ),
+    "remote_queue": Family(
+        "vpnrouter_bridge_remote_queue_messages",
+        "gauge",
+        "Messages in the remote queue that the bridge takes from, as the remote told last.",
+    ),
+    "remote_queue_standby": Family(
+        "vpnrouter_bridge_remote_queue_standby",
+        "gauge",
+        "1 while another consumer gets what is in the remote queue.",
+        sparse=True,
+    ),
     "remotes": Family("vpnrouter_bridge_remotes", "gauge", "Remote message VPNs configured."),
     "remotes_up": Family(
         "vpnrouter_bridge_remotes_up", "gauge", "Remote message VPNs that it is logged in to."

@@ -141,6 +141,8 @@ def _half(why: str) -> str:
 
 def _bound(row: Row) -> Piece:
     wanted = [each["queueBinding"] for each in row.get("remotes", ()) if each["queueBinding"]]
+    if row["boundToQueue"] and row["remoteQueueStandby"]:
+        return (f"{', '.join(wanted)}, stands by", "note")
     if row["boundToQueue"]:
         return (", ".join(wanted) or "yes", "good")
     return (f"{', '.join(wanted)} NOT BOUND", "bad") if wanted else (fmt.NONE, "")

@@ -42,6 +42,7 @@ Frame = (
     | flow_frames.Reject
     | flow_frames.Settled
     | flow_frames.Forget
+    | flow_frames.FlowStatus
 )
 
 
@@ -96,6 +97,8 @@ def decode(frame: bytes, start: int, length: int) -> Frame:
         return frames.Detach(code, reason)
     if kind == frames.COMPRESSED:
         return frames.Compressed(frame[pos:end])
+    if kind == flow_frames.FLOW_STATUS:
+        return decode_flows.flow_status(frame, pos, end)
     if kind >= frames.OPTIONAL_FROM:
         return frames.Skipped(kind)
     return _flow(kind, frame, pos, end)

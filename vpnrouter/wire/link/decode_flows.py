@@ -118,6 +118,16 @@ def unbound(buf: bytes, pos: int, end: int) -> flow_frames.Unbound:
     return flow_frames.Unbound(_number(buf, pos, 4))
 
 
+def flow_status(buf: bytes, pos: int, end: int) -> flow_frames.FlowStatus:
+    """FLOW_STATUS (LINK-50)."""
+    _enough(pos, end, 13, "FLOW_STATUS")
+    active = int(buf[pos + 4])
+    if active > 1:
+        raise ProtocolError(PROTOCOL_ERROR, f"LINK-50: active {active}")
+    Fields(buf, pos + 13, end, field_codes.NONE)
+    return flow_frames.FlowStatus(_number(buf, pos, 4), active == 1, _number(buf, pos + 5, 8))
+
+
 def ack(buf: bytes, pos: int, end: int) -> flow_frames.Ack:
     """ACK (LINK-42)."""
     _enough(pos, end, 6, "ACK")

@@ -15,6 +15,9 @@ from vpnrouter.wire.varint import varint
 _MESSAGE: Final = Struct(">IQBB")
 """Flow id, position, flags, priority of GUARANTEED."""
 
+_STATUS: Final = Struct(">IBQ")
+"""Flow id, active, messages of FLOW_STATUS."""
+
 
 def _frame(kind: int, body: bytes) -> bytes:
     return bytes((kind,)) + varint(len(body)) + body
@@ -104,6 +107,12 @@ def unbind(frame: flow_frames.Unbind) -> bytes:
 def unbound(frame: flow_frames.Unbound) -> bytes:
     """UNBOUND (LINK-40)."""
     return _frame(flow_frames.UNBOUND, frame.flow_id.to_bytes(4, "big"))
+
+
+def flow_status(frame: flow_frames.FlowStatus) -> bytes:
+    """FLOW_STATUS (LINK-50)."""
+    body = _STATUS.pack(frame.flow_id, frame.active, frame.messages)
+    return _frame(flow_frames.FLOW_STATUS, body)
 
 
 def guaranteed(

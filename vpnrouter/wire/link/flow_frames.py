@@ -20,6 +20,8 @@ ACK: Final = 0x51
 REJECT: Final = 0x52
 SETTLED: Final = 0x53
 FORGET: Final = 0x54
+FLOW_STATUS: Final = 0x80
+"""Whoever does not know it skips it (LINK-4)."""
 
 STORE_ID_BYTES: Final = 16
 """The store id of LINK-40: one life of a spool."""
@@ -142,6 +144,20 @@ class Unbound:
 
     def __init__(self, flow_id: int) -> None:
         self.flow_id = flow_id
+
+
+@final
+class FlowStatus:
+    """What the sender's operator sees of the flow (LINK-50): does it get messages, or does it stand by at an exclusive
+    queue behind another one; how many messages are in the queue.
+    """
+
+    __slots__ = ("active", "flow_id", "messages")
+
+    def __init__(self, flow_id: int, active: bool, messages: int) -> None:
+        self.flow_id = flow_id
+        self.active = active
+        self.messages = messages
 
 
 @final
