@@ -540,3 +540,7 @@ TROUBLES: Final = 16
 PRINTED_CHARS: Final = 4_096
 """Characters of one text that a stranger chose, such as a topic, where it is printed for people: a line still
 says whose it is. Beyond: it is cut, and ends with `…`; JSON has it whole."""
+
+ALLOWED_LOCATIONS: Final = 256
+"""Patterns of `bridging.allowed_locations`, each of which is compared when a bridge is dialled. Beyond: the
+configuration is refused."""

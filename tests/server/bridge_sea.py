@@ -226,7 +226,7 @@ class Ferry(Connector):
         """See Connector.set_clocks."""
         self._island.set_clocks()
 
-    async def open(self, host: str, port: int, tls: Any, resolved: Any) -> Any:
+    async def open(self, host: str, port: int, tls: Any, resolved: Any, asked: Any = ()) -> Any:
         """See Connector.open."""
         sea = self._island.sea
         sea.dialed.append((trio.current_time(), self._island.name, host, port))

@@ -51,10 +51,14 @@ def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
             yield ("listeners", index, "tls", "key"), listener.tls.key, 0o077
     for name, vpn in config.msg_vpns.items():
         for bridge, written in vpn.bridges.items():
+            place: Path = ("msg_vpns", name, "bridges", bridge)
             key = written.remote_authentication.client_cert.key
             if key is not None:
-                place: Path = ("msg_vpns", name, "bridges", bridge)
                 yield (*place, "remote_authentication", "client_cert", "key"), key, 0o077
+            for index, remote in enumerate(written.remote_msg_vpns):
+                if remote.client_cert is not None and remote.client_cert.key is not None:
+                    where = (*place, "remote_msg_vpns", index, "client_cert", "key")
+                    yield where, remote.client_cert.key, 0o077
 
 
 def close_to_others(config: RouterConfig) -> None:

@@ -65,6 +65,8 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_rows("router", Effect.RESTART, "name data_dir umask"),
     **_rows("guaranteed_msging", Effect.RESTART, "enabled"),
     **_rows("guaranteed_msging", Effect.IN_PLACE, "max_msg_spool_usage"),
+    # Asked when a bridge is dialled.
+    **_rows("bridging", Effect.IN_PLACE, "allowed_locations"),
     **_rows(
         "",
         Effect.RESTART,

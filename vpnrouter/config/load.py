@@ -12,6 +12,7 @@ from vpnrouter.config.check_files import check_files
 from vpnrouter.config.checks import check_config
 from vpnrouter.config.document import Document, Plain
 from vpnrouter.config.findings import Findings
+from vpnrouter.config.locations import check_locations
 from vpnrouter.config.not_yet import not_yet
 from vpnrouter.config.overlay import merge
 from vpnrouter.config.overlay_file import overlay_of, refusals, way_out
@@ -99,6 +100,7 @@ def read(
     if loaded is not None:
         found = Findings(loaded.positions, loaded.positions)
         check_files(found, loaded.config)
+        check_locations(found, loaded)
         problems.extend(found.problems)
         loaded = loaded._replace(warnings=_ordered(problems))
     if over_file is not None and loaded is None and _blames(over_file, base, environment, problems):

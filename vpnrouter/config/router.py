@@ -6,6 +6,7 @@ from pydantic import Field
 
 from vpnrouter.config.guaranteed_msging import GuaranteedMsging
 from vpnrouter.config.listeners import Listener
+from vpnrouter.config.locations import RouterBridging
 from vpnrouter.config.logging import Logging
 from vpnrouter.config.management import Management
 from vpnrouter.config.model import Many, Model, Named
@@ -44,6 +45,9 @@ class RouterConfig(Model):
 
     guaranteed_msging: GuaranteedMsging = Field(default_factory=GuaranteedMsging)
     """Guaranteed messaging of the router as a whole."""
+
+    bridging: RouterBridging = Field(default_factory=RouterBridging)
+    """Bridges of the router as a whole."""
 
     trace: Annotated[Trace | None, Field(examples=[{}])] = None
     """Routing traces; without this block nothing is traced."""

@@ -50,7 +50,12 @@ class Cables(Connector):
         """See Connector.set_clocks: the mesh turns its clock itself."""
 
     async def open(
-        self, host: str, port: int, tls: TlsTerms | None, resolved: Callable[[], None]
+        self,
+        host: str,
+        port: int,
+        tls: TlsTerms | None,
+        resolved: Callable[[], None],
+        asked: tuple[str, str] = ("", ""),
     ) -> socket.socket | Secured:
         """See Connector.open; what it gives is the acceptor's end."""
         place = self._place

@@ -200,7 +200,9 @@ class Approach:
         if remote.tls_enabled:
             tls = TlsTerms(self.server_cert, client_cert_of(written, remote))
         terms = self.terms(remote)
-        transport: socket.socket | Secured = await self.connector.open(host, port, tls, resolved)
+        transport: socket.socket | Secured = await self.connector.open(
+            host, port, tls, resolved, (self.vpn.name, remote.location)
+        )
         overtaken = moves_from is None and self.book.reusable(self._half(remote)) is not None
         if self.written is not written or overtaken:
             await self.connector.drop(transport)

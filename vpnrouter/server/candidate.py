@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vpnrouter.config.diff import changes
 from vpnrouter.config.load import combine
+from vpnrouter.config.locations import location_problems
 from vpnrouter.config.mask import unmask
 from vpnrouter.config.overlay import difference, fill_nulls
 from vpnrouter.config.overlay_file import text_of
@@ -82,6 +83,9 @@ def candidate(document: Plain, standing: Loaded, overlay: str) -> Candidate:
     over = parse(text, overlay, problems)
     made = None if over is None else combine(base, over, None, problems)
     if made is None:
+        return Candidate(None, tuple(sorted(problems)))
+    problems = location_problems(made, standing)
+    if problems:
         return Candidate(None, tuple(sorted(problems)))
     packed = pack(made.positions.data)
     if packed.digest != pack(wanted).digest:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from vpnrouter.config.locations import Locations, refusal
 from vpnrouter.errors import OperationError
 from vpnrouter.server.dial_tls import client_context, secure
 from vpnrouter.server.streams import serve_stream
@@ -51,21 +52,36 @@ class Connector:
         self._host = host
         self._streams = streams
         self._lookups = trio.CapacityLimiter(LOOKUPS)
+        self.locations = Locations()
+        """What may be dialled of what came by the management API; see editor.py."""
 
     def set_clocks(self) -> None:
         """Set the plane's times before a connection is made."""
         self._host.set_clocks()
 
     async def open(
-        self, host: str, port: int, tls: TlsTerms | None, resolved: Callable[[], None]
+        self,
+        host: str,
+        port: int,
+        tls: TlsTerms | None,
+        resolved: Callable[[], None],
+        asked: tuple[str, str] = ("", ""),
     ) -> socket.socket | Secured:
         """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between.
+
+        `asked` are the message VPN and the location of the bridge that wants it. What is not allowed is not
+        dialled, and the reason says nothing of what is there.
 
         Raises OperationError that says in one line what failed.
         """
         shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         found = await self._look_up(host, port)
         resolved()
+        if self.locations.asks(*asked):
+            # Looked up and dialled are the same addresses: no other answer can come in between.
+            found = [one for one in found if self.locations.allow(host, _ip(one), port)]
+            if not found:
+                raise OperationError(refusal(asked[1]))
         try:
             sock = await _connect(found)
         except (OSError, trio.TooSlowError) as error:
@@ -124,6 +140,11 @@ class Connector:
                 )
         except (OSError, UnicodeError, trio.TooSlowError) as error:
             raise OperationError(f"cannot look up {host}: {_why(error)}") from error
+
+
+def _ip(found: tuple[int, int, int, str, object]) -> str:
+    address = found[4]
+    return str(address[0]) if isinstance(address, tuple) else ""
 
 
 def _names(host: str, port: int) -> Addresses:

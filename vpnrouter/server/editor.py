@@ -17,6 +17,7 @@ import trio
 
 from vpnrouter.config.change import Effect, describe
 from vpnrouter.config.load import read
+from vpnrouter.config.locations import Locations
 from vpnrouter.config.overlay_file import overlay_of
 from vpnrouter.config.reuse import reuse
 from vpnrouter.errors import ConfigError, OperationError
@@ -62,6 +63,7 @@ class RouterEditor:
         if overlaid:
             self._disk.note()
         self._packed = pack(loaded.positions.data)
+        reload.allow(Locations(loaded))
         self._earlier: OrderedDict[str, Packed] = OrderedDict()
         # One change at a time, and one thread: the data plane shares the interpreter with it.
         self._turn = trio.Lock()
@@ -187,6 +189,7 @@ class RouterEditor:
     def _take(self, loaded: Loaded, packed: Packed) -> None:
         """Note what is in force now, and keep what was."""
         before, self._packed, self._loaded = self._packed, packed, loaded
+        self._reload.allow(Locations(loaded))
         if before.digest == packed.digest:
             return
         self._earlier[before.digest] = before

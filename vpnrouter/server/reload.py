@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.guaranteed_msging import GuaranteedMsging
     from vpnrouter.config.load import Loaded, Reading
+    from vpnrouter.config.locations import Locations
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.server.answer import Answering
     from vpnrouter.server.connect import Connector
@@ -86,6 +87,10 @@ class Reload:
         file not be used; nothing has changed then.
         """
         return self.commit(self.prepare(config))
+
+    def allow(self, locations: Locations) -> None:
+        """What bridges may dial from now on of what came by the management API."""
+        self._connector.locations = locations
 
     def prepare(self, config: RouterConfig) -> Prepared:
         """Do what can fail of such a change: bind new addresses, read the TLS files of listeners.

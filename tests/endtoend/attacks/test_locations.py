@@ -1,0 +1,177 @@
+"""A tenant's administrator makes the router connect for him: to where he is allowed, and nowhere else."""
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+USERS = {
+    "root": {"password": "pw", "role": "admin"},
+    "tenant": {"password": "pw", "role": "admin", "msg_vpns": ["blue"]},
+}
+
+NEAR = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "169.254.169.254", "[::ffff:127.0.0.1]")
+
+
+class Served:
+    """A router, and ports of this machine: one that is open and one that is closed."""
+
+    def __init__(self, process: Any, door: socket.socket, closed: int) -> None:
+        self.process = process
+        self.door = door
+        self.open_port = int(door.getsockname()[1])
+        self.closed_port = closed
+
+    def client(self, user: str) -> httpx.Client:
+        """A client of the management API."""
+        url = f"http://127.0.0.1:{self.process.port('http')}"
+        return httpx.Client(base_url=url, auth=(user, "pw"), timeout=30)
+
+    def bridge(self, user: str, name: str, location: str) -> httpx.Response:
+        """Have a bridge made."""
+        with self.client(user) as client:
+            row = {
+                "bridgeName": name,
+                "bridgeVirtualRouter": "auto",
+                "enabled": True,
+                "remoteAuthenticationBasicClientUsername": "u",
+                "remoteAuthenticationBasicPassword": "pw",
+            }
+            client.post("/SEMP/v2/config/msgVpns/blue/bridges", json=row).raise_for_status()
+            remote = {
+                "remoteMsgVpnName": "v",
+                "remoteMsgVpnLocation": location,
+                "enabled": True,
+            }
+            path = f"/SEMP/v2/config/msgVpns/blue/bridges/{name},auto/remoteMsgVpns"
+            return client.post(path, json=remote)
+
+    def reason(self, name: str, wait: Callable[..., Any]) -> str:
+        """What the tenant reads of why a bridge is down."""
+        with self.client("tenant") as client:
+
+            def told() -> str:
+                row = client.get(f"/SEMP/v2/monitor/msgVpns/blue/bridges/{name},auto").json()
+                return str(row["data"]["inboundFailureReason"])
+
+            return str(wait(told))
+
+
+@pytest.fixture
+def serve(router_process: Any, tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """`serve(allowed)` starts a router of which `tenant` may change message VPN blue."""
+    doors: list[socket.socket] = []
+    processes: list[Any] = []
+
+    def start(*allowed: str) -> Served:
+        door = socket.create_server(("127.0.0.1", 0))
+        door.settimeout(0.3)
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            closed = int(other.getsockname()[1])
+        doors.append(door)
+        document = {
+            "router": {"name": "edge", "data_dir": str(tmp_path / "data")},
+            "listeners": [{"protocol": "http", "bind": "127.0.0.1:0"}],
+            "management": {"users": USERS},
+            "bridging": {"allowed_locations": list(allowed)},
+            "msg_vpns": {"blue": {}, "red": {}},
+        }
+        path = tmp_path / "edge.yaml"
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        processes.append(router_process(path))
+        return Served(processes[-1], door, closed)
+
+    yield start
+    for process in processes:
+        process.kill()
+    for door in doors:
+        door.close()
+
+
+def until(told: Callable[[], str]) -> str:
+    """The first answer that is one."""
+    import time
+
+    deadline = time.monotonic() + 30
+    while not (found := told()):
+        assert time.monotonic() < deadline
+    return found
+
+
+def test_the_routers_own_machine(serve: Callable[..., Served]) -> None:
+    """Refused when it is configured, by whatever spelling, and the same for open and closed ports."""
+    served = serve()
+    for number, host in enumerate(NEAR):
+        answers = [
+            served.bridge("tenant", f"b{number}{port}", f"{host}:{port}")
+            for port in (served.open_port, served.closed_port)
+        ]
+        for answer in answers:
+            assert answer.status_code == 400, (host, answer.text)
+            said = answer.json()["meta"]["error"]["description"]
+            assert "is no allowed location" in said
+    # The message VPN is the tenant's, whoever makes the change; another one is not.
+    assert served.bridge("root", "by-root", f"127.0.0.1:{served.open_port}").status_code == 400
+
+
+def test_names_are_looked_at_when_they_are_dialled(serve: Callable[..., Served]) -> None:
+    """A host that turns out to be this machine is not dialled, and the reason tells nothing of its ports."""
+    served = serve()
+    # The system reads 127.1 as 127.0.0.1; as a location it is a name like any other.
+    reasons = []
+    for name, port in (("one", served.open_port), ("two", served.closed_port)):
+        assert served.bridge("tenant", name, f"127.1:{port}").status_code == 200
+        reasons.append(served.reason(name, until).replace(str(port), "PORT"))
+    assert reasons[0] == reasons[1]
+    assert "127.1:PORT is no allowed location" in reasons[0]
+    with pytest.raises(TimeoutError):
+        served.door.accept()
+
+
+def test_what_the_file_allows(serve: Callable[..., Served]) -> None:
+    """A network in `bridging.allowed_locations` is dialled."""
+    served = serve("127.0.0.0/8")
+    assert served.bridge("tenant", "one", f"127.0.0.1:{served.open_port}").status_code == 200
+    served.door.settimeout(30)
+    served.door.accept()[0].close()
+    assert served.bridge("tenant", "two", "192.0.2.1:55555").status_code == 400
+
+
+def test_names_that_are_given_another_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of the addresses that a name has at the moment of dialling, those of this machine are left out."""
+    import trio
+
+    from vpnrouter.config.load import load
+    from vpnrouter.config.locations import Locations
+    from vpnrouter.errors import OperationError
+    from vpnrouter.server import connect
+
+    (tmp_path / "r.yaml").write_text(
+        f"router: {{name: r, data_dir: {tmp_path}}}\nmanagement: {{users: {{t: {{password: pw,"
+        " role: admin, msg_vpns: [blue]}}}\nmsg_vpns: {blue: {}}\n"
+    )
+    (tmp_path / "overlay.yaml").write_text("msg_vpns: {blue: {max_msg_spool_usage: 1}}\n")
+    door = socket.create_server(("127.0.0.1", 0))
+    door.settimeout(0.2)
+    port = door.getsockname()[1]
+    given = socket.getaddrinfo("127.0.0.1", port, type=socket.SOCK_STREAM)
+    monkeypatch.setattr(connect, "_names", lambda host, port: given)
+
+    async def dial(rules: Locations) -> object:
+        connector = connect.Connector(None, None, None)  # type: ignore[arg-type]
+        connector.locations = rules
+        location = f"rebound.example:{port}"
+        return await connector.open("rebound.example", port, None, lambda: None, ("blue", location))
+
+    with pytest.raises(OperationError, match="is no allowed location"):
+        trio.run(dial, Locations(load(tmp_path / "r.yaml")))
+    with pytest.raises(TimeoutError):
+        door.accept()
+    sock = trio.run(dial, Locations())
+    assert isinstance(sock, socket.socket)
+    sock.close()
+    door.close()

@@ -1,0 +1,234 @@
+"""Where bridges may be dialled to that somebody configured who may change some message VPNs only.
+
+The router's own file says what its operator wants. A message VPN of which a limited API user is admin may
+otherwise make the router connect to what that user cannot reach: services of the router's machine, or the
+metadata of its cloud.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, final
+
+from pydantic import AfterValidator, Field
+
+from vpnrouter import limits
+from vpnrouter.config.model import Many, Model
+from vpnrouter.config.problem import Path, Problem, show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpnrouter.config.document import Document
+    from vpnrouter.config.findings import Findings
+    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import RouterConfig
+
+    IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_PATTERN: Final = re.compile(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]+))(?::(?P<ports>[0-9-]+))?")
+_NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+_PORTS: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_LAST_PORT: Final = 65_535
+
+
+class _Pattern(NamedTuple):
+    """A network, or a name in small letters (`*.` before it: what is below it), with the ports that it is for."""
+
+    network: Network | None
+    name: str
+    ports: range
+
+    def names(self, host: str) -> bool:
+        """Whether this host is meant by its name."""
+        if self.name.startswith("*."):
+            return host.endswith(self.name[1:])
+        return bool(self.name) and host == self.name
+
+
+def _parsed(text: str) -> _Pattern:
+    found = _PATTERN.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            "an allowed location is NETWORK, HOST or *.DOMAIN, with :PORT or :PORT-PORT behind"
+        )
+    ports = range(1, _LAST_PORT + 1)
+    if found["ports"]:
+        bounds = _PORTS.fullmatch(found["ports"])
+        first = int(bounds[1]) if bounds else 0
+        last = int(bounds[2] or bounds[1]) if bounds else 0
+        if not 0 < first <= last <= _LAST_PORT:
+            raise ValueError("a port is a number from 1 to 65535, or two with - in between")
+        ports = range(first, last + 1)
+    host = found["six"] or found["host"]
+    try:
+        return _Pattern(ipaddress.ip_network(host), "", ports)
+    except ValueError:
+        if found["six"] or not _NAME.fullmatch(host) or re.fullmatch(r"[0-9./]+", host):
+            raise ValueError(
+                f"{host} is neither a network such as 10.0.0.0/8 nor a host name"
+            ) from None
+    return _Pattern(None, host.lower(), ports)
+
+
+def _checked(text: str) -> str:
+    _parsed(text)
+    return text
+
+
+AllowedLocation = Annotated[str, AfterValidator(_checked)]
+
+
+class RouterBridging(Model):
+    """Bridges of the router as a whole."""
+
+    allowed_locations: Annotated[
+        Many[AllowedLocation],
+        Field(max_length=limits.ALLOWED_LOCATIONS, examples=["10.0.0.0/8:55555"]),
+    ] = ()
+    """Where bridges may be dialled to that came by the management API into a message VPN of which a user
+    limited by msg_vpns is admin: networks, hosts, or *.DOMAIN, with :PORT or :PORT-PORT. Without any: all but
+    loopback, link-local, unspecified and multicast addresses, which only a network here allows. What stands
+    in this file is always allowed."""
+
+
+@final
+class Locations:
+    """What is allowed of a configuration; without one, everything is."""
+
+    def __init__(self, loaded: Loaded | None = None) -> None:
+        self._patterns: tuple[_Pattern, ...] = ()
+        self._limited: frozenset[str] = frozenset()
+        self._own: frozenset[tuple[str, str]] = frozenset()
+        if loaded is not None and loaded.overlay is not None:
+            config = loaded.config
+            self._patterns = tuple(map(_parsed, config.bridging.allowed_locations))
+            self._limited = _limited(config)
+            self._own = frozenset(_written(loaded.base))
+
+    def asks(self, msg_vpn: str, location: str) -> bool:
+        """Whether this location of a bridge of this message VPN has to be an allowed one."""
+        return msg_vpn in self._limited and (msg_vpn, location) not in self._own
+
+    def allow(self, host: str, address: str, port: int) -> bool:
+        """Whether a location that is asked about may be dialled, when its host has this IP address."""
+        found = _address(address)
+        if found is None:
+            return False
+        fitting = [one for one in self._patterns if port in one.ports]
+        if any(one.network is not None and found in one.network for one in fitting):
+            return True
+        # A name is its owner's, who may give it the address of this machine at any time.
+        if _is_near(found):
+            return False
+        return not self._patterns or any(one.names(host.lower().rstrip(".")) for one in fitting)
+
+    def may_be_allowed(self, host: str, port: int) -> bool:
+        """Whether it can be allowed before its name is looked up."""
+        if _address(host) is not None:
+            return self.allow(host, host, port)
+        fitting = [one for one in self._patterns if port in one.ports]
+        if any(one.network is not None for one in fitting):
+            return True
+        plain = host.lower().rstrip(".")
+        if plain == "localhost" or plain.endswith(".localhost"):
+            return False
+        return not self._patterns or any(one.names(plain) for one in fitting)
+
+
+def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
+    """Message VPN, bridge and place among its remotes of what is not allowed, with the location."""
+    rules = Locations(loaded)
+    found = {}
+    for msg_vpn, written in loaded.config.msg_vpns.items():
+        for name, bridge in written.bridges.items():
+            for index, remote in enumerate(bridge.remote_msg_vpns):
+                address = remote.address
+                if address is None or not rules.asks(msg_vpn, remote.location):
+                    continue
+                if not rules.may_be_allowed(address.host, address.port):
+                    found[msg_vpn, name, index] = remote.location
+    return found
+
+
+def location_problems(loaded: Loaded, standing: Loaded) -> list[Problem]:
+    """Errors about locations that a change brings and that are not allowed; what stood before may stay."""
+    before = {(key[0], key[1], text) for key, text in refused_locations(standing).items()}
+    return [
+        Problem(
+            loaded.positions.value_at(_path(key)),
+            "error",
+            f"{show_path(_path(key))}: {refusal(text)}",
+        )
+        for key, text in refused_locations(loaded).items()
+        if (key[0], key[1], text) not in before
+    ]
+
+
+def check_locations(found: Findings, loaded: Loaded) -> None:
+    """Warn of locations that will not be dialled: a router starts with what it has."""
+    for key, text in refused_locations(loaded).items():
+        found.warning(_path(key), f"{refusal(text)}: it will not be dialled")
+
+
+def refusal(location: str) -> str:
+    """What to say of a location, the same whatever there is at its address."""
+    return f"{location} is no allowed location (bridging.allowed_locations of the router's file)"
+
+
+def _path(key: tuple[str, str, int]) -> Path:
+    return ("msg_vpns", key[0], "bridges", key[1], "remote_msg_vpns", key[2], "location")
+
+
+def _limited(config: RouterConfig) -> frozenset[str]:
+    """Message VPNs that a user may change who may not change all."""
+    return frozenset(
+        name
+        for user in config.management.users.values()
+        if user.role == "admin" and user.msg_vpns is not None
+        for name in user.msg_vpns
+    )
+
+
+def _written(document: Document | None) -> Iterator[tuple[str, str]]:
+    """Message VPN and location of every remote in the router's own file."""
+    if document is None:
+        return
+    data = document.data
+    for msg_vpn, written in _items(data.get("msg_vpns") if isinstance(data, dict) else None):
+        for _, bridge in _items(written.get("bridges") if isinstance(written, dict) else None):
+            remotes = bridge.get("remote_msg_vpns") if isinstance(bridge, dict) else None
+            for remote in remotes if isinstance(remotes, list) else ():
+                if isinstance(remote, dict) and isinstance(remote.get("location"), str):
+                    yield msg_vpn, remote["location"]
+
+
+def _items(value: object) -> list[tuple[str, object]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _address(text: str) -> IpAddress | None:
+    """An IP address, an IPv4 one that is written as IPv6 for what it is; None for a name."""
+    try:
+        found = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    inner = (
+        found.ipv4_mapped or found.sixtofour if isinstance(found, ipaddress.IPv6Address) else None
+    )
+    return inner or found
+
+
+def _is_near(found: IpAddress) -> bool:
+    nowhere = isinstance(found, ipaddress.IPv4Address) and found in ipaddress.ip_network(
+        "0.0.0.0/8"
+    )
+    return (
+        nowhere
+        or found.is_loopback
+        or found.is_link_local
+        or found.is_unspecified
+        or found.is_multicast
+    )
