@@ -10,7 +10,15 @@ from vpnrouter.config.locations import Locations, RouterBridging
 
 NEAR = (
     *("127.0.0.1", "127.8.9.1", "0.0.0.0", "0.1.2.3", "169.254.169.254", "224.0.0.1"),
-    *("::1", "::", "fe80::1", "fe80::1%lo", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254"),
+    *(
+        "::1",
+        "::",
+        "fe80::1",
+        "fe80::1%lo",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+    ),
     "2002:7f00:1::",
 )
 
@@ -22,7 +30,10 @@ def loaded(folder: Path, allowed: str = "[]", users: str = "{}", role: str = "ad
         "{{{name}: {{remote_authentication: {{basic: {{client_username: u}}}},"
         " remote_msg_vpns: [{{name: v, location: '{at}'}}]}}}}"
     )
-    own, other = bridge.format(name="own", at="127.0.0.1:1"), bridge.format(name="api", at="127.0.0.1:2")
+    own, other = (
+        bridge.format(name="own", at="127.0.0.1:1"),
+        bridge.format(name="api", at="127.0.0.1:2"),
+    )
     file = folder / "r.yaml"
     file.write_text(
         f"router: {{name: r, data_dir: {folder}}}\nbridging: {{allowed_locations: {allowed}}}\n"
@@ -102,7 +113,8 @@ def test_a_name_that_is_given_a_near_address(tmp_path: Path, address: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "10.0.0.1/8", "1.2.3", "a:0", "a:9-8", "a:70000", "a b", "[x]:1", "::1", "a:b:c", "*"]
+    "text",
+    ["", "10.0.0.1/8", "1.2.3", "a:0", "a:9-8", "a:70000", "a b", "[x]:1", "::1", "a:b:c", "*"],
 )
 def test_patterns_that_are_none(text: str) -> None:
     """Refused with what a pattern looks like."""

@@ -141,7 +141,9 @@ def test_what_the_file_allows(serve: Callable[..., Served]) -> None:
     assert served.bridge("tenant", "two", "192.0.2.1:55555").status_code == 400
 
 
-def test_names_that_are_given_another_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_names_that_are_given_another_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Of the addresses that a name has at the moment of dialling, those of this machine are left out."""
     import trio
 
