@@ -7,6 +7,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.server.apply_message_vpns import judge_all
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.mapping import TopicMapping
 from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
@@ -184,3 +185,65 @@ def test_deliver_always(world: Any, always: bool) -> None:
     world.client(remote, "p").publish("a", b"x", properties=one)
     assert near.payloads() == [b"x"]
     assert far.payloads() == ([b"x"] if always else [])
+
+
+def denying(*filters: str) -> AclProfile:
+    """An ACL profile that lets a client be sent everything but these."""
+    return AclProfile("default", subscribe=TopicRule(True, [(text, SMF) for text in filters]))
+
+
+def judged(world: Any, acl: AclProfile, **profile: bool) -> None:
+    """Another ACL profile and client profile for those who log in to blue, as a reload brings them."""
+    vpn = world.routers["edge"].vpns["blue"]
+    vpn.acl_profiles = {"default": acl}
+    allowed = {"allow_bridge_connections_enabled": True, **profile}
+    vpn.profiles = {"default": ClientProfile("default", **allowed)}
+    judge_all(vpn, world.book("edge"))
+    world.settle()
+
+
+def test_denied_topics_do_not_leave(world: Any) -> None:
+    """A bridge that asks for everything gets all but what its ACL profile denies, and what changes at once."""
+    link, publisher, subscriber = bridged(world, ">")
+    for acl, crossing in (
+        (denying("secret/>"), ["open/1"]),
+        (denying("open/>"), ["secret/1"]),
+        (AclProfile("default"), ["secret/1", "open/1"]),
+    ):
+        judged(world, acl)
+        for topic in ("secret/1", "open/1"):
+            publisher.publish(topic)
+        assert topics(subscriber) == crossing
+    assert link.up
+
+
+def test_a_filter_that_is_denied_as_a_whole(world: Any) -> None:
+    """It is refused, and one that is denied in part is granted and gets the rest."""
+    world.vpn("blue", "edge", acl=denying("secret/>"))
+    local = world.vpn("yellow", "core")
+    link = world.link(local, "edge", "blue", ["secret/a", ">"])
+    assert link.events.told[-1] == ("subscribed", "403 Subscription ACL Denied: secret/a")
+    subscriber = world.client(local, "s")
+    subscriber.subscribe("#")
+    publisher = world.client(world.routers["edge"].vpns["blue"], "p")
+    for topic in ("secret/a", "open"):
+        publisher.publish(topic)
+    assert topics(subscriber) == ["open"]
+
+
+def test_renamed_topics_are_denied_as_they_leave(world: Any) -> None:
+    """Where topics are renamed, the ACL profile speaks of them as the peer sees them."""
+    _, publisher, subscriber = bridged(world, ">", out=[add_prefix("out")])
+    judged(world, denying("out/secret"))
+    for topic in ("secret", "open"):
+        publisher.publish(topic)
+    assert topics(subscriber) == ["out/open"]
+
+
+def test_who_may_open_no_bridges_any_more(world: Any) -> None:
+    """A link that serves a bridge is closed when its client profile loses the permission."""
+    link, publisher, subscriber = bridged(world, ">")
+    judged(world, AclProfile("default"), allow_bridge_connections_enabled=False)
+    assert not link.up
+    publisher.publish("a")
+    assert topics(subscriber) == []

@@ -10,6 +10,7 @@ from vpnrouter import limits
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.terms import NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.server.apply_message_vpns import judge_all
 from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")
@@ -226,3 +227,28 @@ def test_much_that_waits_is_not_added_to(raw: Raw) -> None:
     position = kit.frames_in(raw.heard, flow_frames.Guaranteed)[0].position
     ack = encode_flows.ack(flow_frames.Ack(2, 10, [(position, 1)]))
     assert len(raw.say(ack, flow_frames.Guaranteed)) == 4
+
+
+def test_a_flow_that_is_not_permitted_any_more(world: Any) -> None:
+    """A bridge's flow ends with 0x87 when the queue, or the client profile, takes the permission away."""
+    for taken in ("queue", "profile"):
+        raw = Raw(world)
+        flow = raw.bind()
+        assert flow.code == 0
+        if taken == "queue":
+            terms = raw.queue.terms.copy()
+            terms.permission = NO_ACCESS
+            raw.queue.take_terms(terms)
+        else:
+            raw.blue.profiles = {
+                "default": ClientProfile(
+                    "default",
+                    allow_bridge_connections_enabled=True,
+                    allow_guaranteed_msg_receive_enabled=False,
+                )
+            }
+            judge_all(raw.blue, world.book("edge"))
+        (unbind,) = raw.say(BEAT, flow_frames.Unbind)
+        assert (unbind.flow_id, unbind.code) == (flow.flow_id, 0x87)
+        assert unbind.reason == "403 Permission Denied"
+        assert raw.queue.flows == []
