@@ -2,6 +2,9 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from vpnrouter.core.discards import TOPIC_PARSE_ERROR
+from vpnrouter.core.vpn_limits import VpnLimits
+
 SPEC = importlib.util.spec_from_file_location("flow_pair", Path(__file__).parent / "flow_pair.py")
 assert SPEC is not None
 assert SPEC.loader is not None
@@ -60,3 +63,16 @@ def test_what_an_operator_took_away_holds_nothing_up() -> None:
     pair.settle()
     assert pair.received("in") == [2]
     assert not pair.taker.lanes.waiting
+
+
+def test_what_is_too_long_by_now_holds_nothing_up() -> None:
+    """A parked message whose topic has too many levels since a bound was lowered leaves the lot, counted."""
+    pair = parked(2)
+    vpn = pair.taker.vpn
+    vpn.take_bounds(VpnLimits(max_topic_levels=1))
+    pair.core.open("in", True)
+    pair.taker.retry()
+    pair.settle()
+    assert (pair.received("lot"), pair.received("in")) == ([], [])
+    assert not pair.taker.lanes.waiting
+    assert vpn.discards.counts[TOPIC_PARSE_ERROR] == 2

@@ -10,9 +10,12 @@ from collections import deque
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.bridges.arrival import lane
+from vpnrouter.core.discards import TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
+from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
 from vpnrouter.core.guaranteed.receipt import REJECTED, Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.errors import TopicError
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.lanes import Lanes
@@ -86,7 +89,14 @@ class ParkingLot(Flow):
             endpoint = self.endpoint
             message = parked.copy()
             message.retain = parked.retain
-            outcome = endpoint.spool.publish(endpoint.vpn, message, self._receipt, number)
+            try:
+                outcome = endpoint.spool.publish(endpoint.vpn, message, self._receipt, number)
+            except TopicError:
+                # A bound of the message VPN was lowered while it was parked: it will never enter.
+                endpoint.vpn.discards.add(TOPIC_PARSE_ERROR)
+                endpoint.settle(self, message_id, REFUSED)
+                del self.ids[number]
+                return True
             if outcome == REJECTED:
                 return False
             endpoint.settle(self, message_id, ACCEPTED)

@@ -64,12 +64,51 @@ def test_unknown_acknowledgements(router: SpooledWorld) -> None:
     assert old.got() == [Ack(PUBREL, 9), Ack(PUBCOMP, 9)]
 
 
-@pytest.mark.parametrize("qos", [1, 2])
-def test_the_wrong_acknowledgement(router: SpooledWorld, qos: int) -> None:
-    """PUBACK for QoS 2 and PUBREC for QoS 1 break the protocol."""
-    client = router.join("c")
+@pytest.mark.parametrize(("level", "long"), [(4, False), (5, False), (5, True)])
+@pytest.mark.parametrize(
+    ("qos", "before", "kind"),
+    [
+        (1, (), PUBREC),
+        (1, (), PUBCOMP),
+        (2, (), PUBACK),
+        (2, (), PUBCOMP),
+        # PUBREL is out, or waits for the store.
+        (2, (PUBREC,), PUBACK),
+        (2, (PUBREC, None), PUBACK),
+        (2, (PUBREC,), PUBCOMP),
+    ],
+)
+def test_the_wrong_acknowledgement(
+    router: SpooledWorld,
+    level: int,
+    long: bool,
+    qos: int,
+    before: tuple[int | None, ...],
+    kind: int,
+) -> None:
+    """What is not the acknowledgement that is due breaks the protocol, and the message is not taken for delivered."""
+    client = router.lasting("c", level)
     assert client.sub("a", qos) == qos
     publisher(router).pub("a", qos=qos)
     (message,) = client.messages()
-    client.ack(PUBREC if qos == 1 else PUBACK, message.packet_id)
-    assert client.reason() == 0x82
+    for step in before:
+        if step is None:
+            router.settle()
+            client.received()
+        else:
+            client.ack(step, message.packet_id)
+    wrong = Ack(kind, message.packet_id)
+    if long:
+        wrong.properties.user_properties = [("k", "v")]
+    client.send(wrong)
+    assert client.closed
+    if level == 5:
+        assert client.reason() == 0x82
+    assert router.router.protocol_errors == 1
+    back = router.lasting("c", level)
+    if before:
+        assert back.rest == [Ack(PUBREL, message.packet_id)]
+    else:
+        assert [(one.packet_id, one.dup) for one in back.resolved(back.rest)] == [
+            (message.packet_id, True)
+        ]

@@ -10,11 +10,12 @@ import pytest
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
-from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL
+from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.kinds import TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, NO_ACCESS, READ_ONLY
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.events.event import Event
 from vpnrouter.events.log import EventLog
 from vpnrouter.events.table import SESSION_END
@@ -23,6 +24,7 @@ from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBREC, PUBREL
 from vpnrouter.wire.mqtt.packets import Connack, Will
+from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.session_packets import Connect
 
 if TYPE_CHECKING:
@@ -501,3 +503,49 @@ def test_a_will_for_a_queue_of_another(router: SpooledWorld) -> None:
         client.lose()
         router.settle()
     assert [row.message.payload for row in browse(endpoint, 0, 9)] == [b"boss"]
+
+
+# -- bounds that are lowered --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounds", [{"max_topic_levels": 3}, {"max_topic_bytes": 12}])
+def test_lowered_bounds_of_topics_raise_nothing_later(
+    router: SpooledWorld, bounds: dict[str, int]
+) -> None:
+    """Wills that do not fit any more are counted; what is cached, retained, stored or subscribed goes on or away."""
+    deep = "one/two/three/four/five"
+    sender, reader = router.join("sender"), router.join("reader")
+    assert reader.sub("#", 0) == 0
+    left = router.lasting("left")
+    assert left.sub(deep) == 1
+    assert left.sub("one/two/three/four/+", 0) == 0
+    left.lose()
+    sender.pub(deep, b"retained", retain=True)
+    sender.got()
+    wills = [
+        router.join("at once", will=Will(deep.encode(), b"1")),
+        router.join("guaranteed", will=Will(deep.encode(), b"2", qos=1)),
+        router.lasting(
+            "later", will=Will(deep.encode(), b"3", properties=Properties(will_delay_interval=5))
+        ),
+        router.lasting("taken", will=Will(deep.encode(), b"4")),
+    ]
+    reader.take()
+    vpn = router.vpn()
+    vpn.take_bounds(VpnLimits(**bounds))
+    for client in wills[:3]:
+        client.lose()
+    router.lasting("taken")
+    router.advance(6)
+    router.settle()
+    assert reader.take() == []
+    assert vpn.discards.counts[TOPIC_PARSE_ERROR] == 4
+    again = router.restart(bounds=VpnLimits(**bounds))
+    back = again.lasting("left")
+    assert [message.payload for message in back.resolved(back.rest)] == [b"retained"]
+    late = again.join("late")
+    assert late.sub("#", 0) == 0
+    assert [message.payload for message in late.resolved(late.rest)] == [b"retained"]
+    publisher = again.join("p")
+    publisher.pub(deep)
+    assert publisher.reason() == 0x90

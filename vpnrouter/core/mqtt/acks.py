@@ -67,6 +67,11 @@ def puback(connection: MqttConnection, packet_id: int, code: int) -> None:
         return
     held = outbound.held.get(packet_id)
     if held is None:
+        if packet_id in outbound.releasing:
+            raise ProtocolError(
+                reason.PROTOCOL_ERROR,
+                f"PUBACK for the QoS 2 message {packet_id}, whose PUBCOMP is due (MQTT-4.3.3-1)",
+            )
         return
     if held.qos == 2:
         raise ProtocolError(
@@ -123,10 +128,27 @@ def pubrec(connection: MqttConnection, packet_id: int, code: int) -> None:
 
 
 def pubcomp(connection: MqttConnection, packet_id: int) -> None:
-    """A QoS 2 identifier is free again."""
+    """A QoS 2 identifier is free again. One that is not in use means nothing: there is no answer to a PUBCOMP.
+
+    Raises ProtocolError where another answer is due, or none yet.
+    """
     session = connection.session
-    if session is not None and session.outbound is not None:
-        session.outbound.complete(packet_id)
+    outbound = None if session is None else session.outbound
+    if outbound is None:
+        return
+    held = outbound.held.get(packet_id)
+    if held is not None:
+        due = "PUBREC" if held.qos == 2 else "PUBACK"
+        raise ProtocolError(
+            reason.PROTOCOL_ERROR,
+            f"PUBCOMP for the QoS {held.qos} message {packet_id}, whose {due} is due (MQTT-4.3.3-1)",
+        )
+    if outbound.releasing.get(packet_id, SYNCED) & SYNCED == 0:
+        raise ProtocolError(
+            reason.PROTOCOL_ERROR,
+            f"PUBCOMP for message {packet_id} before its PUBREL (MQTT-4.3.3-1)",
+        )
+    outbound.complete(packet_id)
 
 
 def pubrel(connection: MqttConnection, packet_id: int) -> None:
