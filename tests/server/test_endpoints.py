@@ -7,9 +7,11 @@ import pytest
 from vpnrouter.core.guaranteed.kinds import PARKING, QUEUE, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.operations import purge
 from vpnrouter.core.guaranteed.receipt import SPOOLED, UNMATCHED
-from vpnrouter.core.guaranteed.recover import read_definitions
+from vpnrouter.core.guaranteed.recover import Definition, read_definitions
 from vpnrouter.core.message import Message
-from vpnrouter.core.subscriber import Subscription
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
+from vpnrouter.errors import Refused
 from vpnrouter.server.assemble import vpn_of
 from vpnrouter.server.endpoints import GONE
 from vpnrouter.spool import keys
@@ -293,3 +295,46 @@ def test_what_the_store_knows(stored: Any) -> None:
     vpn = one.router.vpns["blue"]
     assert one.spooling.endpoints.knows(vpn, QUEUE, "q")
     assert not one.spooling.endpoints.knows(vpn, PARKING, "q")
+
+
+FULL = (
+    "msg_vpns: {blue: {max_subscription_count: 2, topic_endpoints: {te: },"
+    " queues: {q: {subscriptions: [a, b, c, d]}, p: {subscriptions: [e]}}}}"
+)
+
+
+def test_subscriptions_of_the_configuration_count_towards_no_bound(
+    stored: Any, change: Any
+) -> None:
+    """A router starts, and is changed, whatever `max_subscription_count` says and clients have used up."""
+    one = stored(FULL.replace("[e]", "[]"))
+    vpn = one.router.vpns["blue"]
+    assert vpn.subscription_count == 0
+    client = Subscriber("c", Outbox(vpn.plane.ready, 0), FRAME_OWN)
+    for text in ("x", "y"):
+        vpn.subscribe(Subscription(parse_filter(text, MQTT), client))
+    with pytest.raises(Refused, match="Max Num Subscriptions"):
+        vpn.subscribe(Subscription(parse_filter("z", MQTT), client))
+    change(one, FULL)
+    assert [one.publish(topic) for topic in "abcde"] == [SPOOLED] * 5
+    assert vpn.subscription_count == 2
+    change(one, FULL.replace("[a, b, c, d]", "[d]"))
+    assert [one.publish(topic) for topic in "abcde"] == [UNMATCHED] * 3 + [SPOOLED] * 2
+    vpn.drop(client)
+    assert vpn.subscription_count == 0
+
+
+def test_what_a_client_gave_a_topic_endpoint_is_there_after_any_bound(stored: Any) -> None:
+    """A stored subscription beyond bounds that were lowered stops no start, and still attracts."""
+    one = stored(FULL)
+    endpoint = one.router.vpns["blue"].endpoints[TOPIC_ENDPOINT, "te"]
+    definition = Definition(
+        endpoint.number, "blue", TOPIC_ENDPOINT, "te", True, "t/1/2/3", ("u", "c")
+    )
+    one.spooling.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())
+    one.commit()
+    lowered = FULL.replace("count: 2", "count: 1, authentication: {basic: {enabled: false}}")
+    again = stored(lowered.replace("blue: {", "blue: {max_topic_levels: 2, "))
+    vpn = again.router.vpns["blue"]
+    assert list(vpn.endpoints[TOPIC_ENDPOINT, "te"].subscriptions) == ["t/1/2/3"]
+    assert vpn.subscription_count == 1

@@ -71,7 +71,8 @@ class ClientProfile(Model):
     """Endpoints created by the clients of one client username. Beyond: refused."""
 
     max_ingress_flow_count: Annotated[int, Field(ge=0, le=1_000_000)] = 1000
-    """Flows that take guaranteed messages from one client. Beyond: refused."""
+    """Flows that take guaranteed messages from one client, which needs one; 0: none. Beyond:
+    refused."""
 
     max_keepalive_timeout: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Longest keep-alive in seconds; a client that asks for more, or for none, gets this one. 0:

@@ -14,7 +14,10 @@ NON_DURABLE: Final = "non-durable"
 
 @final
 class ClientProfile:
-    """Attribute names are SEMP's in snake case. Sizes in bytes, times in seconds; 0 = no bound of its own."""
+    """Attribute names are SEMP's in snake case. Sizes in bytes, times in seconds; 0 = no bound of its own.
+
+    But `max_ingress_flow_count` 0 takes no guaranteed messages: each client has one flow for them.
+    """
 
     __slots__ = (
         "allow_bridge_connections_enabled",
@@ -28,6 +31,7 @@ class ClientProfile:
         "max_connection_count_per_client_username",
         "max_egress_flow_count",
         "max_endpoint_count_per_client_username",
+        "max_ingress_flow_count",
         "max_keepalive_timeout",
         "max_outbox_bytes",
         "max_subscription_count",
@@ -53,6 +57,7 @@ class ClientProfile:
         reject_msg_to_sender_on_no_subscription_match_enabled: bool = False,
         end_to_end_bridge: str = "",
         max_endpoint_count_per_client_username: int = 1000,
+        max_ingress_flow_count: int = 1000,
     ) -> None:
         self.name = name
         self.allow_bridge_connections_enabled = allow_bridge_connections_enabled
@@ -74,6 +79,7 @@ class ClientProfile:
         )
         self.end_to_end_bridge = end_to_end_bridge
         self.max_endpoint_count_per_client_username = max_endpoint_count_per_client_username
+        self.max_ingress_flow_count = max_ingress_flow_count
 
     def may_create(self, durable: bool) -> bool:
         """May a client make endpoints of this kind, such as that of a session with QoS 1 subscriptions?"""

@@ -114,6 +114,7 @@ def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfil
         ),
         end_to_end_bridge=written.end_to_end_bridge or "",
         max_endpoint_count_per_client_username=written.max_endpoint_count_per_client_username,
+        max_ingress_flow_count=written.max_ingress_flow_count,
     )
 
 

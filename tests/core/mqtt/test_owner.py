@@ -167,7 +167,7 @@ def rights(
     subscribe: TopicRule | None = None,
     publish: TopicRule | None = None,
     share: TopicRule | None = None,
-    **profile: bool,
+    **profile: int,
 ) -> None:
     """Another ACL profile and client profile for everybody in blue, as a reload brings them."""
     vpn = router.vpn()
@@ -549,3 +549,21 @@ def test_lowered_bounds_of_topics_raise_nothing_later(
     publisher = again.join("p")
     publisher.pub(deep)
     assert publisher.reason() == 0x90
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_client_profile_may_give_no_ingress_flow(router: SpooledWorld, qos: int) -> None:
+    """With `max_ingress_flow_count: 0` each guaranteed message is refused with 0x97; Direct ones pass."""
+    rights(router, max_ingress_flow_count=0)
+    client, reader = router.join("c"), router.join("r")
+    assert reader.sub("a", 0) == 0
+    for number in (1, 2):
+        client.pub("a", b"no", qos=qos, pid=number)
+        assert client.acks() == [(PUBACK if qos == 1 else PUBREC, number, 0x97)]
+    client.publish("a", b"direct")
+    assert reader.take() == [b"direct"]
+    assert router.vpn().ingress_flows == 0
+    rights(router, max_ingress_flow_count=1)
+    client.pub("a", b"yes", qos=qos)
+    assert client.acks() == [(PUBACK if qos == 1 else PUBREC, 1, 0)]
+    assert router.vpn().ingress_flows == 1

@@ -148,10 +148,15 @@ class Ingress(Answers):
         self.hold_back()
 
     def _begin_flow(self, message: Message, token: int) -> bool:
-        """Count the connection as an ingress flow; False, with an answer, beyond the message VPN's bound."""
+        """Count the connection as an ingress flow; False, with an answer, beyond a bound.
+
+        That of its client profile is for the flows of one client, and a connection is one.
+        """
         vpn = self.publisher.vpn
         most = vpn.limits.max_ingress_flow_count
-        if not most or vpn.ingress_flows < most:
+        admission = None if self.connection is None else self.connection.admission
+        of_client = 1 if admission is None else admission.profile.max_ingress_flow_count
+        if of_client >= 1 and (not most or vpn.ingress_flows < most):
             vpn.ingress_flows += 1
             self.flows = True
             client_events.flow(self.publisher, opened=True)
