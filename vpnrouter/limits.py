@@ -107,7 +107,7 @@ LINK_PATH_ENTRIES: Final = 255
 
 LINK_PATH_KEPT: Final = 248
 """Visited VPNs of a message that a bridge takes in, each with a name of LINK_PATH_ENTRY_BYTES: what the spool
-has room for beside its origin. Beyond: discarded "ttl-exceeded"."""
+has room for beside its origin. More of them need shorter names. Beyond: discarded "ttl-exceeded"."""
 
 LINK_PATH_ENTRY_BYTES: Final = 255
 """UTF-8 bytes of one visited VPN ("router/vpn"): what its length byte can say. Beyond: ValueError

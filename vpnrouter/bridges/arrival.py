@@ -41,6 +41,8 @@ NEVER: Final = {
 }
 """Why a message can never be in this message VPN though it could be in the sender's; what REJECT says."""
 
+_PATH_BYTES: Final = limits.LINK_PATH_KEPT * (limits.LINK_PATH_ENTRY_BYTES + 2)
+
 MILLISECOND_NS: Final = 1_000_000
 SECOND_NS: Final = 1_000_000_000
 
@@ -86,11 +88,16 @@ def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: Plane
     return message
 
 
+def _spool_bytes(path: list[str]) -> int:
+    """Bytes of a path in a record of the spool, which has two beside each name for its length."""
+    return sum([len(name.encode()) + 2 for name in path])
+
+
 def obstacle(message: Message, vpn_id: str, max_ttl: int, most: int) -> str:
     """Why the message may never enter the VPN `vpn_id`, or "" (LINK-36). `most` bounds its payload."""
     if len(message.payload) > most:
         return MSG_TOO_BIG
-    if len(message.path) > limits.LINK_PATH_KEPT:
+    if len(message.path) > limits.LINK_PATH_KEPT and _spool_bytes(message.path) > _PATH_BYTES:
         return TTL_EXCEEDED
     return why_not(message.path, message.hops, vpn_id, max_ttl)
 

@@ -179,6 +179,9 @@ def _direct(scene: Scene, visit: Visit, bridge: TwinBridge) -> Answer:
     client = link.client
     matched = subscriptions_for(route, client)
     asked = remote_subscription_rules(bridge, _asked(link, matched))
+    refused = None if matched else _refused(scene, visit, bridge, link, route)
+    if refused is not None:
+        return refused
     if client.rule is not None and not client.rule.allows_topic(route.topic):
         return LEFT_OUT, [*asked, *_left_out(scene, visit, link, route)]
     if client in route.excluded:
@@ -199,9 +202,6 @@ def _direct(scene: Scene, visit: Visit, bridge: TwinBridge) -> Answer:
         return "it was not offered to it", asked
     if any(member.subscriber is client for group in route.groups for member in group.members):
         return "another member of its share group got it", asked
-    refused = _refused(scene, visit, bridge, link, route)
-    if refused is not None:
-        return refused
     if not bridge.written.remote_subscriptions:
         return "it has no remote subscription", [state_rule(bridge)]
     path = (*bridge.path, "remote_subscriptions")

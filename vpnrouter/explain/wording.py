@@ -20,6 +20,7 @@ WORDS: Final[dict[str, str]] = {
     discards.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
     discards.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
     discards.NO_LOCAL_DELIVERY: "it came over this link",
+    discards.NOT_SUBSCRIBED: "the bridge did not ask for its topic",
     discards.LOOP_DETECTED: "it has been there",
     discards.DUPLICATE: "another copy came before, over another way",
     discards.RETURNED: "the link was lost before it was taken; it comes again",

@@ -5,7 +5,7 @@ import pytest
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.secret import Secret
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.attribute import TEXT, Attribute, printable
+from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.bridge_kinds import BRIDGE
 
 
@@ -27,9 +27,3 @@ def test_a_wrong_choice_is_told_unless_it_may_be_a_secret() -> None:
         with pytest.raises(RequestError, match=told) as caught:
             choice.taken(value)
         assert "c" * 61 not in str(caught.value)
-
-
-def test_printable() -> None:
-    """A name from outside is bounded, and ASCII."""
-    assert printable("ä\ud800") == "\\xe4\\ud800"
-    assert len(printable("a" * 999)) == 60
