@@ -241,6 +241,10 @@ PROPERTY_BYTES: Final = 65_536
 RETAINED_MESSAGES: Final = 1_000_000
 """Retained messages in one VPN. Beyond: a new topic's message is delivered but not retained, counted."""
 
+RETAINED_MEGABYTES: Final = 256
+"""Megabytes that retained messages of one VPN take by default, all of which are in memory: a million of 250 bytes.
+Beyond: a message is delivered but not retained, counted."""
+
 RETAINED_AHEAD: Final = 1_000
 """Messages waiting in a session's endpoint beyond which no more retained ones are put there: the rest follows as
 its client acknowledges. Beyond: they wait where they are."""
@@ -321,8 +325,10 @@ VPN_CONNECTIONS: Final = 200_000
 VPN_SUBSCRIPTIONS: Final = 500_000
 """Subscriptions in one message VPN by default, the field's default. Beyond: refused."""
 
-CLIENT_SUBSCRIPTIONS: Final = 500_000
-"""Subscriptions of one client by default: as many as its VPN takes. Beyond: refused."""
+CLIENT_SUBSCRIPTIONS: Final = 10_000
+"""Subscriptions of one client by default; the field has 500,000. With 10,000 filters that all match one topic a
+message on a new topic costs some 3 ms, and a session's end some 10 ms of rows in the store; those grow with the
+number. Beyond: refused."""
 
 OUTBOX_BYTES_LEAST: Final = 65_536
 """Smallest outbox a client profile may set: below it one round of small messages overflows."""

@@ -92,3 +92,60 @@ def test_without_a_spool(kept: Kept) -> None:
     kept.retain("a", b"1")
     assert kept.vpn.retained.has(b"a")
     assert kept.topics() == set()
+
+
+def test_bytes_are_bounded_and_counted_towards_the_quotas() -> None:
+    """At any of the three bounds a message is not retained, nor the one before it, and that is counted."""
+    store = MemoryStore(bytes(16))
+    for bounds, most in (
+        (VpnLimits(max_retained_bytes=1_000), 0),
+        (VpnLimits(max_msg_spool_usage=1_000), 0),
+        (VpnLimits(), 1_000),
+    ):
+        kept = Kept(store)
+        kept.vpn.take_bounds(bounds)
+        kept.spool.max_usage = most
+        kept.retain("a", bytes(900))
+        kept.retain("b", bytes(99))
+        assert kept.topics() == {"a"}, bounds
+        assert kept.vpn.retained.refused == 1
+        assert kept.vpn.retained.bytes_ == 901
+        assert kept.spool.taken == kept.vpn.spool_taken == 901
+        # In the place of the first one it has room.
+        kept.retain("a", bytes(950))
+        assert kept.vpn.retained.bytes_ == 951
+        kept.retain("a", bytes(1_000))
+        assert kept.topics() == set()
+        assert kept.vpn.retained.refused == 2
+        kept.retain("b", bytes(9))
+        kept.retain("b", b"")
+        assert kept.vpn.retained.bytes_ == kept.spool.taken == 0
+
+
+def test_the_bound_of_bytes_holds_after_a_restart(kept: Kept) -> None:
+    """What does not fit under the bounds of the new start is not in memory; what does counts again."""
+    kept.retain("a", bytes(600))
+    kept.retain("b", bytes(300))
+    again = Kept(kept.store)
+    again.vpn.take_bounds(VpnLimits(max_retained_bytes=700))
+    recover_retained(again.store, {"blue": again.vpn})
+    assert len(again.vpn.retained) == 1
+    assert again.vpn.retained.bytes_ == again.spool.taken == 601
+
+
+def test_a_message_vpn_without_spool_retains_in_memory_alone(kept: Kept) -> None:
+    """Nothing of it is in the store, and nothing counts."""
+    kept.vpn.take_bounds(VpnLimits(max_msg_spool_usage=0))
+    kept.retain("a", bytes(600))
+    assert kept.topics() == set()
+    assert kept.vpn.retained.bytes_ == 601
+    assert kept.spool.taken == 0
+
+
+def test_what_has_expired_leaves_the_store_when_it_is_found(kept: Kept) -> None:
+    """Its bytes are free, and its row is deleted with the next message that is retained."""
+    kept.retain("a", bytes(600), kept.plane.now_ns + SECOND)
+    assert kept.vpn.retained.message(b"a", 0, kept.plane.now_ns + SECOND) is None
+    assert kept.spool.taken == 0
+    kept.retain("b", b"1")
+    assert kept.topics() == {"b"}

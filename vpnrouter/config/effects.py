@@ -136,6 +136,7 @@ TABLE: Final[dict[Pattern, Row]] = {
         for mark in ("set", "clear")
     },
     **_rows(f"{_VPN}.event", Effect.NEXT_LOGIN, "large_msg_threshold"),
+    **_rows(f"{_VPN}.mqtt", Effect.IN_PLACE, "retain_max_memory"),
     # The session's queue keeps what it was made with until the client logs in again.
     **_rows(
         f"{_VPN}.mqtt.session_queue",

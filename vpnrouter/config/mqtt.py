@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from vpnrouter import limits
 from vpnrouter.config.endpoint import RejectLowPriorityMsg, Seconds
 from vpnrouter.config.model import Model
 from vpnrouter.config.names import QueueName
@@ -57,3 +58,7 @@ class Mqtt(Model):
 
     session_queue: SessionQueue = Field(default_factory=SessionQueue)
     """The queue of each session with QoS 1 or 2 subscriptions, for sessions that begin from now on."""
+
+    retain_max_memory: Annotated[int, Field(ge=-1, le=2_147_483_647)] = limits.RETAINED_MEGABYTES
+    """Megabytes of retained messages, topics and properties included, -1 for no bound. Beyond: delivered but not
+    retained, counted."""

@@ -147,7 +147,8 @@ class MsgVpn(Model):
     """Bytes of a payload. Beyond: refused and counted."""
 
     max_msg_spool_usage: Annotated[int, Field(ge=0, le=6_000_000)] = 5000
-    """Megabytes of guaranteed messages that may wait; 0 takes none."""
+    """Megabytes of guaranteed messages that may wait, and of what is retained; 0 takes none, and retains in memory
+    alone."""
 
     max_retained_msg_count: Annotated[int, Field(ge=0, le=limits.RETAINED_MESSAGES)] = (
         limits.RETAINED_MESSAGES

@@ -170,6 +170,18 @@ def no_subscription_left(vpn: MessageVpn) -> None:
         events.raise_once(table.SUBSCRIPTIONS_EXCEEDED, vpn.name, "", text)
 
 
+def no_retained_left(vpn: MessageVpn) -> None:
+    """A message was not retained: the message VPN has all that it may have, or the spool is full."""
+    events = vpn.plane.events
+    if events is not None:
+        retained = vpn.retained
+        text = (
+            f"VPN {vpn.name}: no room for more retained messages ({len(retained):,} with {retained.bytes_:,} bytes);"
+            " others are delivered and not retained"
+        )
+        events.raise_once(table.RETAINED_EXCEEDED, vpn.name, "", text)
+
+
 def _connect_failed(connection: MqttConnection, vpn: MessageVpn | None, why: str) -> None:
     events = connection.plane.events
     packet = connection.connect_packet

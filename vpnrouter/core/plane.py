@@ -12,6 +12,7 @@ from vpnrouter.core.entrance import Holdings
 from vpnrouter.core.jobs import Jobs
 from vpnrouter.core.losses import Losses
 from vpnrouter.core.picking import TraceTerms
+from vpnrouter.core.retained import Account
 from vpnrouter.core.timers import Timers
 from vpnrouter.ids import IdSource
 from vpnrouter.trace.recorder import Recorder
@@ -52,7 +53,8 @@ class Plane:
     microsecond, `allowance` how much one turn may do; the rest is left to `jobs`. `losses` is None
     where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
     `pickings` those that were needed, by the indices of their filters. `barrier` is given what was raised unexpectedly.
-    `partials` are the unfinished packets of all message VPNs.
+    `partials` are the unfinished packets of all message VPNs. `retained` counts what the spool keeps of retained
+    messages.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class Plane:
         "pickings",
         "ready",
         "recorder",
+        "retained",
         "router_name",
         "sampler",
         "spool",
@@ -111,6 +114,7 @@ class Plane:
         if wanted.discards or wanted.rejects:
             self.losses = Losses(self, wanted.discards, wanted.rejects)
         self.partials = Holdings(limits.PARTIAL_BYTES_ALL)
+        self.retained = Account()
         self.ready: list[Outbox] = []
         self.streams = 0
         self.troubles: list[str] = []

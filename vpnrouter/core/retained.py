@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
+from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.topics.index import TopicIndex, Walk
 
 if TYPE_CHECKING:
@@ -13,19 +14,52 @@ if TYPE_CHECKING:
 
 
 @final
+class Account:
+    """Bytes of what all message VPNs of a router retain, where a spool keeps them."""
+
+    __slots__ = ("bytes_",)
+
+    def __init__(self) -> None:
+        self.bytes_ = 0
+
+
+@final
 class Retained:
     """Topic → message, with an index by level so that a wildcard looks only where it can match.
 
-    `most` bounds the topics; `refused` counts messages of new topics beyond it.
+    `most` bounds the topics, `most_bytes` what they take (-1: nothing does); `bytes_` is what they take. `refused`
+    counts messages that were not retained for want of room. `expired` are topics that are forgotten here and not in
+    the spool yet. `account` is told of what the spool keeps, None where it keeps nothing.
     """
 
-    __slots__ = ("_index", "_late", "_messages", "_watchers", "last", "most", "refused")
+    __slots__ = (
+        "_index",
+        "_late",
+        "_messages",
+        "_watchers",
+        "account",
+        "bytes_",
+        "expired",
+        "last",
+        "most",
+        "most_bytes",
+        "refused",
+    )
 
-    def __init__(self, most: int = limits.RETAINED_MESSAGES) -> None:
+    def __init__(
+        self,
+        most: int = limits.RETAINED_MESSAGES,
+        most_bytes: int = limits.RETAINED_MEGABYTES * 1_000_000,
+        account: Account | None = None,
+    ) -> None:
         self.most = most
+        self.most_bytes = most_bytes
+        self.account = account
+        self.bytes_ = 0
         self._messages: dict[bytes, Message] = {}
         self._index = TopicIndex()
         self.refused = 0
+        self.expired: list[bytes] = []
         # How many were kept while somebody watched, and which of those a topic's last one is.
         self.last = 0
         self._late: dict[bytes, int] = {}
@@ -34,29 +68,82 @@ class Retained:
     def __len__(self) -> int:
         return len(self._messages)
 
+    @property
+    def roomy(self) -> bool:
+        """Is a tenth of all that is allowed free?"""
+        free = self.most_bytes < 0 or self.bytes_ * 10 <= self.most_bytes * 9
+        return free and len(self._messages) * 10 <= self.most * 9
+
     def has(self, topic: bytes) -> bool:
         """Is a message of this topic retained?"""
         return topic in self._messages
 
-    def keep(self, message: Message) -> None:
-        """Remember `message` as its topic's last; an empty payload forgets the topic (MQTT-3.3.1-6)."""
+    def size_of(self, topic: bytes) -> int:
+        """Bytes that the message of a topic takes, 0 where there is none."""
+        message = self._messages.get(topic)
+        return 0 if message is None else size_of(message)
+
+    def has_room(self, message: Message) -> bool:
+        """Is there room for `message` in the place of what its topic has?"""
+        before = self.size_of(message.topic)
+        if not before and len(self._messages) >= self.most:
+            return False
+        return self.most_bytes < 0 or self.bytes_ - before + size_of(message) <= self.most_bytes
+
+    def keep(self, message: Message) -> bool:
+        """Remember `message` as its topic's last; an empty payload forgets the topic (MQTT-3.3.1-6).
+
+        False where there is no room: then nothing is retained on its topic, for what was is not the last one.
+        """
         topic = message.topic
         if not message.payload:
             self._forget(topic)
-            return
-        if topic not in self._messages:
-            if len(self._messages) >= self.most:
-                self.refused += 1
-                return
+            return True
+        if not self.has_room(message):
+            self.refuse(topic)
+            return False
+        before = self.size_of(topic)
+        if not before:
             self._index.add(topic, topic.decode())
         self._messages[topic] = message.to_retain()
+        self._grow(size_of(message) - before)
         if self._watchers:
             self.last += 1
             self._late[topic] = self.last
+        return True
+
+    def refuse(self, topic: bytes) -> None:
+        """A message of this topic is not retained for want of room."""
+        self.refused += 1
+        self._forget(topic)
+
+    def _grow(self, size: int) -> None:
+        self.bytes_ += size
+        if self.account is not None:
+            self.account.bytes_ += size
 
     def _forget(self, topic: bytes) -> None:
-        if self._messages.pop(topic, None) is not None:
+        message = self._messages.pop(topic, None)
+        if message is not None:
             self._index.discard(topic, topic.decode())
+            self._grow(-size_of(message))
+
+    def _expire(self, topic: bytes) -> None:
+        self._forget(topic)
+        if self.account is not None:
+            self.expired.append(topic)
+
+    def keep_nowhere(self) -> None:
+        """From now on the spool keeps nothing of it."""
+        if self.account is not None:
+            self.account.bytes_ -= self.bytes_
+            self.account = None
+
+    def keep_in(self, account: Account) -> None:
+        """From now on the spool keeps it."""
+        if self.account is None:
+            self.account = account
+            account.bytes_ += self.bytes_
 
     def watch(self) -> None:
         """Somebody is about to be sent what is retained, over many rounds: keep in mind what comes meanwhile."""
@@ -78,7 +165,7 @@ class Retained:
         if message is None or self._late.get(topic, 0) > since:
             return None
         if message.expires_ns and message.expires_ns <= now_ns:
-            self._forget(topic)
+            self._expire(topic)
             return None
         return message
 
@@ -94,7 +181,7 @@ class Retained:
             if message is None:
                 continue
             if message.expires_ns and message.expires_ns <= now_ns:
-                self._forget(topic)
+                self._expire(topic)
                 continue
             found.append(message)
         return found

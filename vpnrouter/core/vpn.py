@@ -121,7 +121,11 @@ class MessageVpn:
         self.clients: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
         self.connections_of: dict[str, int] = {}
-        self.retained = Retained(self.limits.max_retained_msg_count)
+        self.retained = Retained(
+            self.limits.max_retained_msg_count,
+            self.limits.max_retained_bytes,
+            plane.retained if self.limits.max_msg_spool_usage else None,
+        )
         # Queues and topic endpoints by kind and name; what they hold together, and flows bound to them.
         self.endpoints: dict[tuple[int, str], Endpoint] = {}
         # Those that clients made, by client username.
@@ -154,12 +158,23 @@ class MessageVpn:
         before = self.limits
         self.limits = bounds
         self.retained.most = bounds.max_retained_msg_count
+        self.retained.most_bytes = bounds.max_retained_bytes
+        if bounds.max_msg_spool_usage:
+            self.retained.keep_in(self.plane.retained)
+        else:
+            self.retained.keep_nowhere()
         if (
             bounds.max_topic_bytes < before.max_topic_bytes
             or bounds.max_topic_levels < before.max_topic_levels
         ):
             # A topic in the cache is not looked at again.
             self.forget_all_routes()
+
+    @property
+    def spool_taken(self) -> int:
+        """Bytes of its endpoints and of what it retains in the spool."""
+        retained = self.retained
+        return self.spooled_bytes + (0 if retained.account is None else retained.bytes_)
 
     # -- routing ---------------------------------------------------------------------------------
 

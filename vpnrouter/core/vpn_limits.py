@@ -11,6 +11,7 @@ from vpnrouter import limits
 class VpnLimits:
     """Bounds of one message VPN; 0 counts as "no bound of its own".
 
+    Retained messages have no bound of bytes where `max_retained_bytes` is -1.
     A message above `large_msg_size` bytes is taken and told of.
     """
 
@@ -22,6 +23,7 @@ class VpnLimits:
         "max_ingress_flow_count",
         "max_msg_size",
         "max_msg_spool_usage",
+        "max_retained_bytes",
         "max_retained_msg_count",
         "max_subscription_count",
         "max_topic_bytes",
@@ -41,7 +43,9 @@ class VpnLimits:
         max_egress_flow_count: int = 1000,
         max_ingress_flow_count: int = 1000,
         large_msg_size: int = 0,
+        max_retained_bytes: int = limits.RETAINED_MEGABYTES * 1_000_000,
     ) -> None:
+        self.max_retained_bytes = max_retained_bytes
         self.large_msg_size = large_msg_size
         self.max_connection_count = max_connection_count
         self.max_subscription_count = max_subscription_count

@@ -198,6 +198,13 @@ SUBSCRIPTIONS_EXCEEDED: Final = Kind(
     "A subscription was refused at `max_subscription_count`",
     one_shot=True,
 )
+RETAINED_EXCEEDED: Final = Kind(
+    "VPN_VPN_MAX_RETAINED_EXCEEDED",
+    WARNING,
+    VPN,
+    "A message was not retained at `max_retained_msg_count`, `mqtt.retain_max_memory` or `max_msg_spool_usage`",
+    one_shot=True,
+)
 INGRESS_RATE_HIGH: Final = Kind(
     "VPN_VPN_ING_MSG_RATE_HIGH", WARNING, VPN, "More messages a second come in than wanted"
 )

@@ -57,6 +57,9 @@ def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
         max_topic_bytes=written.max_topic_bytes,
         max_topic_levels=written.max_topic_levels,
         max_retained_msg_count=written.max_retained_msg_count,
+        max_retained_bytes=(
+            -1 if written.mqtt.retain_max_memory < 0 else written.mqtt.retain_max_memory * 1_000_000
+        ),
         max_msg_spool_usage=written.max_msg_spool_usage * 1_000_000,
         max_endpoint_count=written.max_endpoint_count,
         max_egress_flow_count=written.max_egress_flow_count,

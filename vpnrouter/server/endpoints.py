@@ -173,6 +173,9 @@ class Endpoints:
             vpn.endpoints[place] = endpoint
             vpn.spooled_bytes += endpoint.spooled_bytes
         absent.retained.most = vpn.retained.most
+        absent.retained.most_bytes = vpn.retained.most_bytes
+        if vpn.retained.account is None:
+            absent.retained.keep_nowhere()
         vpn.retained = absent.retained
 
     # -- what goes -------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ class EventSampler:
             (ENDPOINTS, len(vpn.endpoints), bounds.max_endpoint_count, event.endpoint_count_threshold),
             (INGRESS_FLOWS, vpn.ingress_flows, bounds.max_ingress_flow_count, event.ingress_flow_count_threshold),
             (EGRESS_FLOWS, vpn.egress_flows, bounds.max_egress_flow_count, event.egress_flow_count_threshold),
-            (SPOOL, vpn.spooled_bytes, bounds.max_msg_spool_usage, event.msg_spool_usage_threshold),
+            (SPOOL, vpn.spool_taken, bounds.max_msg_spool_usage, event.msg_spool_usage_threshold),
         )  # fmt: skip
         for pair, value, bound, written in watched:
             self._look(pair, name, "", value, bound, _percent(written))
@@ -136,6 +136,8 @@ class EventSampler:
             log.clear(table.CONNECTIONS_EXCEEDED, name, "")
         if vpn.subscription_count < bounds.max_subscription_count:
             log.clear(table.SUBSCRIPTIONS_EXCEEDED, name, "")
+        if vpn.retained.roomy:
+            log.clear(table.RETAINED_EXCEEDED, name, "")
 
     def _rates(self, vpn: MessageVpn, event: VpnEvent) -> None:
         rates = self._meters.rates(vpn)
@@ -206,8 +208,8 @@ class EventSampler:
         spool = self._router.plane.spool
         if spool is None or not spool.max_usage:
             return
-        self._look(SYSTEM_SPOOL, "", "", spool.usage, spool.max_usage, SYSTEM_MARKS)
-        if spool.usage >= spool.max_usage:
+        self._look(SYSTEM_SPOOL, "", "", spool.taken, spool.max_usage, SYSTEM_MARKS)
+        if spool.taken >= spool.max_usage:
             text = f"the spool of the router is full: {spool.max_usage:,} bytes"
             self._log.raise_once(table.SYSTEM_SPOOL_QUOTA, "", "", text)
         else:

@@ -127,7 +127,7 @@ class RouterNumbers:
         spool, committer = self._spooling.spool, self._spooling.committer
         return SpoolFigures(
             int(not spool.down),
-            spool.usage,
+            spool.taken,
             spool.max_usage,
             spool.ledger.pending_bytes,
             len(spool.ledger),
@@ -206,8 +206,10 @@ class RouterNumbers:
             vpn.rejected,
             vpn.nack_disconnects,
             len(vpn.retained),
+            vpn.retained.bytes_,
+            bounds.max_retained_bytes,
             vpn.retained.refused,
-            vpn.spooled_bytes,
+            vpn.spool_taken,
             bounds.max_msg_spool_usage,
             vpn.egress_flows,
             sessions,

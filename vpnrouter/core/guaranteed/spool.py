@@ -49,9 +49,9 @@ PROMOTION_CONGESTION: Final = "message-promotion-congestion"
 class Spool:
     """All endpoints' messages of one router. `ledger` is what the store holds.
 
-    `max_usage` bounds the bytes of all endpoints together (0: none). `dirty` are endpoints that may have
-    something to deliver. `down` says why nothing is taken now, "" normally. `troubles` counts what the store
-    could not do with single messages: read them, or note that they are settled.
+    `max_usage` bounds the bytes of all endpoints and retained messages together (0: none). `dirty` are endpoints
+    that may have something to deliver. `down` says why nothing is taken now, "" normally. `troubles` counts what the
+    store could not do with single messages: read them, or note that they are settled.
     """
 
     __slots__ = (
@@ -164,11 +164,16 @@ class Spool:
             return takers
         return [*takers, log.endpoint]
 
+    @property
+    def taken(self) -> int:
+        """Bytes of all endpoints and of retained messages."""
+        return self.usage + self.plane.retained.bytes_
+
     def obstacle(self, vpn: MessageVpn, size: int) -> str:
         """Why neither the message VPN nor the router has room for `size` bytes more, "" when they have."""
-        if self.max_usage and self.usage + size > self.max_usage:
+        if self.max_usage and self.taken + size > self.max_usage:
             return reasons.SPOOL_OVER_QUOTA
-        if vpn.spooled_bytes + size > vpn.limits.max_msg_spool_usage:
+        if vpn.spool_taken + size > vpn.limits.max_msg_spool_usage:
             return reasons.SPOOL_OVER_QUOTA
         return ""
 

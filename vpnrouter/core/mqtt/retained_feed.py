@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.core.jobs import Job
+from vpnrouter.core.keep_retained import forget_expired
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
@@ -108,6 +109,8 @@ class RetainedFeed(Job):
             if not self._begin():
                 self._end()
                 return True
+            if session.vpn.retained.expired:
+                forget_expired(session.vpn)
         return False
 
     def go_on(self) -> None:
@@ -148,6 +151,8 @@ class RetainedFeed(Job):
         self._found = []
 
     def _end(self) -> None:
+        if self._session.vpn.retained.expired:
+            forget_expired(self._session.vpn)
         if self._session.feed is self:
             self._session.feed = None
             self._session.vpn.retained.unwatch()

@@ -45,7 +45,6 @@ MSG_VPN: Final[dict[str, Any]] = {
     "maxKafkaBrokerConnectionCount": 10_000,
     "maxTransactedSessionCount": 30_000,
     "maxTransactionCount": 50_000,
-    "mqttRetainMaxMemory": -1,
     "preferIpVersion": "ipv4",
     "replicationAckPropagationIntervalMsgCount": 20,
     "replicationBridgeAuthenticationBasicClientUsername": "",

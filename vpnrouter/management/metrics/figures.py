@@ -28,6 +28,8 @@ class MsgVpnFigures(NamedTuple):
     rejected: int
     nack_disconnects: int
     retained: int
+    retained_size: int
+    max_retained_size: int
     retained_refused: int
     spool_size: int
     max_spool_size: int

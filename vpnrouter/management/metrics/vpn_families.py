@@ -44,13 +44,23 @@ MSG_VPN: Final[dict[str, Family]] = {
     "retained": Family(
         "vpnrouter_msg_vpn_retained_messages", "gauge", "Topics with a retained message."
     ),
+    "retained_size": Family(
+        "vpnrouter_msg_vpn_retained_bytes",
+        "gauge",
+        "Topics, properties and payloads that are retained.",
+    ),
+    "max_retained_size": Family(
+        "vpnrouter_msg_vpn_max_retained_bytes", "gauge", "What these may come to, -1 for no bound."
+    ),
     "retained_refused": Family(
         "vpnrouter_msg_vpn_retained_refused_messages_total",
         "counter",
-        "Messages not retained because too many topics are.",
+        "Messages not retained for want of room.",
     ),
     "spool_size": Family(
-        "vpnrouter_msg_vpn_spool_usage_bytes", "gauge", "Messages of its endpoints in the spool."
+        "vpnrouter_msg_vpn_spool_usage_bytes",
+        "gauge",
+        "Messages of its endpoints, and what it retains, in the spool.",
     ),
     "max_spool_size": Family(
         "vpnrouter_msg_vpn_max_spool_usage_bytes", "gauge", "What these may come to."
