@@ -418,7 +418,8 @@ MANAGEMENT_PAGE_ROWS: Final = 100
 messages up for a millisecond or two. Beyond: 400; the rest comes with the cursor."""
 
 MANAGEMENT_BODY_BYTES: Final = 65_536
-"""Bytes of the body of one request to the management API. Beyond: 400."""
+"""Bytes of the body of one request to the management API, of all MANAGEMENT_CONNECTIONS 17 MB; a configuration
+as a whole may have DOCUMENT_BYTES, of DOCUMENTS_READ at a time. Beyond: 400."""
 
 MANAGEMENT_MSG_IDS: Final = 1_000
 """Messages that one request names. Beyond: 400; without names a request is about all of a queue."""

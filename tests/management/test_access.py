@@ -34,7 +34,9 @@ async def refusal(access: Access, authorization: str, peer: str = "192.0.2.1") -
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
-@pytest.mark.parametrize("host", ["", "localhost", "localhost:8080", "127.0.0.1:80", "[::1]:8080"])
+@pytest.mark.parametrize(
+    "host", ["", "localhost", "localhost:8080", "127.0.0.1:80", "[::1]:8080", "[::1]"]
+)
 async def test_without_users_this_machine_is_served(peer: str, host: str) -> None:
     """Whoever is here may do everything without a login."""
     caller = await access_of().admit(peer, host, "")
@@ -51,7 +53,12 @@ async def test_without_users_no_other_is_served(peer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8080", "192.0.2.1", "127.0.0.1.evil"]
+    "host",
+    [
+        *("evil.example", "evil.example:8080", "192.0.2.1", "127.0.0.1.evil", "[::1].evil"),
+        *("localhost:x@evil", "localhost@evil", "user@localhost", "[::1", "[::1]:80:evil", "::1"),
+        *("localhost:80/evil", "localhost evil", "localhost:80\x1b[2J", "localhost."),
+    ],
 )
 async def test_without_users_another_name_of_this_machine_is_refused(host: str) -> None:
     """A browser that was led here by a name of somebody else's gets nothing."""

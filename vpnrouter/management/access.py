@@ -5,6 +5,7 @@ import binascii
 import hashlib
 import hmac
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from vpnrouter.config.secret import Password
 from vpnrouter.core.attempts import Attempts, address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.management.faults import busy, forbidden, too_many, unauthorized
+from vpnrouter.management.limits import NAME_SHOWN_CHARS
+from vpnrouter.text import printable
 
 THREADS: Final = 1
 """Password hashes verified at once: more would take the data plane's core away."""
@@ -143,10 +146,19 @@ def _on_this_machine(peer: str, host: str) -> Caller:
     if not _is_loopback(peer):
         raise forbidden(f"No users are configured, so {peer or 'this address'} is not served")
     # A web page may send a browser here under a name of its own that leads to 127.0.0.1.
-    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-    if name and name.lower() != "localhost" and not _is_loopback(name):
-        raise forbidden(f"No users are configured, so only localhost is served and not {name}")
+    if host:
+        # Whatever is no HOST[:PORT] in full (RFC 3986 §3.2.2) is not taken for the part of it that looks like one.
+        found = _HOST.fullmatch(host)
+        name = "" if found is None else found["six"] or found["name"]
+        if name.lower() != "localhost" and not _is_loopback(name):
+            shown = printable(host, NAME_SHOWN_CHARS)
+            raise forbidden(f"No users are configured, so only localhost is served and not {shown}")
     return ON_THIS_MACHINE
+
+
+_HOST: Final = re.compile(
+    r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.-]+))(?::[0-9]{0,5})?"
+)
 
 
 def _is_loopback(text: str) -> bool:

@@ -39,6 +39,11 @@ class Exchange:
         )
         self._deadline = trio.current_time() + BODY_S
 
+    @property
+    def coming(self) -> bool:
+        """Whether there is more of the body to come."""
+        return self._coming
+
     async def receive(self) -> Message:
         """See the ASGI specification. Raises RequestError for a body that takes too long."""
         if not self._coming:

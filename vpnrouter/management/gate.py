@@ -1,15 +1,17 @@
 """The way in: every request is admitted here, or refused, before anything of the router is looked at."""
 
+from collections import Counter
 from typing import Final, cast
 
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vpnrouter.errors import RequestError
+from vpnrouter.management import limits
 from vpnrouter.management.access import Access, Caller
 from vpnrouter.management.envelope import error_reply
 from vpnrouter.management.exchange import Exchange
-from vpnrouter.management.faults import invalid
+from vpnrouter.management.faults import busy, invalid
 from vpnrouter.management.sources import Sources
 
 HEALTH: Final = "/health/"
@@ -30,6 +32,7 @@ class Gate:
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
+        self._bodies: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the ASGI specification."""
@@ -42,14 +45,14 @@ class Gate:
         scope["path"] = scope["raw_path"].decode("ascii")
         exchange = Exchange(scope, receive, send)
         receive, send = exchange.receive, exchange.send
+        request = Request(scope)
+        headers = request.headers
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # Two lengths: whoever stands between may have taken the other one (RFC 9112 §6.1).
+            refusal = invalid("both Content-Length and Transfer-Encoding")
+            await error_reply(request, refusal, {"connection": "close"})(scope, receive, send)
+            return
         if not scope["path"].startswith(HEALTH):
-            request = Request(scope)
-            headers = request.headers
-            if "transfer-encoding" in headers and "content-length" in headers:
-                # Two lengths: whoever stands between may have taken the other one (RFC 9112 §6.1).
-                refusal = invalid("both Content-Length and Transfer-Encoding")
-                await error_reply(request, refusal, {"connection": "close"})(scope, receive, send)
-                return
             authorization = headers.get("authorization", "")
             peer = "" if request.client is None else request.client.host
             try:
@@ -66,7 +69,24 @@ class Gate:
                 )
                 await error_reply(request, error, said)(scope, receive, send)
                 return
+            if exchange.coming:
+                await self._with_body(request, caller_of(request).name, receive, send)
+                return
         await self._app(scope, receive, send)
+
+    async def _with_body(self, request: Request, name: str, receive: Receive, send: Send) -> None:
+        """A request with a body, of which each user may have some at a time: the others want to come in."""
+        if self._bodies[name] >= limits.BODIES_OF_A_USER:
+            refusal = busy("Too many requests with a body at once; try again")
+            await error_reply(request, refusal)(request.scope, receive, send)
+            return
+        self._bodies[name] += 1
+        try:
+            await self._app(request.scope, receive, send)
+        finally:
+            self._bodies[name] -= 1
+            if not self._bodies[name]:
+                del self._bodies[name]
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

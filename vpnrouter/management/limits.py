@@ -43,8 +43,9 @@ TRACE_TAIL_PAGE: Final = 1_000
 EVENTS_PAGE: Final = 1_000
 """Events in one answer. Beyond: they come with the next one."""
 
-CONFIG_BODY_BYTES: Final = 4_000_000
-"""Bytes of a request that writes configuration. Beyond: 400."""
+BODIES_OF_A_USER: Final = 128
+"""Requests with a body that one user has under way: half of MANAGEMENT_CONNECTIONS, so that bodies that do not
+come keep no other user out. Beyond: 503, try again."""
 
 CLEARED_COUNTS: Final = 10_000
 """Clients, and as many queues, whose counts were cleared while they went on. Beyond: the one that was cleared

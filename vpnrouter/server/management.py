@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
+from contextvars import ContextVar
+from socket import SHUT_WR
 from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
 import trio
@@ -26,7 +29,13 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
+    from hypercorn.typing import (
+        ASGIFramework,
+        ASGIReceiveCallable,
+        ASGIReceiveEvent,
+        ASGISendCallable,
+        Scope,
+    )
 
     from vpnrouter.bridges.status import (
         BridgeStatus,
@@ -221,16 +230,22 @@ async def keep_rates(sources: Callable[[], Iterable[BridgeSource]]) -> None:
 class Place:
     """That of one connection among those that a listener may have."""
 
-    __slots__ = ("waiting_since",)
+    __slots__ = ("coming_since", "waiting_since")
 
     def __init__(self) -> None:
         self.waiting_since = trio.current_time()
         """When it began to wait for its first or its next request; infinite while it is served."""
+        self.coming_since = math.inf
+        """When the body of its request began to come; infinite while none does."""
 
     def leave(self) -> None:
         """Nothing more will come: unless it is served, anybody may have its place."""
         if self.waiting_since != math.inf:
             self.waiting_since = -math.inf
+
+
+_PLACE: ContextVar[Place | None] = ContextVar("vpnrouter-management-place", default=None)
+"""Of the connection that a request came by."""
 
 
 @final
@@ -241,11 +256,16 @@ class _Stream(trio.abc.HalfCloseableStream):
         self._inner = inner
         self._served = served
         self._place = place
+        self._writers = 0
         self.socket = inner.socket
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        with trio.move_on_after(WRITE_S) as waiting:
-            await self._inner.send_all(data)
+        self._writers += 1
+        try:
+            with trio.move_on_after(WRITE_S) as waiting:
+                await self._inner.send_all(data)
+        finally:
+            self._writers -= 1
         if waiting.cancelled_caught:
             self.socket.close()
             raise trio.BrokenResourceError(f"nothing taken within {WRITE_S:.0f} s")
@@ -254,7 +274,13 @@ class _Stream(trio.abc.HalfCloseableStream):
         await self._inner.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:
-        await self._inner.send_eof()
+        # Hypercorn says goodbye from one task while another is about to write. trio's own counts as writing until
+        # its next turn, and that write would fail as a fault of ours.
+        if self._writers:
+            raise trio.BusyResourceError("something is being written")
+        with suppress(OSError):
+            self.socket.shutdown(SHUT_WR)
+        await trio.lowlevel.checkpoint()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         data = bytes(await self._inner.receive_some(max_bytes))
@@ -282,6 +308,9 @@ class _Contained:
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
+        place = _PLACE.get()
+        if place is not None:
+            receive = _timed(receive, place)
         try:
             await self._app(scope, receive, send)
         except self._hung_up:
@@ -296,6 +325,29 @@ class _Contained:
             self._barrier.caught(error, REQUEST, "", "", cost)
         else:
             tell(MANAGEMENT_FAULT, described(error))
+
+
+def _timed(receive: ASGIReceiveCallable, place: Place) -> ASGIReceiveCallable:
+    """`receive`, which notes how long the body of the request has been coming."""
+    over = False
+
+    async def timed() -> ASGIReceiveEvent:
+        nonlocal over
+        if over:
+            return await receive()
+        if place.coming_since == math.inf:
+            place.coming_since = trio.current_time()
+        try:
+            event = await receive()
+        except BaseException:
+            place.coming_since = math.inf
+            raise
+        if event["type"] != "http.request" or not event.get("more_body", False):
+            over = True
+            place.coming_since = math.inf
+        return event
+
+    return timed
 
 
 @final
@@ -368,7 +420,8 @@ async def serve_management(
 
     `tls` is that of an `https` listener, asked at each connection. Beyond `most` connections at a time, and
     beyond `limits.MANAGEMENT_CONNECTIONS`, a new one takes the place of the one that has waited longest for a
-    request: who opens many and says nothing keeps nobody out. If none has, the new one is closed at once. What
+    request, or of the one whose body has been coming longest: who opens many and says little keeps nobody out.
+    If there is none that did so for WAITED_S, the new one is closed at once. What
     is raised unexpectedly is the `barrier`'s; without one it is only told.
     """
     contained = _Contained(app, barrier)
@@ -397,11 +450,13 @@ async def serve_management(
 
 
 def _make_room(taken: dict[trio.SocketStream, Place]) -> bool:
-    """Close the connection that has waited longest; False if all are busy or new."""
+    """Close the connection that has waited longest, or for longest for a body; False if all are busy or new."""
     oldest = min(taken, key=lambda stream: taken[stream].waiting_since)
     # One that was just made may have a request on its way.
     if taken[oldest].waiting_since > trio.current_time() - WAITED_S:
-        return False
+        oldest = min(taken, key=lambda stream: taken[stream].coming_since)
+        if taken[oldest].coming_since > trio.current_time() - WAITED_S:
+            return False
     del taken[oldest]
     oldest.socket.close()
     return True
@@ -416,6 +471,7 @@ async def _serve_one(
     contained: _Contained,
 ) -> None:
     served = trio.CancelScope()
+    _PLACE.set(place)
     stream: trio.abc.Stream = _Stream(accepted, served, place)
     if tls is not None:
         stream = trio.SSLStream(stream, tls.context, server_side=True, https_compatible=True)

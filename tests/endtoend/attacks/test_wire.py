@@ -1,5 +1,6 @@
 """What comes over the wire and is no decent request: the router goes on, and its memory stays bounded."""
 
+import base64
 import contextlib
 import json
 import re
@@ -16,6 +17,8 @@ from vpnrouter import limits
 
 LOGIN = "Authorization: Basic cm9vdDpwdw=="
 """Of `root`."""
+
+VIEWER = base64.b64encode(b"viewer:pw").decode()
 
 PATIENCE_S = 20.0
 SOON_S = 5.0
@@ -184,6 +187,61 @@ def test_no_request_hides_in_another(attacked: Any, lines: list[str]) -> None:
     answer = said(attacked, *put, body=hidden.encode())
     assert b"msgVpnName" not in answer
     assert codes(answer) in ([400], [401], [501], [], [401, 400], [401, 405])
+
+
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/health/none", "/metrics"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Content-Length: 6", "Transfer-Encoding: chunked"],
+        ["Transfer-Encoding: chunked", "Content-Length: 6"],
+    ],
+)
+def test_two_lengths_are_refused_everywhere(attacked: Any, path: str, lines: list[str]) -> None:
+    """Where nobody has to log in as well, such a request is answered 400 and the last of its connection."""
+    hidden = f"0\r\n\r\nGET /health/live HTTP/1.1\r\nHost: a\r\n{LOGIN}\r\n\r\n"
+    post = (f"POST {path} HTTP/1.1", "Host: localhost", *lines)
+    assert codes(said(attacked, *post, body=hidden.encode())) == [400]
+
+
+@pytest.mark.usefixtures("bounded")
+def test_bodies_that_do_not_come_keep_nobody_out(attacked: Any) -> None:
+    """A user who may only look begins more requests with a body than there are connections, and ends none."""
+    head = (
+        "PUT /vpnrouter/v1/config/examine HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"
+        f"Content-Type: application/json\r\nAuthorization: Basic {VIEWER}\r\n\r\n{{"
+    ).encode()
+    with contextlib.ExitStack() as held:
+        for _ in range(limits.MANAGEMENT_CONNECTIONS + 50):
+            with contextlib.suppress(ConnectionError):
+                held.enter_context(connected(attacked)).sendall(head)
+        time.sleep(1.2)
+        for user in ("root", "viewer"):
+            with attacked.client(user) as client:
+                began = time.monotonic()
+                assert client.get("/SEMP/v2/monitor/msgVpns").status_code == 200
+                assert time.monotonic() - began < PATIENCE_S, user
+        with attacked.client("root") as client:
+            row = {"maxSubscriptionCount": 4_999}
+            assert client.patch("/SEMP/v2/config/msgVpns/blue", json=row).status_code == 200
+
+
+@pytest.mark.usefixtures("bounded")
+def test_who_hangs_up_is_no_fault(attacked: Any) -> None:
+    """In the middle of a body: nothing is written to stderr."""
+    before = len(attacked.process.err)
+    for _ in range(20):
+        with connected(attacked) as sock:
+            sock.sendall(
+                "PUT /vpnrouter/v1/config/examine HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"
+                f"Content-Type: application/json\r\n{LOGIN}\r\n\r\n{{".encode()
+            )
+    with attacked.client("root") as client:
+        assert client.get("/SEMP/v2/monitor/msgVpns").status_code == 200
+    told = "".join(attacked.process.err[before:])
+    assert "Traceback" not in told
+    assert "ClientDisconnect" not in told
 
 
 @pytest.mark.usefixtures("bounded")
