@@ -56,3 +56,18 @@ async def test_where_and_select(still: Any, opened: Any) -> None:
     assert answer["data"] == [{"bridgeName": "x,y [z]", "uptime": 0}]
     assert answer["meta"]["count"] == 1
     assert answer["links"][0]["uri"].endswith("/msgVpns/a%2Fb/bridges/x%2Cy%20%5Bz%5D,auto")
+
+
+async def test_sort(standing: Any, opened: Any) -> None:
+    """By attributes, page by page, and not where the order is that of names."""
+    still = standing.Still(["a", "b", "c"], [])
+    async with opened(still) as client:
+        uri = f"{PATH}?sort=-msgVpnName&count=2&select=msgVpnName"
+        first = (await client.get(uri)).json()
+        second = (await client.get(first["meta"]["paging"]["nextPageUri"])).json()
+        nested = await client.get("/vpnrouter/v1/subscriptions?sort=name")
+        unknown = await client.get(f"{PATH}?sort=nothing")
+    assert [row["msgVpnName"] for row in first["data"] + second["data"]] == ["c", "b", "a"]
+    assert first["meta"]["count"] == 3
+    assert (nested.status_code, unknown.status_code) == (400, 400)
+    assert "there is no attribute nothing" in unknown.text

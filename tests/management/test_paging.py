@@ -1,4 +1,5 @@
 import base64
+import json
 import random
 
 import pytest
@@ -6,7 +7,8 @@ import trio
 
 from vpnrouter.errors import RequestError
 from vpnrouter.management.attributes import Row
-from vpnrouter.management.paging import CHUNK, Key, Page, page_of
+from vpnrouter.management.paging import CHUNK, Key, Page, page_of, sorted_page
+from vpnrouter.management.sort import parse_sort, sort_key
 from vpnrouter.management.where import parse_where
 
 ODD = parse_where("odd==true", ["odd"])
@@ -101,3 +103,55 @@ async def test_other_tasks_have_their_turn() -> None:
         nursery.start_soon(turn)
         done.append(await page_of(keys(10 * CHUNK), row_of_key, 5, "", ODD))
     assert turns > 5
+
+
+def test_names_of_an_order() -> None:
+    """What is no attribute, comes twice or has no order is refused by name."""
+    assert parse_sort("", ["a"]) == ()
+    for text, said in (("b", "no attribute b"), ("a,-a", "twice"), ("a,", "no attribute ")):
+        with pytest.raises(RequestError, match=said):
+            parse_sort(text, ["a"])
+    with pytest.raises(RequestError, match="a has no order"):
+        sort_key({"x": 1}, parse_sort("a", ["a"])[0])
+
+
+@pytest.mark.parametrize("sort", ["n", "-n", "-word,n", "odd,-word,-n", "word"])
+@pytest.mark.parametrize("most", [1, 3, 40])
+async def test_sorted_pages_are_the_whole(sort: str, most: int) -> None:
+    """By numbers, texts and truth values, up and down, the pages together are what sorting all of it gives."""
+    seed = random.randrange(1 << 30)
+    draw = random.Random(seed)
+    rows = {
+        key: {
+            "n": draw.randint(-3, 3),
+            "word": "".join(draw.choice("aä\U0001f600") for _ in range(draw.randint(0, 3))),
+            "odd": draw.random() < 0.5,
+        }
+        for key in keys(37)
+    }
+    wanted = sorted(rows)
+    order = parse_sort(sort, ["n", "word", "odd"])
+    for each in reversed(order):
+        wanted.sort(key=lambda key: rows[key][each.name], reverse=each.descending)
+    where = parse_where("odd==true", ["odd"])
+    for conditions in ((), where):
+        seen: list[Key] = []
+        cursor: str | None = ""
+        expected = [key for key in wanted if not conditions or rows[key]["odd"]]
+        while cursor is not None:
+            page = await sorted_page(list(rows), rows.get, most, cursor, conditions, order)
+            assert page.total == len(expected), f"seed {seed}"
+            seen += [key for key, _ in page.rows]
+            cursor = page.cursor
+        assert seen == expected, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    "names", [["0001"], [[], ["0001"]], [[1, 2], ["0001"]], [["x"], ["1"]], [[[1]], ["1"]], 7]
+)
+async def test_a_cursor_of_another_order(names: object) -> None:
+    """It is refused, whatever it holds."""
+    cursor = base64.urlsafe_b64encode(json.dumps(names).encode()).decode()
+    order = parse_sort("n", ["n"])
+    with pytest.raises(RequestError, match="not one that this API gave"):
+        await sorted_page(keys(3), lambda key: {"n": int(key[0])}, 2, cursor, (), order)

@@ -12,8 +12,9 @@ from vpnrouter.management.attributes import Row, names_of
 from vpnrouter.management.envelope import Links, list_reply, object_reply
 from vpnrouter.management.faults import invalid
 from vpnrouter.management.nested import nested_page
-from vpnrouter.management.paging import Key, Page, page_of
+from vpnrouter.management.paging import Key, Page, page_of, sorted_page
 from vpnrouter.management.select import parse_select
+from vpnrouter.management.sort import parse_sort
 from vpnrouter.management.where import parse_where
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _SELECT: Final = (
     "Names of the attributes to give, separated by commas; `*` stands for any characters, \
 a `-` before a name leaves it out"
 )
+_SORT: Final = "Names of the attributes to sort by, separated by commas; a `-` before a name puts the highest first"
 _WHERE: Final = "Conditions separated by commas, such as `inboundState!=ready-in-sync`"
 
 
@@ -51,6 +53,7 @@ class Many:
     cursor: str
     where: str
     select: str
+    sort: str = ""
 
     async def reply(
         self,
@@ -64,7 +67,11 @@ class Many:
         known = names_of(kind)
         selected = parse_select(self.select, known)
         conditions = parse_where(self.where, known)
-        page = await page_of(keys, row, self.count, self.cursor, conditions)
+        order = parse_sort(self.sort, known)
+        if order:
+            page = await sorted_page(keys, row, self.count, self.cursor, conditions, order)
+        else:
+            page = await page_of(keys, row, self.count, self.cursor, conditions)
         return _shown(request, page, links, selected)
 
     async def nested(
@@ -76,7 +83,9 @@ class Many:
         links: Callable[[Key], Links],
         kind: type["DataclassInstance"],
     ) -> Response:
-        """The same of what stands inside other objects; see `nested_page`."""
+        """The same of what stands inside other objects, by their names alone; see `nested_page`."""
+        if self.sort:
+            raise invalid("sort: these are given in the order of their names")
         known = names_of(kind)
         selected = parse_select(self.select, known)
         conditions = parse_where(self.where, known)
@@ -123,9 +132,10 @@ async def _many(
     cursor: Annotated[str, Query(description="From `meta.paging` of the page before")] = "",
     where: Annotated[str, Query(description=_WHERE)] = "",
     select: Annotated[str, Query(description=_SELECT)] = "",
+    sort: Annotated[str, Query(description=_SORT)] = "",
 ) -> Many:
-    _only(request, frozenset({"count", "cursor", "where", "select"}))
-    return Many(count, cursor, where, select)
+    _only(request, frozenset({"count", "cursor", "where", "select", "sort"}))
+    return Many(count, cursor, where, select, sort)
 
 
 # All of them are coroutines: what is no coroutine would run in a thread, and the router's state is

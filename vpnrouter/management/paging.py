@@ -7,14 +7,15 @@ no other object appear twice or be left out.
 import base64
 import binascii
 import json
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import trio
 
 from vpnrouter.management.attributes import Row
 from vpnrouter.management.faults import invalid
+from vpnrouter.management.sort import Order, sort_key
 from vpnrouter.management.where import Condition, meets
 
 Key = tuple[str, ...]
@@ -72,17 +73,80 @@ async def page_of(
     return Page(rows[:most], count, None if last is None else cursor_of(last))
 
 
-def cursor_of(key: Key) -> str:
+async def sorted_page(
+    keys: Sequence[Key],
+    row: Callable[[Key], Row | None],
+    most: int,
+    cursor: str,
+    conditions: tuple[Condition, ...],
+    order: tuple[Order, ...],
+) -> Page:
+    """The same by attributes: at most `most` rows that come after `cursor` in this order, then by their names.
+
+    All objects are looked at, and no more are kept than the page has. What a value changes to between two pages may
+    bring an object twice, or not at all. Raises RequestError for a cursor that is none of this order.
+    """
+    after = _place_of(cursor, len(order)) if cursor else None
+    places: list[_Place] = []
+    rows: dict[Key, Row] = {}
+    count = 0
+    for number, key in enumerate(keys):
+        if number % CHUNK == CHUNK - 1:
+            await trio.lowlevel.checkpoint()
+        made = row(key)
+        if made is None or not meets(made, conditions):
+            continue
+        count += 1
+        place = (tuple([sort_key(made[each.name], each) for each in order]), key)
+        try:
+            if (after is not None and place <= after) or (
+                len(places) > most and place > places[-1]
+            ):
+                continue
+        except TypeError:
+            raise invalid("cursor: not one that this API gave for this order") from None
+        insort(places, place)
+        rows[key] = made
+        if len(places) > most + 1:
+            del rows[places.pop()[1]]
+    more = len(places) > most
+    last = cursor_of([places[most - 1][0], places[most - 1][1]]) if more else None
+    return Page([(key, rows[key]) for _, key in places[:most]], count, last)
+
+
+_Place = tuple[tuple[object, ...], Key]
+"""Where an object stands in an order: what its attributes come to, and its names."""
+
+
+def _place_of(cursor: str, attributes: int) -> Any:  # noqa: ANN401 - what a stranger sends is compared, and may not compare
+    found = _decoded(cursor)
+    if (
+        not isinstance(found, list)
+        or len(found) != 2
+        or not all(isinstance(part, list) for part in found)
+        or len(found[0]) != attributes
+    ):
+        raise invalid("cursor: not one that this API gave for this order")
+    values = tuple([tuple(each) if isinstance(each, list) else each for each in found[0]])
+    return values, tuple(found[1])
+
+
+def cursor_of(key: Sequence[object]) -> str:
     """The cursor behind the object of this key."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode("ascii")
 
 
 def key_of(cursor: str) -> Key:
     """The key that a cursor names; raises RequestError for what is no cursor."""
-    try:
-        names = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, RecursionError):
-        names = None
+    names = _decoded(cursor)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise invalid("cursor: not one that this API gave")
     return tuple(names)
+
+
+def _decoded(cursor: str) -> object:
+    try:
+        found: object = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    return found

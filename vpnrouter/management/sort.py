@@ -1,0 +1,48 @@
+"""The `sort` of a request: attributes by which the rows of an answer are put in order.
+
+    sort=-msgCount,queueName
+
+A `-` before a name puts the highest first. Truth values count as 0 and 1, texts go by their code points.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from vpnrouter import limits
+from vpnrouter.management.faults import invalid
+
+
+class Order(NamedTuple):
+    """One attribute to sort by."""
+
+    name: str
+    descending: bool
+
+
+def parse_sort(text: str, known: Collection[str]) -> tuple[Order, ...]:
+    """The attributes of a `sort`; raises RequestError for one that is not known, or is there twice."""
+    if not text:
+        return ()
+    parts = text.split(",")
+    if len(parts) > limits.MANAGEMENT_CONDITIONS:
+        raise invalid(f"sort: more than {limits.MANAGEMENT_CONDITIONS} attributes")
+    found = [Order(part.removeprefix("-"), part.startswith("-")) for part in parts]
+    names = [each.name for each in found]
+    for name in names:
+        if name not in known:
+            raise invalid(f"sort: there is no attribute {name}")
+    if len(set(names)) < len(names):
+        raise invalid("sort: an attribute is there twice")
+    return tuple(found)
+
+
+def sort_key(value: object, order: Order) -> object:
+    """What a value is compared by; JSON can say it. Raises RequestError for one that has no order."""
+    if isinstance(value, (bool, int)):
+        return -int(value) if order.descending else int(value)
+    if isinstance(value, str):
+        if not order.descending:
+            return value
+        # The end of a text counts as higher than any character: of two that begin alike the longer is first.
+        return (*(-ord(one) for one in value), 1)
+    raise invalid(f"sort: {order.name} has no order")
