@@ -91,6 +91,9 @@ async def test_a_running_router(running: Any, client_of: Any, port: Any) -> None
     assert of(middle, "vpnrouter_bridge_inbound_state", bridge="from-far", state="disabled") == 1
     reason = {"reason": "no-subscription-match"}
     assert of(middle, "vpnrouter_msg_vpn_discarded_messages_total", **reason) == 1
+    assert not any(
+        name == "vpnrouter_msg_vpn_tx_discarded_messages_total" for name, *_ in middle
+    ), "what nobody wants was on its way to nobody"
     for before, after in pairwise(pages):
         for key, value in before.items():
             if key[0] in counters:

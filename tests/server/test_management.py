@@ -300,14 +300,17 @@ def test_the_router_as_it_is_seen(standing: ModuleType) -> None:
     assert (blue.bridge_count, blue.max_connection_count, blue.state) == (1, 5, "up")
     assert (blue.rx_msg_count, blue.discarded, blue.msg_vpn_connections) == (0, {}, 0)
     router.vpns["blue"].discards.add("loop-detected", 3)
+    router.vpns["blue"].discards.add("client-not-connected", 2)
     router.vpns["blue"].enabled = False
     blue = monitor.msg_vpn("blue")
     assert blue is not None
     assert (blue.discarded, blue.discarded_msg_count, blue.state) == (
-        {"loop-detected": 3},
-        3,
+        {"loop-detected": 3, "client-not-connected": 2},
+        5,
         "down",
     )
+    assert (blue.rx_discarded, blue.rx_discarded_msg_count) == ({"loop-detected": 3}, 3)
+    assert (blue.tx_discarded, blue.tx_discarded_msg_count) == ({"client-not-connected": 2}, 2)
     assert monitor.msg_vpn("nope") is None
     assert list(monitor.bridge_names("blue")) == ["b"]
     assert list(monitor.bridge_names("red")) == []

@@ -1,7 +1,7 @@
 """What the management API asks of a running router. Values are plain; nothing of the core leaks out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from vpnrouter.bridges.status import (
@@ -37,6 +37,9 @@ class MsgVpnStatus:
     rx_discarded_msg_count: int = 0
     tx_discarded_msg_count: int = 0
     """Those among them that were on their way to a client: it had no room, had gone, or had sent them itself."""
+    rx_discarded: dict[str, int] = field(default_factory=dict)
+    tx_discarded: dict[str, int] = field(default_factory=dict)
+    """Each of the two by reason."""
     rejected_msg_count: int = 0
     """Guaranteed messages that were refused: their publishers know."""
     msg_spool_usage: int = 0

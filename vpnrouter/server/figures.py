@@ -21,7 +21,7 @@ from vpnrouter.management.metrics.figures import (
     TraceFigures,
 )
 from vpnrouter.server.durations import Durations
-from vpnrouter.server.management import PROTOCOLS
+from vpnrouter.server.management import PROTOCOLS, by_direction
 from vpnrouter.server.process_figures import process_figures
 from vpnrouter.server.queue_figures import SHOWN, QueueNumbers, by_reason
 
@@ -203,6 +203,7 @@ class RouterNumbers:
             messages,  # type: ignore[arg-type]  # as it was given
             size,  # type: ignore[arg-type]  # the same
             by_reason(sums.discards),
+            by_reason(by_direction(sums.discards)[0]),
             vpn.rejected,
             vpn.nack_disconnects,
             len(vpn.retained),

@@ -86,6 +86,12 @@ class HasContext(Protocol):
         """What a new connection is encrypted with."""
 
 
+def by_direction(discards: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Discards of a message VPN by reason: of what was on its way to a client, and of all else."""
+    sent = {reason: count for reason, count in discards.items() if reason in NOT_SENT}
+    return sent, {reason: count for reason, count in discards.items() if reason not in sent}
+
+
 class BridgeSource(Protocol):
     """A bridge that can be asked how it stands."""
 
@@ -147,8 +153,8 @@ class RouterMonitor:
             return None
         sums = self.meters.totals(vpn)
         rates = self.meters.rates(vpn)
-        tx_discarded = sum(sums.discards.get(reason, 0) for reason in NOT_SENT)
-        discarded = sum(sums.discards.values())
+        not_sent, not_taken = by_direction(sums.discards)
+        tx_discarded, rx_discarded = sum(not_sent.values()), sum(not_taken.values())
         return MsgVpnStatus(
             msg_vpn_name=vpn.name,
             enabled=vpn.enabled,
@@ -162,10 +168,12 @@ class RouterMonitor:
             rx_byte_count=sums.rx_byte_count,
             tx_msg_count=sums.tx_msg_count,
             tx_byte_count=sums.tx_byte_count,
-            discarded_msg_count=discarded,
+            discarded_msg_count=rx_discarded + tx_discarded,
             discarded=sums.discards,
-            rx_discarded_msg_count=discarded - tx_discarded,
+            rx_discarded_msg_count=rx_discarded,
             tx_discarded_msg_count=tx_discarded,
+            rx_discarded=not_taken,
+            tx_discarded=not_sent,
             rejected_msg_count=vpn.rejected,
             msg_spool_usage=vpn.spooled_bytes,
             average_rx_byte_rate=rates.rx_byte.average,

@@ -25,6 +25,7 @@ class MsgVpnFigures(NamedTuple):
     messages: Pair
     size: Pair
     discarded: Mapping[str, int]
+    tx_discarded: Mapping[str, int]
     rejected: int
     nack_disconnects: int
     retained: int

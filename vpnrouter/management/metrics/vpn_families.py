@@ -31,6 +31,12 @@ MSG_VPN: Final[dict[str, Family]] = {
         "Messages discarded, by reason.",
         "reason",
     ),
+    "tx_discarded": Family(
+        "vpnrouter_msg_vpn_tx_discarded_messages_total",
+        "counter",
+        "Those among them that were on their way to a client, by reason.",
+        "reason",
+    ),
     "rejected": Family(
         "vpnrouter_msg_vpn_rejected_messages_total",
         "counter",
