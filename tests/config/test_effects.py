@@ -97,6 +97,7 @@ BRIDGE = "msg_vpns.*.bridges.*."
         (BRIDGE + "max_ttl", 7, Effect.IN_PLACE),
         (BRIDGE + "on_reject", "park", Effect.IN_PLACE),
         (BRIDGE + "lane_by", "partition-key", Effect.IN_PLACE),
+        (BRIDGE + "retained", "replay", Effect.IN_PLACE),
         (BRIDGE + "topic_mapping", (), Effect.IN_PLACE),
         (BRIDGE + "remote_connection.heartbeat_interval", 7, Effect.RECONNECT),
         (BRIDGE + "remote_authentication.basic.password", None, Effect.NEXT_LOGIN),

@@ -58,6 +58,7 @@ def direct(frame: Direct, client: Subscriber, path: list[str], plane: Plane) -> 
             message.path = extension.path
         message.hops = extension.hops
         message.retain = extension.retain
+        message.snapshot = extension.snapshot and extension.retain
         message.trace_high = extension.trace_high
         message.trace_low = extension.trace_low
         message.message_id = extension.message_id
@@ -117,6 +118,12 @@ def enters(message: Message, vpn: MessageVpn, terms: FlowTerms, queue: str) -> s
     if not reason and message.topic == came_as and not may_queue(came_as, vpn, queue):
         return NOT_SUBSCRIBED
     return reason
+
+
+def known_snapshot(message: Message, vpn: MessageVpn) -> bool:
+    """Is it what is retained here already, and sent anew because a bridge subscribed again (LINK-35)?"""
+    kept = vpn.retained.message(message.topic, vpn.retained.last, vpn.plane.now_ns)
+    return kept is not None and (kept.payload, kept.block) == (message.payload, message.block)
 
 
 def copy_of_another(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> bool:

@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
+from vpnrouter.bridges.loops import may_enter
+from vpnrouter.core.jobs import Job
+from vpnrouter.core.mqtt.retained_feed import FRAME_BYTES, LATER_NS, MESSAGE_WORK, STEPS
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SelectorError, TopicError
 from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.selectors import parse_selector
+from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.wire.link import close_codes, frames
 
 if TYPE_CHECKING:
+    from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.login import Admission
+    from vpnrouter.core.message import Message
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.grammar import Filter
+    from vpnrouter.topics.index import Walk
     from vpnrouter.topics.mapping import TopicMapping
 
 
@@ -25,10 +33,11 @@ class Attracted:
     """The subscriptions of `client`, who logged in as `admission` says.
 
     Where `mapping` renames what leaves, the peer speaks of topics as it sees them: each of its filters
-    stands for others here (`sources`). `asked` keeps the flags and the selector of each.
+    stands for others here (`sources`). `asked` keeps the flags and the selector of each. `wanting_retained` are new
+    ones that want what is retained; whoever has them sent it takes them out.
     """
 
-    __slots__ = ("_admission", "_client", "_mapping", "asked", "sources")
+    __slots__ = ("_admission", "_client", "_mapping", "asked", "sources", "wanting_retained")
 
     def __init__(
         self, client: LinkClient, admission: Admission, mapping: TopicMapping | None
@@ -38,6 +47,7 @@ class Attracted:
         self._mapping = mapping
         self.sources: dict[str, list[Filter]] = {}
         self.asked: dict[str, tuple[int, str]] = {}
+        self.wanting_retained: list[Subscription] = []
 
     def inherit(self, before: Attracted, subscriptions: list[Subscription]) -> None:
         """Go on with what was asked for over the connection that this one takes over."""
@@ -109,17 +119,20 @@ class Attracted:
         bound = admission.profile.max_subscription_count
         if bound and not known and len(client.subscriptions) + len(sources) > bound:
             raise Refused("400 Max Num Subscriptions Exceeded", close_codes.QUOTA_EXCEEDED)
+        before, _ = self.asked.get(text, (0, ""))
+        wants = flags & frames.SEND_RETAINED and not before & frames.SEND_RETAINED
         for source in sources:
-            vpn.subscribe(
-                Subscription(
-                    source,
-                    client,
-                    deliver_always=bool(flags & frames.DELIVER_ALWAYS),
-                    exception=filter_.exception,
-                    selector=chosen,
-                    dto_priority=(flags >> frames.PRIORITY_SHIFT) & 0b111,
-                )
+            subscription = Subscription(
+                source,
+                client,
+                deliver_always=bool(flags & frames.DELIVER_ALWAYS),
+                exception=filter_.exception,
+                selector=chosen,
+                dto_priority=(flags >> frames.PRIORITY_SHIFT) & 0b111,
             )
+            vpn.subscribe(subscription)
+            if wants and not source.share and not source.exception:
+                self.wanting_retained.append(subscription)
         self.sources[text] = sources
         self.asked[text] = (flags, selector)
         client.asked(text, filter_)
@@ -168,6 +181,137 @@ class Attracted:
         for source in sources:
             if source.original not in left:
                 client.vpn.unsubscribe(client, source.original)
+
+
+@final
+class RetainedReplay(Job):
+    """Sends a peer what was retained before it subscribed (LINK-26), in slices, as fast as its link takes it.
+
+    Each topic once for each filter that is new. What came from there, what the peer may not have and what an
+    exception, a selector or the hop limit keeps from it is left out.
+    """
+
+    __slots__ = (
+        "_client",
+        "_found",
+        "_link",
+        "_since",
+        "_subscription",
+        "_waits",
+        "_walk",
+        "_wanted",
+    )
+
+    def __init__(self, link: Link, client: LinkClient) -> None:
+        super().__init__()
+        self._link = link
+        self._client = client
+        self._wanted: list[tuple[Subscription, int]] = []
+        self._subscription: Subscription | None = None
+        self._since = 0
+        self._walk: Walk | None = None
+        self._found: list[bytes] = []
+        self._waits = False
+
+    def want(self, subscriptions: list[Subscription]) -> None:
+        """Send what matches these as well."""
+        retained = self._client.vpn.retained
+        if not self._busy:
+            retained.watch()
+        for subscription in subscriptions:
+            self._wanted.append((subscription, retained.last))
+        if not self._waits:
+            self._client.vpn.plane.jobs.add(self)
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._wanted) or self._subscription is not None
+
+    def step(self) -> bool:
+        """See Job.step."""
+        client = self._client
+        plane = client.vpn.plane
+        if self._waits or not self._busy:
+            return True
+        while not plane.tired:
+            subscription = self._subscription
+            gone = not client.connected or self._link.parted
+            if gone:
+                self._wanted.clear()
+            if subscription is not None and (
+                gone or client.subscriptions.get(subscription.key) is not subscription
+            ):
+                self._turn()
+            elif self._found:
+                if not self._send(self._found[-1]):
+                    self._waits = True
+                    plane.timers.arm(plane.now_ns + LATER_NS, self, 0)
+                    return True
+                self._found.pop()
+            elif self._walk is not None and not self._walk.done:
+                steps = self._walk.steps
+                self._found = self._walk.go_on(STEPS)
+                plane.work += (self._walk.steps - steps) >> 2
+            elif self._wanted:
+                self._turn()
+                self._subscription, self._since = self._wanted.pop(0)
+                filter_ = self._subscription.filter
+                if filter_.literal:
+                    self._found = [filter_.text.encode()]
+                else:
+                    self._walk = client.vpn.retained.walk(filter_)
+            else:
+                self._turn()
+                client.vpn.retained.unwatch()
+                return True
+        return False
+
+    def _turn(self) -> None:
+        self._subscription = None
+        self._walk = None
+        self._found = []
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """The link may have room."""
+        self._waits = False
+        self._client.vpn.plane.jobs.add(self)
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._link
+
+    def _send(self, topic: bytes) -> bool:
+        """Send what is retained on one topic, if anything; False where the link has no room yet."""
+        client = self._client
+        plane = client.vpn.plane
+        subscription = self._subscription
+        message = client.vpn.retained.message(topic, self._since, plane.now_ns)
+        plane.work += 1
+        if message is None or subscription is None or not self._may_have(message, topic.decode()):
+            return True
+        outbox = client.outbox
+        size = len(message.payload) + len(topic) + len(message.block) + FRAME_BYTES
+        if outbox.size and outbox.size + size > outbox.limit // 2:
+            return False
+        selector = subscription.selector
+        if selector is None or selector.matches(message.properties()):
+            plane.work += MESSAGE_WORK + len(message.payload) // 1024
+            copy = message.copy()
+            copy.retain = True
+            copy.snapshot = True
+            client.deliver(copy, [subscription])
+        return True
+
+    def _may_have(self, message: Message, topic: str) -> bool:
+        client = self._client
+        if not may_enter(message.path, client.vpn_id) or not client.wants(message.topic):
+            return False
+        if client.rule is not None and not client.rule.allows_topic(topic):
+            return False
+        for subscription in client.subscriptions.values():
+            if subscription.exception and matches(subscription.filter, topic):
+                return False
+        return True
 
 
 def _parse(vpn: MessageVpn, text: str) -> Filter:

@@ -109,6 +109,8 @@ class InboundHalf:
         offer = link.features if link.client is not None else frames.REUSE
         if link.client is None and terms.compress:
             offer |= frames.ZSTD
+        if link.client is None:
+            offer |= frames.RETAINED
         if link.client is None and link.plane.spool is not None:
             offer |= frames.FLOWS
         self._offered = offer
@@ -244,6 +246,9 @@ class InboundHalf:
         """
         if self._over or not self.welcomed:
             return
+        # A peer that does not know the flag would close.
+        known = -1 if self.link.features & frames.RETAINED else ~frames.SEND_RETAINED
+        filters = [(flags & known, text) for flags, text in filters]
         after = {text: flags for flags, text in filters}
         fresh = [
             (flags, text)
@@ -346,14 +351,18 @@ class InboundHalf:
             try:
                 if terms.mapping is not None:
                     message.topic = terms.mapping.apply_bytes(message.topic)
-                told = sink.publish(message)
+                if message.snapshot and arrival.known_snapshot(message, vpn):
+                    reason = DUPLICATE
+                else:
+                    # From here on it is a message like any other that is retained.
+                    message.snapshot = False
+                    told = sink.publish(message)
+                    if told:
+                        counters.discard_rx(told)
+                    return
             except TopicError:
                 # Good enough for the sender's VPN but not for ours: no reason to lose the link.
                 reason = TOPIC_PARSE_ERROR
-            else:
-                if told:
-                    counters.discard_rx(told)
-                return
         sink.refused += 1
         counters.discard_rx(reason)
         vpn.discard(message, reason)

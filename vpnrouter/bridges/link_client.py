@@ -235,6 +235,7 @@ class LinkClient(Subscriber):
             origin_vpn=(message.origin_vpn or self.vpn.name) if traced else "",
             origin_ts_ns=message.origin_ts_ns,
             retain=message.retain,
+            snapshot=message.snapshot,
         )
         return encode.direct_x(encode_extension(extension), body)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.attracted import Attracted
+from vpnrouter.bridges.attracted import Attracted, RetainedReplay
 from vpnrouter.bridges.book import client_name_of, key_of
 from vpnrouter.bridges.loops import vpn_id
 from vpnrouter.bridges.outbound_flows import OutboundFlows
@@ -42,6 +42,7 @@ class OutboundHalf:
     __slots__ = (
         "_client",
         "_over",
+        "_replay",
         "_tally",
         "attracted",
         "flows",
@@ -62,6 +63,7 @@ class OutboundHalf:
         self.flows: OutboundFlows | None = None
         self._client: LinkClient | None = None
         self._tally: TxTally | None = None
+        self._replay: RetainedReplay | None = None
         self._over = False
 
     # -- login -----------------------------------------------------------------------------------
@@ -267,10 +269,23 @@ class OutboundHalf:
             return
         elif isinstance(frame, frames.Subscribe):
             self.link.say(encode.subscribed(attracted.subscribe(frame)))
+            if attracted.wanting_retained:
+                self._send_retained(attracted)
         elif isinstance(frame, frames.Unsubscribe):
             self.link.say(encode.subscribed(attracted.unsubscribe(frame)))
         elif self.flows is not None:
             self.flows.on_frame(frame)
+
+    def _send_retained(self, attracted: Attracted) -> None:
+        """Behind the answer to SUBSCRIBE: what was retained before (LINK-26)."""
+        wanting = attracted.wanting_retained
+        attracted.wanting_retained = []
+        client = self.link.client
+        if client is None or not self.link.features & frames.RETAINED:
+            return
+        if self._replay is None:
+            self._replay = RetainedReplay(self.link, client)
+        self._replay.want(wanting)
 
     # -- end -------------------------------------------------------------------------------------
 

@@ -198,6 +198,10 @@ class Bridge(Model):
     """Topic filters for Direct messages: FILTER or {topic: FILTER, deliver_always_enabled: …,
     selector: …}."""
 
+    retained: Literal["ignore", "replay"] = "ignore"
+    """What becomes of messages that the remote retains before this bridge subscribes: replay has them
+    sent, ignore leaves them there. What is published with RETAIN later comes in any case."""
+
     topic_mapping: Many[TopicMapping] = ()
     """Rules by which messages take other topics where they cross; each has from and to, or
     add_prefix, or strip_prefix."""

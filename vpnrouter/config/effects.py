@@ -215,7 +215,7 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_rows(
         _BRIDGE,
         Effect.IN_PLACE,
-        "enabled guaranteed_retry_interval lane_by max_parked_msg_spool_usage max_ttl on_reject"
+        "enabled guaranteed_retry_interval lane_by max_parked_msg_spool_usage max_ttl on_reject retained"
         " remote_deliver_to_one_priority topic_syntax topic_mapping"
         " remote_connection.retry_count remote_connection.retry_delay"
         " remote_connection.failback_delay",

@@ -126,6 +126,9 @@ class Message:
         kept.expires_ns = self.expires_ns
         kept.persistent = self.persistent
         kept.qos = self.qos
+        # What came over a bridge is not to go back over it when the peer asks for what is retained.
+        kept.path = self.path
+        kept.hops = self.hops
         return kept
 
     def copy(self) -> Message:

@@ -33,7 +33,11 @@ def subscriptions(written: Bridge) -> list[tuple[int, str]]:
     wanted: dict[str, int] = {}
     excepted: dict[str, int] = {}
     for subscription in written.remote_subscriptions:
-        flags = subscription_flags(priority, deliver_always=subscription.deliver_always_enabled)
+        flags = subscription_flags(
+            priority,
+            deliver_always=subscription.deliver_always_enabled,
+            retained=written.retained == "replay",
+        )
         filter_ = parse_filter(subscription.topic, dialect, exceptions=True)
         for text in to_smf(filter_):
             if filter_.exception:

@@ -1,7 +1,7 @@
 """Retained messages over bridges, Direct and guaranteed, each in both directions and over reconnects.
 
-What was retained before a bridge subscribed, or before its queue attracted the topic, is not sent anew
-(LINK-26 of docs/link-protocol.md): a bridge brings what is published. See docs/bridges.md.
+What was retained before a bridge subscribed is sent only to one that asks for it (`retained: replay`, LINK-26 of
+docs/link-protocol.md), what was retained before a queue attracted the topic never. See docs/bridges.md.
 """
 
 from typing import Any, Final
@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 ACCEPTED: Final = 0x00
+MANY: Final = 2_000
 WAYS: Final = {"edge": ("blue", "core", "yellow"), "core": ("yellow", "edge", "blue")}
 """By router: its message VPN, the other router, and that one's message VPN."""
 
@@ -152,6 +153,58 @@ def test_not_replayed_to_a_bridge(kit: Any) -> None:
     late = kit.client(two, "late")
     late.subscribe("#")
     assert sorted([late.next(), late.next()]) == [("out/early", b"2"), ("sure/early", b"1")]
+
+
+@pytest.mark.parametrize("choice", ["ignore", "replay"])
+def test_what_was_retained_before(kit: Any, choice: str) -> None:
+    """It comes to a bridge that asks for it, once however often it reconnects, and nothing of it goes back."""
+    links = {name: kit.network.link() for name in WAYS}
+
+    def up(name: str) -> Any:
+        own, other, there = WAYS[name]
+        bridge = kit.bridge(
+            links[other].address,
+            there,
+            remote_subscriptions=["out/>", "!out/secret/>"],
+            retained=choice,
+        )
+        return kit.up(name, own, kit.vpn(bridges={f"from-{there}": bridge}), links[name])
+
+    edge = up("edge")
+    before = kit.publisher(edge, "before")
+    for number in range(MANY):
+        before.publish(f"out/{number}", number, retain=True)
+    before.publish("out/secret/1", MANY, retain=True)
+    before.publish("other/1", MANY + 1, retain=True)
+    assert before.answered(*range(MANY + 2)) == [ACCEPTED] * (MANY + 2)
+    core = up("core")
+    edge.bridge("from-yellow", inboundState="ready-in-sync")
+    core.bridge("from-blue", inboundState="ready-in-sync")
+    came = MANY if choice == "replay" else 0
+
+    def again(least: int) -> int:
+        """How many came in all, once that is enough: both may have dialled, and one of them again."""
+        kit.until(lambda: core.bridge("from-blue")["dataRxMsgCount"] >= least, f"{least} came")
+        row = core.bridge("from-blue", rxImbalance=0)
+        assert row["discardedRx"].get("duplicate", 0) == max(0, row["dataRxMsgCount"] - came)
+        return int(row["dataRxMsgCount"])
+
+    first = again(came)
+    look = kit.client(core, "look")
+    look.client.subscribe("#")
+    if came:
+        assert sorted(int(look.next()[1]) for _ in range(MANY)) == list(range(MANY))
+    failures = core.bridge("from-blue")["failureCount"]
+    for link in links.values():
+        link.cut()
+    kit.until(lambda: core.bridge("from-blue")["failureCount"] > failures, "the bridge is down")
+    core.bridge("from-blue", inboundState="ready-in-sync")
+    edge.bridge("from-yellow", inboundState="ready-in-sync")
+    assert again(first + came) >= first + came
+    assert edge.bridge("from-yellow")["dataRxMsgCount"] == 0
+    before.publish("out/1", 7, retain=True)
+    assert look.next() == ("out/1", b"7")
+    assert look.arrived.empty()
 
 
 @pytest.mark.parametrize("signalled", ["kill", "stop"])

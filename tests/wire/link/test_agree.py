@@ -27,9 +27,9 @@ def test_the_lower_minor_is_spoken() -> None:
 
 
 def test_unknown_features_are_not_accepted() -> None:
-    """Of an offer what is known here is taken: reuse, guaranteed flows and zstd (LINK-48)."""
-    assert agree.agreed_features(0xFFFFFFFF) == 0b111
-    assert agree.agreed_features(0b1000) == 0
+    """Of an offer what is known here is taken: reuse, guaranteed flows, zstd and retained (LINK-48)."""
+    assert agree.agreed_features(0xFFFFFFFF) == 0b1111
+    assert agree.agreed_features(0b10000) == 0
 
 
 def test_the_smaller_frame_limit_counts() -> None:

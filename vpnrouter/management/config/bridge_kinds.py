@@ -50,6 +50,7 @@ BRIDGE: Final = kind_of(
                 "onReject",
                 "remoteConnectionFailbackDelay",
                 "remoteConnectionHeartbeatInterval",
+                "retained",
                 "topicMapping",
                 "topicSyntax",
             }

@@ -3,9 +3,9 @@
 from typing import Final
 
 from vpnrouter import limits
-from vpnrouter.wire.link.frames import FLOWS, MINOR, REUSE, ZSTD
+from vpnrouter.wire.link.frames import FLOWS, MINOR, RETAINED, REUSE, ZSTD
 
-FEATURES: Final = REUSE | FLOWS | ZSTD
+FEATURES: Final = REUSE | FLOWS | ZSTD | RETAINED
 """Features known here. Each later one has a bit (LINK-48)."""
 
 

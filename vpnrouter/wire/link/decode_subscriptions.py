@@ -12,7 +12,9 @@ from vpnrouter.wire.link.close_codes import MALFORMED, PROTOCOL_ERROR
 from vpnrouter.wire.link.fields import text_at, utf8
 
 _PRIORITY: Final = 0b111 << frames.PRIORITY_SHIFT
-_SUBSCRIPTION_FLAGS: Final = frames.DELIVER_ALWAYS | _PRIORITY | frames.HAS_SELECTOR
+_SUBSCRIPTION_FLAGS: Final = (
+    frames.DELIVER_ALWAYS | _PRIORITY | frames.SEND_RETAINED | frames.HAS_SELECTOR
+)
 
 
 def _request_id(buf: bytes, pos: int, end: int) -> int:

@@ -110,11 +110,14 @@ def heartbeat(frame: frames.Heartbeat) -> bytes:
     )
 
 
-def subscription_flags(priority: int, *, deliver_always: bool) -> int:
-    """The flags of one filter; `priority` 1..4 for p1..p4, 0 for `da` (LINK-23)."""
+def subscription_flags(priority: int, *, deliver_always: bool, retained: bool = False) -> int:
+    """The flags of one filter; `priority` 1..4 for p1..p4, 0 for `da` (LINK-23), `retained` (LINK-26)."""
     if not 0 <= priority <= frames.PRIORITY_MAX:
         raise ValueError(f"deliver-to-one priority {priority}")
-    return priority << frames.PRIORITY_SHIFT | (frames.DELIVER_ALWAYS if deliver_always else 0)
+    flags = priority << frames.PRIORITY_SHIFT
+    if deliver_always:
+        flags |= frames.DELIVER_ALWAYS
+    return flags | frames.SEND_RETAINED if retained else flags
 
 
 def _filter(text: str) -> bytes:

@@ -19,6 +19,7 @@ from vpnrouter.wire.link.field_codes import (
     ORIGIN,
     PATH,
     RETAIN,
+    SNAPSHOT,
     TRACE,
 )
 from vpnrouter.wire.link.fields import utf8
@@ -67,6 +68,8 @@ def encode_extension(ext: Extension) -> bytes:
         out.append(bytes((EXPIRY_MS, 8)) + ext.expiry_ms.to_bytes(8, "big"))
     if ext.message_id and not (ext.trace_high or ext.trace_low):
         out.append(bytes((MESSAGE_ID, 8)) + ext.message_id.to_bytes(8, "big"))
+    if ext.snapshot:
+        out.append(bytes((SNAPSHOT, 0)))
     return b"".join(out)
 
 
@@ -89,7 +92,7 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         if after > end:
             raise ProtocolError(MALFORMED, "LINK-30: a field runs beyond the extension")
         number = kind & _NUMBER
-        if 0 < number <= RETAIN or number in (MESSAGE_ID, EXPIRY_MS):
+        if 0 < number <= RETAIN or number in (MESSAGE_ID, EXPIRY_MS, SNAPSHOT):
             if seen >> number & 1:
                 raise ProtocolError(PROTOCOL_ERROR, f"LINK-9: extension field {number} comes twice")
             seen |= 1 << number
@@ -117,6 +120,9 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         elif number == MESSAGE_ID:
             _size(number, length, 8)
             ext.message_id = int.from_bytes(buf[pos:after], "big")
+        elif number == SNAPSHOT:
+            _size(number, length, 0)
+            ext.snapshot = True
         elif kind & MANDATORY:
             raise ProtocolError(
                 UNKNOWN_MANDATORY_FIELD,

@@ -57,3 +57,4 @@ ORIGIN: Final = 4
 RETAIN: Final = 5
 EXPIRY_MS: Final = 8
 MESSAGE_ID: Final = 9
+SNAPSHOT: Final = 10

@@ -47,6 +47,9 @@ PRIORITY_MAX: Final = 4
 HAS_SELECTOR: Final = 0x40
 """Subscription flag: a selector follows the filter (LINK-23)."""
 
+SEND_RETAINED: Final = 0x10
+"""Subscription flag: what is retained is sent to a filter that is new (LINK-26)."""
+
 REUSE: Final = 0x01
 """Feature: one connection carries the bridges of both sides (LINK-39)."""
 
@@ -55,6 +58,9 @@ FLOWS: Final = 0x02
 
 ZSTD: Final = 0x04
 """Feature: frames may come compressed (LINK-44)."""
+
+RETAINED: Final = 0x08
+"""Feature: a subscription may ask for what is retained (LINK-26)."""
 
 BASIC: Final = 0
 """Authentication scheme: client username and password."""
@@ -286,7 +292,8 @@ class Extension:
     trace is absent when the 128-bit id `trace_high`, `trace_low` is zero, the origin when its
     router is empty. `message_id` is the same in all copies of a message, 0 where it has none.
     `origin_ts_ns` is nanoseconds since 1970 at first ingress. `expiry_ms` is how long the message
-    lives on, -1 where that is not said (LINK-41).
+    lives on, -1 where that is not said (LINK-41). `snapshot` says that it was retained before it was
+    asked for (LINK-35).
     """
 
     __slots__ = (
@@ -298,6 +305,7 @@ class Extension:
         "origin_vpn",
         "path",
         "retain",
+        "snapshot",
         "trace_flags",
         "trace_high",
         "trace_low",
@@ -317,6 +325,7 @@ class Extension:
         origin_ts_ns: int = 0,
         retain: bool = False,
         expiry_ms: int = -1,
+        snapshot: bool = False,
     ) -> None:
         self.path = path
         self.hops = hops
@@ -329,6 +338,7 @@ class Extension:
         self.origin_ts_ns = origin_ts_ns
         self.retain = retain
         self.expiry_ms = expiry_ms
+        self.snapshot = snapshot
 
 
 @final
