@@ -71,6 +71,13 @@ def test_variables_stand_for_the_clients_own_names() -> None:
     assert not bound.allows_topic("u/you/d-phone/x")
 
 
+def test_what_names_nobody_holds_for_clients_without_a_name() -> None:
+    """Exceptions without variables hold beside others that cannot be filled in."""
+    bound = TopicRule(True, [("secret/#", MQTT), ("u/$client-id/#", MQTT)]).bind("", "")
+    assert not bound.allows_topic("secret/x")
+    assert bound.allows_topic("u/x/y")
+
+
 def test_clients_without_variables_share_one_rule() -> None:
     """A rule without variables is the same object for all, so that a route can remember it."""
     rule = TopicRule(False, [("a", MQTT)])

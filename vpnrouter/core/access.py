@@ -40,7 +40,7 @@ class TopicRule:
             else:
                 self._fixed.append(parse_filter(text, dialect))
         # One object for all clients whose names do not matter: routes remember it (publisher.py).
-        self._same_for_all = BoundRule(default_allow, self._fixed)
+        self._same_for_all = BoundRule(default_allow, self._fixed, self)
 
     @property
     def unrestricted(self) -> bool:
@@ -56,6 +56,10 @@ class TopicRule:
         """
         if not self._templates:
             return self._same_for_all
+        return BoundRule(self.default_allow, [], self, (client_username, client_id))
+
+    def filled(self, client_username: str, client_id: str) -> list[Filter]:
+        """The exceptions for one client; see `bind`."""
         filters = list(self._fixed)
         for text, dialect in self._templates:
             if ("$client-username" in text and not _substitutable(client_username)) or (
@@ -69,7 +73,7 @@ class TopicRule:
                 filters.append(parse_filter(filled, dialect))
             except TopicError:
                 continue
-        return BoundRule(self.default_allow, filters)
+        return filters
 
 
 def _substitutable(name: str) -> bool:
@@ -79,11 +83,32 @@ def _substitutable(name: str) -> bool:
 
 
 class BoundRule:
-    """A topic rule with a client's names filled in. A subclass may answer in another way (bridges/wanted.py)."""
+    """A topic rule with a client's names filled in. A subclass may answer in another way (bridges/wanted.py).
 
-    def __init__(self, default_allow: bool, filters: list[Filter]) -> None:
+    `source` is the rule that it was made of, None for none. `names`, client username and client id, are filled in when somebody asks, so
+    that a change of an ACL profile costs its many clients nothing until then.
+    """
+
+    def __init__(
+        self,
+        default_allow: bool,
+        filters: list[Filter],
+        source: TopicRule | None = None,
+        names: tuple[str, str] | None = None,
+    ) -> None:
         self.default_allow = default_allow
-        self.filters = filters
+        self.source = source
+        self._filters = filters
+        self._names = names
+
+    @property
+    def filters(self) -> list[Filter]:
+        """The exceptions."""
+        names = self._names
+        if names is not None and self.source is not None:
+            self._names = None
+            self._filters = self.source.filled(names[0], names[1])
+        return self._filters
 
     def allows_topic(self, topic: str) -> bool:
         """May this client publish to `topic`, or be sent what is published there?"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vpnrouter.bridges.link import Link
 from vpnrouter.core import client_events
@@ -10,7 +10,7 @@ from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.rights import judge_again
 from vpnrouter.core.mqtt.session import MqttSession
-from vpnrouter.events.table import VPN_STATE
+from vpnrouter.events.table import PERMISSIONS, VPN_STATE
 from vpnrouter.server.assemble import acl_of, bounds_of, credentials_of, profile_of
 from vpnrouter.server.endpoint_terms import session_terms
 from vpnrouter.server.endpoints import judge_endpoint
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.vpn import MessageVpn
+
+
+CHANGES_TOLD: Final = 100
+"""Clients whose rights changed that are told by name; a number tells of the others: who reads a log of thousands?"""
 
 
 def change_message_vpn(
@@ -75,6 +79,7 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
             admission.take(rights)
             if isinstance(connection, Link) and connection.outbound is not None:
                 connection.outbound.judge()
+    changed = 0
     for client in list(vpn.clients.values()):
         if not isinstance(client, MqttSession) or not client.owner:
             continue
@@ -82,8 +87,11 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
         if rights is None:
             client_events.session_ended(client, f"client username {client.owner} is gone")
             client.end()
-        else:
-            judge_again(client, rights)
+        elif judge_again(client, rights, told=changed < CHANGES_TOLD):
+            changed += 1
+    if changed > CHANGES_TOLD:
+        text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
+        tell_of(vpn.plane, PERMISSIONS, text, vpn.name)
     for endpoint in vpn.endpoints.values():
         judge_endpoint(endpoint)
     vpn.forget_all_routes()
@@ -143,8 +151,21 @@ def _change_profiles(
 def _change_acl_profiles(
     vpn: MessageVpn, before: Mapping[str, AclProfile], after: Mapping[str, AclProfile]
 ) -> None:
-    # What did not change stays the same object: routes remember who allowed them.
-    vpn.acl_profiles = {
-        name: vpn.acl_profiles[name] if before.get(name) == written else acl_of(name, written)
-        for name, written in after.items()
-    }
+    # What did not change stays the same object: routes remember who allowed them, and clients by what they
+    # were judged.
+    profiles = {}
+    for name, written in after.items():
+        known = before.get(name)
+        if known == written:
+            profiles[name] = vpn.acl_profiles[name]
+            continue
+        profiles[name] = fresh = acl_of(name, written)
+        if known is not None:
+            old = vpn.acl_profiles[name]
+            if known.publish_topic == written.publish_topic:
+                fresh.publish = old.publish
+            if known.subscribe_topic == written.subscribe_topic:
+                fresh.subscribe = old.subscribe
+            if known.subscribe_share_name == written.subscribe_share_name:
+                fresh.share_name = old.share_name
+    vpn.acl_profiles = profiles

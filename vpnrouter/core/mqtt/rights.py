@@ -48,8 +48,11 @@ def judge(session: MqttSession, rights: Admission) -> list[str]:
     return changed
 
 
-def judge_again(session: MqttSession, rights: Admission) -> None:
-    """The same for a session whose rights were others until now, whether its client is here or not."""
+def judge_again(session: MqttSession, rights: Admission, told: bool = True) -> bool:
+    """The same for a session whose rights were others until now, whether its client is here or not.
+
+    True when something has changed, which is an event where `told`.
+    """
     changed = judge(session, rights)
     connection = session.connection
     publisher = None if connection is None else connection.publisher
@@ -64,8 +67,9 @@ def judge_again(session: MqttSession, rights: Admission) -> None:
                 flow.browse()
             else:
                 unbind_forbidden(flow.endpoint)
-    if changed:
+    if changed and told:
         client_events.rights_changed(session, rights, changed)
+    return bool(changed)
 
 
 def may_share(session: MqttSession, rights: Admission, share: str) -> bool:
@@ -83,7 +87,8 @@ def _bound(rule: TopicRule, rights: Admission, session: MqttSession) -> BoundRul
 def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
     if a is None or b is None:
         return a is b
-    return a is b or (a.default_allow == b.default_allow and a.filters == b.filters)
+    # Where nothing of it was changed, an ACL profile keeps its rules (apply_message_vpns.py).
+    return a is b or (a.source is b.source and a.source is not None)
 
 
 def _receive(session: MqttSession, receives: bool) -> None:
