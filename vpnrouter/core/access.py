@@ -85,8 +85,8 @@ def _substitutable(name: str) -> bool:
 class BoundRule:
     """A topic rule with a client's names filled in. A subclass may answer in another way (bridges/wanted.py).
 
-    `source` is the rule that it was made of, None for none. `names`, client username and client id, are filled in when somebody asks, so
-    that a change of an ACL profile costs its many clients nothing until then.
+    `source` is the rule that it was made of, None for none. `names`, client username and client id, are filled in
+    when somebody asks, so that a change of an ACL profile costs its many clients nothing until then.
     """
 
     def __init__(
