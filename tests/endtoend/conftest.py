@@ -283,10 +283,10 @@ class PahoClient:
 
         until(here, f"{number} arrived")
 
-    def subscribe(self, topic: str) -> None:
+    def subscribe(self, topic: str, qos: int = 0) -> None:
         """Subscribe and wait for the answer."""
         self._subscribed.clear()
-        self.client.subscribe(topic)
+        self.client.subscribe(topic, qos)
         assert self._subscribed.wait(PATIENCE_S)
 
     def publish(self, topic: str, payload: bytes = b"") -> None:

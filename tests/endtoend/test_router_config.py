@@ -168,3 +168,52 @@ def test_one_bridge_changed_leaves_the_other_alone(
     assert core.stop() == 0
     assert edge.stop() == 0
     assert "change-me" not in "".join(core.err)
+
+
+OWNERS = """
+listeners:
+  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
+  - {protocol: http, bind: "127.0.0.1:0"}
+msg_vpns:
+  blue:
+    client_usernames: {boss: {password: p}, low: {password: p}}
+"""
+
+
+def test_a_session_is_its_owners_over_everything(start: Any, paho: Any) -> None:
+    """No other username gets it, a new ACL holds for what it has stored, and it ends with its client username."""
+
+    def client(username: str, name: str) -> Any:
+        login = (username, "p")
+        return paho(router.port("mqtt"), name, login=login, level=4, clean_session=False)
+
+    router = start(OWNERS)
+    boss = client("boss", "victim")
+    boss.subscribe("secret/#", 1)
+    boss.stop()
+    assert client("low", "victim").code != 0
+    sender = client("low", "sender")
+    for number in range(3):
+        sender.client.publish(f"secret/{number}", b"x", qos=1).wait_for_publish(60)
+    router.kill()
+    router = start(OWNERS)
+    assert client("low", "victim").code != 0
+    api = Api(router)
+    document = api.look()
+    rule = {"default_action": "allow", "exceptions": ["secret/1"]}
+    document["msg_vpns"]["blue"]["acl_profiles"] = {"default": {"subscribe_topic": rule}}
+    assert api.replace(document).status_code == 200
+    boss = client("boss", "victim")
+    assert [boss.next()[0] for _ in range(2)] == ["secret/0", "secret/2"]
+    document = api.look()
+    del document["msg_vpns"]["blue"]["client_usernames"]["boss"]
+    assert api.replace(document).status_code == 200
+    boss.disconnected.get(timeout=60)
+    heir = client("low", "victim")
+    assert heir.code == 0
+    sender = client("low", "sender")
+    sender.client.publish("secret/4", b"x", qos=1).wait_for_publish(60)
+    heir.subscribe("end")
+    sender.publish("end", b"")
+    assert heir.next()[0] == "end"
+    assert router.stop() == 0

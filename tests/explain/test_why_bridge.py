@@ -92,3 +92,21 @@ def test_deliver_to_one_that_somebody_else_got(pair: Callable[..., list[Loaded]]
     )
     assert [one.name for one in told.arrivals] == ["near"]
     assert "somebody else got it" in step(told, BRIDGE, NO).text
+
+
+def test_a_topic_that_the_remote_leaves_out(pair: Callable[..., list[Loaded]]) -> None:
+    """The filter was granted, and the ACL profile of the bridge's client username keeps this topic back."""
+    edge = """\
+    client_usernames: {any: {acl_profile: most}}
+    acl_profiles:
+      most:
+        client_connect: {default_action: allow}
+        subscribe_topic: {default_action: allow, exceptions: [z, a/b]}
+"""
+    missed = step(ask(pair(edge, "        remote_subscriptions: [a/>]\n")), BRIDGE, NO)
+    assert missed.text.endswith("its ACL profile leaves this topic out")
+    assert lines(missed) == [
+        ("remote subscription a/>", "core.yaml", 11),
+        ("exception a/b of subscribe_topic of ACL profile most", "edge.yaml", 11),
+        ("client username any", "edge.yaml", 7),
+    ]

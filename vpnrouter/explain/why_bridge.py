@@ -182,8 +182,10 @@ def _direct(scene: Scene, visit: Visit, bridge: TwinBridge) -> Answer:
     refused = None if matched else _refused(scene, visit, bridge, link, route)
     if refused is not None:
         return refused
-    if client.rule is not None and not client.rule.allows_topic(route.topic):
-        return LEFT_OUT, [*asked, *_left_out(scene, visit, link, route)]
+    wanted = scene.matching(route.topic, client)
+    if wanted and client.rule is not None and not client.rule.allows_topic(route.topic):
+        rules = remote_subscription_rules(bridge, _asked(link, wanted))
+        return LEFT_OUT, [*rules, *_left_out(scene, visit, link, route)]
     if client in route.excluded:
         return "an exception takes this topic away", _exceptions(bridge, link, route)
     if matched:
