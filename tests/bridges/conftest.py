@@ -298,6 +298,7 @@ class World:
             self.rounds += 1
             for router in self.routers.values():
                 router.plane.ready.clear()
+                router.plane.jobs.finish()
             # Every wire gets its turn in every round: no short cut that would hide an endless one.
             if not [link for link in self.links if link.wire.pump()]:
                 return

@@ -11,6 +11,7 @@ from vpnrouter.server.apply_message_vpns import judge_all
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.mapping import TopicMapping
 from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
+from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.mqtt.properties import Properties
 
 
@@ -247,3 +248,43 @@ def test_who_may_open_no_bridges_any_more(world: Any) -> None:
     assert not link.up
     publisher.publish("a")
     assert topics(subscriber) == []
+
+
+@pytest.mark.parametrize("compress", [False, True], ids=["plain", "zstd"])
+def test_many_filters_are_taken_in_turns(world: Any, compress: bool) -> None:
+    """A SUBSCRIBE of 4,000 filters takes many turns; what stands behind it waits, also in the same COMPRESSED frame."""
+    link, publisher, subscriber = bridged(world, "first", compress=compress)
+    link.half.want([(0, f"t/{number}/>") for number in range(4_000)], {})
+    link.dialed.say(encode.heartbeat(frames.Heartbeat(7, answer=False)))
+    served = link.accepted
+    jobs = served.plane.jobs
+    served.feed(link.dialed.outbox.take(1 << 24))
+    turns = 0
+    while len(jobs):
+        assert served.outbox.size == 0
+        jobs.step()
+        turns += 1
+    assert turns > 10
+    world.settle()
+    assert link.up
+    assert served.control_rx_msgs >= 3
+    publisher.publish("t/3999/x")
+    publisher.publish("first")
+    assert topics(subscriber) == ["t/3999/x"]
+
+
+def test_long_selectors_are_read_in_turns(world: Any) -> None:
+    """A hundred filters with a selector of 8 KB each: none of the turns reads more than a few."""
+    link, _, _ = bridged(world, "first")
+    selectors = {
+        f"t/{number}": f"a = {number} OR " + "b = 1 OR " * 800 + "c = 2" for number in range(100)
+    }
+    link.half.want([(0, text) for text in selectors], selectors)
+    link.accepted.feed(link.dialed.outbox.take(1 << 24))
+    turns = 0
+    while len(link.accepted.plane.jobs):
+        link.accepted.plane.jobs.step()
+        turns += 1
+    assert turns > 50
+    world.settle()
+    assert link.up

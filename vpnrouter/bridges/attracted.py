@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.loops import may_enter
@@ -14,7 +14,7 @@ from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, parse_filter
-from vpnrouter.wire.link import close_codes, frames
+from vpnrouter.wire.link import close_codes, encode, frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.index import Walk
     from vpnrouter.topics.mapping import TopicMapping
+
+FILTER_WORK: Final = 5
+"""What a filter costs to be read and asked about, in parts of a turn (Plane.work)."""
 
 
 @final
@@ -87,25 +90,13 @@ class Attracted:
             told = f"VPN {vpn.name} bridge {client.client_name}: subscription {text} dropped: {why}"
             events.raise_event(SUBSCRIPTION_REFUSED, vpn.name, client.client_name, told)
 
-    def subscribe(self, frame: frames.Subscribe) -> frames.Subscribed:
-        """Add or replace subscriptions; the answer tells which were refused."""
-        codes: list[int] = []
-        first = ""
-        for flags, text in frame.filters:
-            try:
-                self._subscribe_one(flags, text, frame.selectors.get(text, ""))
-                codes.append(close_codes.GRANTED)
-            except Refused as refusal:
-                codes.append(refusal.reason_code)
-                first = first or f"{refusal.reason}: {text}"
-        reason = first.encode()[: limits.LINK_TEXT_BYTES].decode(errors="ignore")
-        return frames.Subscribed(frame.request_id, codes, reason)
-
-    def _subscribe_one(self, flags: int, text: str, selector: str) -> None:
+    def subscribe_one(self, flags: int, text: str, selector: str) -> None:
+        """Add or replace one subscription. Raises Refused."""
         client = self._client
         admission = self._admission
         vpn = client.vpn
         filter_ = self._allowed(text)
+        vpn.plane.work += FILTER_WORK + (len(selector) >> 1)
         try:
             chosen = parse_selector(selector) if selector else None
         except SelectorError as error:
@@ -156,15 +147,8 @@ class Attracted:
             raise Refused("403 Subscription ACL Denied", close_codes.NOT_AUTHORIZED)
         return filter_
 
-    def unsubscribe(self, frame: frames.Unsubscribe) -> frames.Subscribed:
-        """Drop subscriptions; the answer tells which were not there."""
-        codes: list[int] = []
-        for text in frame.filters:
-            there = self._drop(text)
-            codes.append(close_codes.GRANTED if there else close_codes.NO_SUBSCRIPTION_EXISTED)
-        return frames.Subscribed(frame.request_id, codes)
-
-    def _drop(self, text: str) -> bool:
+    def unsubscribe_one(self, text: str) -> bool:
+        """Drop one subscription; False where there is none."""
         client = self._client
         sources = self.sources.pop(text, None)
         self.asked.pop(text, None)
@@ -181,6 +165,70 @@ class Attracted:
         for source in sources:
             if source.original not in left:
                 client.vpn.unsubscribe(client, source.original)
+
+
+@final
+class Attracting(Job):
+    """One SUBSCRIBE or UNSUBSCRIBE of a peer's bridge, filter by filter; the answer has a code for each."""
+
+    __slots__ = ("_attracted", "_codes", "_first", "_frame", "_link")
+
+    def __init__(
+        self, link: Link, attracted: Attracted, frame: frames.Subscribe | frames.Unsubscribe
+    ) -> None:
+        super().__init__()
+        self._link = link
+        self._attracted = attracted
+        self._frame = frame
+        self._codes: list[int] = []
+        self._first = ""
+
+    def begin(self) -> None:
+        """Do it in this turn if it is short; else the peer's next frames wait until it is done."""
+        if not self.step():
+            self._link.hold()
+            self._link.plane.jobs.add(self)
+
+    def step(self) -> bool:
+        """See Job.step."""
+        link = self._link
+        outbound = link.outbound
+        if link.ended or outbound is None or outbound.attracted is not self._attracted:
+            if link.held:
+                link.release()
+            return True
+        plane = link.plane
+        frame = self._frame
+        codes = self._codes
+        while len(codes) < len(frame.filters):
+            if plane.tired:
+                return False
+            plane.work += FILTER_WORK
+            if isinstance(frame, frames.Subscribe):
+                flags, text = frame.filters[len(codes)]
+                codes.append(self._subscribe(flags, text, frame.selectors.get(text, "")))
+            else:
+                there = self._attracted.unsubscribe_one(frame.filters[len(codes)])
+                codes.append(close_codes.GRANTED if there else close_codes.NO_SUBSCRIPTION_EXISTED)
+        reason = self._first.encode()[: limits.LINK_TEXT_BYTES].decode(errors="ignore")
+        link.say(encode.subscribed(frames.Subscribed(frame.request_id, codes, reason)))
+        if self._attracted.wanting_retained:
+            outbound.send_retained(self._attracted)
+        if link.held:
+            link.release()
+        return True
+
+    def _subscribe(self, flags: int, text: str, selector: str) -> int:
+        try:
+            self._attracted.subscribe_one(flags, text, selector)
+        except Refused as refusal:
+            self._first = self._first or f"{refusal.reason}: {text}"
+            return refusal.reason_code
+        return close_codes.GRANTED
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._link
 
 
 @final

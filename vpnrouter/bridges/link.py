@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from vpnrouter.wire.link.decode import Frame
 
 
+FRAME_WORK: Final = 5
+"""What a frame costs that is handled by itself, in parts of a turn (Plane.work)."""
+
 TLS_HANDSHAKE: Final = 0x16
 """First byte of whoever speaks TLS (RFC 8446, 5.1)."""
 
@@ -68,6 +71,7 @@ class Link(Connection):
         "_clock",
         "_control",
         "_flow_id",
+        "_left",
         "_unpacker",
         "address",
         "book",
@@ -130,6 +134,8 @@ class Link(Connection):
         self._control = ControlTally()
         self._flow_id = -1 if self.dialed else 0
         self._unpacker: LinkUnpacker | None = None
+        # Frames of the COMPRESSED one that was being handled when a pause began.
+        self._left = b""
         self._clock = LinkClock(self)
         if not self.dialed:
             self.hold_in(book.router.entrance.held, 0)
@@ -185,7 +191,11 @@ class Link(Connection):
     def _consume(self, data: bytes) -> int:
         pos = 0
         end = len(data)
+        plane = self.plane
         while pos < end and not self.paused:
+            if plane.work > plane.allowance:
+                self.rest()
+                break
             publisher = self.publisher
             if publisher is not None:
                 pos = scan(publisher, data, pos, end)
@@ -209,6 +219,7 @@ class Link(Connection):
             else:
                 self.control_rx_msgs += 1
                 self.control_rx_bytes += length
+                plane.work += FRAME_WORK
                 self._on_control(frame)
             if self.ended:
                 return -1
@@ -218,7 +229,30 @@ class Link(Connection):
         """Handle the whole frames inside a COMPRESSED one (LINK-44)."""
         if self._unpacker is None:
             self._unpacker = LinkUnpacker(self.max_frame)
-        self._consume(self._unpacker.unpack(body))
+        self._within(self._unpacker.unpack(body))
+
+    def _within(self, data: bytes) -> None:
+        """Handle the frames of a COMPRESSED one; those behind a pause wait until it is over."""
+        pos = self._consume(data)
+        if self.paused and 0 <= pos < len(data):
+            self._left = data[pos:]
+
+    def resume(self) -> None:
+        """See Connection.resume: first what a COMPRESSED frame has left."""
+        if self.held:
+            return
+        if self._left:
+            left = self._left
+            self._left = b""
+            self.paused = False
+            try:
+                self._within(left)
+            except ProtocolError as error:
+                self._broken(error.reason_code, str(error))
+                return
+            if self.paused:
+                return
+        super().resume()
 
     def _on_message(self, frame: frames.Direct, length: int) -> None:
         inbound = self.inbound

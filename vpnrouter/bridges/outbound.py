@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.attracted import Attracted, RetainedReplay
+from vpnrouter.bridges.attracted import Attracted, Attracting, RetainedReplay
 from vpnrouter.bridges.book import client_name_of, key_of
 from vpnrouter.bridges.loops import vpn_id
 from vpnrouter.bridges.outbound_flows import OutboundFlows
@@ -267,16 +267,12 @@ class OutboundHalf:
             self._detached(frame.reason)
         elif attracted is None:
             return
-        elif isinstance(frame, frames.Subscribe):
-            self.link.say(encode.subscribed(attracted.subscribe(frame)))
-            if attracted.wanting_retained:
-                self._send_retained(attracted)
-        elif isinstance(frame, frames.Unsubscribe):
-            self.link.say(encode.subscribed(attracted.unsubscribe(frame)))
+        elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe)):
+            Attracting(self.link, attracted, frame).begin()
         elif self.flows is not None:
             self.flows.on_frame(frame)
 
-    def _send_retained(self, attracted: Attracted) -> None:
+    def send_retained(self, attracted: Attracted) -> None:
         """Behind the answer to SUBSCRIBE: what was retained before (LINK-26)."""
         wanting = attracted.wanting_retained
         attracted.wanting_retained = []

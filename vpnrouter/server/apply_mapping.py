@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter.bridges.attracted import Attracted
-from vpnrouter.wire.link import close_codes, frames
+from vpnrouter.errors import Refused
+from vpnrouter.wire.link import close_codes
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
@@ -47,10 +48,12 @@ def _ask_anew(link: Link, mapping: TopicMapping | None) -> bool:
     before = None if outbound is None else outbound.attracted
     if outbound is None or client is None or admission is None or before is None:
         return False
-    asked = [(flags, text) for text, (flags, _) in before.asked.items()]
-    selectors = {text: selector for text, (_, selector) in before.asked.items() if selector}
     client.vpn.drop(client)
     client.rename(mapping)
     outbound.attracted = Attracted(client, admission, mapping)
-    answer = outbound.attracted.subscribe(frames.Subscribe(0, asked, selectors))
-    return not answer.reason
+    try:
+        for text, (flags, selector) in before.asked.items():
+            outbound.attracted.subscribe_one(flags, text, selector)
+    except Refused:
+        return False
+    return True

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.core.plane import Plane
     from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.wire.mqtt.properties import Properties
@@ -82,10 +83,12 @@ class Wishes:
         self._selector: Selector | None = None
         self._refused = ""
 
-    def selector(self) -> Selector | None:
+    def selector(self, plane: Plane) -> Selector | None:
         """The selector that is wanted, None for none. Raises Refused for a bad one."""
         if not self._read and self._selector_text:
             self._read = True
+            # Half a microsecond for each character.
+            plane.work += len(self._selector_text) >> 1
             try:
                 self._selector = parse_selector(self._selector_text)
             except SelectorError as error:
@@ -142,7 +145,7 @@ def bind(
     replay_from: tuple[int, int] | None = None
     # What may cost time is read for those alone who may have what they ask for.
     if permission >= (READ_ONLY if browsing else CONSUME):
-        selector = wishes.selector()
+        selector = wishes.selector(vpn.plane)
         replay_from = wishes.replay_from()
         if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
             _let_attract(connection, session, endpoint, topics, permission)
