@@ -15,6 +15,7 @@ from vpnrouter.bridges.compatible import Half, incompatible
 from vpnrouter.bridges.states import Input
 
 if TYPE_CHECKING:
+    from vpnrouter.bridges.counters import Counters
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.terms import Owner
     from vpnrouter.core.router import Router
@@ -58,7 +59,8 @@ class LinkBook:
     """What a router knows of its links. `link_port`, `links_port` are its own listeners', 0 for none.
 
     `records` keeps the operational record of each peer's bridge over its connections; `out_mappings`
-    says, by (VPN, peer's router, peer's VPN), how topics are renamed before they leave.
+    says, by (VPN, peer's router, peer's VPN), how topics are renamed before they leave. `sheets` are counts of peers'
+    bridges of before a restart, which their records go on with.
     """
 
     __slots__ = (
@@ -71,6 +73,7 @@ class LinkBook:
         "records",
         "router",
         "serving",
+        "sheets",
     )
 
     def __init__(self, router: Router) -> None:
@@ -80,6 +83,7 @@ class LinkBook:
         self.records: dict[str, Bridge] = {}
         self.places: dict[str, Place] = {}
         self.out_mappings: dict[tuple[str, str, str], TopicMapping] = {}
+        self.sheets: dict[str, Counters] = {}
         self.link_port = 0
         self.links_port = 0
         self._watchers: dict[str, list[Owner]] = {}
@@ -149,6 +153,7 @@ class LinkBook:
         record = Bridge(BridgeFacts(self.router.name, vpn, client_name), now_ns)
         record.handle(Input.ATTACH, now_ns)
         record.establisher = "remote"
+        record.counters = self.sheets.pop(key, record.counters)
         self.records[key] = record
         return record
 

@@ -11,7 +11,7 @@ from vpnrouter.core.discards import Discards
 
 @final
 class Counters:
-    """Counters of one bridge; they only grow, and outlive its connections.
+    """Counters of one bridge; they only grow, and outlive its connections and restarts (server/sheets.py).
 
     `data_*` are messages as they cross the link, `control_*` all other frames, `login_*` the HELLO,
     WELCOME and REFUSE among those. Bytes are frames with their heads. `last_data_*_ns` says when

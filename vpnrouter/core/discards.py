@@ -23,6 +23,8 @@ RETURNED: Final = "returned-to-remote-queue"
 """Of a bridge's guaranteed messages only: the link was lost before it was taken, and it comes again."""
 REFUSED: Final = "refused"
 """Of a bridge's guaranteed messages only: refused here and given up, for the remote's dead message queue."""
+UNACCOUNTED: Final = "unaccounted-after-crash"
+"""What was there when the counts were written last, and not when the router was back: nobody knows where it went."""
 
 REASONS: Final = (
     NO_SUBSCRIPTION_MATCH,
@@ -40,6 +42,7 @@ REASONS: Final = (
     NOT_SUBSCRIBED,
     RETURNED,
     REFUSED,
+    UNACCOUNTED,
 )
 
 

@@ -7,7 +7,7 @@ from typing import Protocol, final
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """One queue as monitoring shows it. Counts are since the router started, or since they were cleared.
+    """One queue as monitoring shows it. Counts go on over restarts, or are since they were cleared.
 
     Names are those of the field's queues in snake_case. The field's `spooled_…` are everything that ever
     went in; what is in the queue now is `msg_count` (ours; in the field the number of its msgs objects) and

@@ -36,6 +36,7 @@ from vpnrouter.server.narrate import PeerLog, tell
 from vpnrouter.server.queues import RouterQueues
 from vpnrouter.server.reload import Reload, reload_file
 from vpnrouter.server.settle import settle
+from vpnrouter.server.sheets import Sheets
 from vpnrouter.server.signals import Hangups, watch_signals
 from vpnrouter.server.spooling import open_spool
 from vpnrouter.server.stop import say_goodbye
@@ -247,6 +248,11 @@ async def _serve(
             events.follow(lambda: reload.config)
             reload.tell_ports()
             reload.begin_all()
+            if spooling is not None:
+                sheets = Sheets(spooling.spool, spooling.store, book, runners)
+                sheets.restore_bridges()
+                spooling.sheets = sheets
+                begin("balance sheets", sheets.keep)
             begin("rates of bridges", partial(keep_rates, lambda: bridges.now().values()))
             begin("rates of message VPNs", monitor.meters.keep)
             begin("events", partial(events.run, host, bridges.items, monitor.meters))

@@ -30,6 +30,7 @@ from vpnrouter.server.endpoints import Endpoints
 from vpnrouter.server.faults import planted
 from vpnrouter.server.flush import flush_ready
 from vpnrouter.server.narrate import tell_of
+from vpnrouter.server.sheets import Sheets, restore_endpoints
 from vpnrouter.spool.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Spooling:
             self._orphans(vpns, definitions)
             recover_retained(store, vpns)
             count = recover(spool, store, by_number)
+            restore_endpoints(spool, store, by_number)
             for vpn in router.vpns.values():
                 restore_wills(vpn, store)
         except SpoolError as error:
@@ -112,6 +114,7 @@ class Spooling:
         if count:
             tell_of(plane, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
         self.endpoints.tell_orphans()
+        self.sheets: Sheets | None = None
         self.committer = Committer(spool, store)
         plane.committing = self.committer
 
@@ -176,4 +179,6 @@ class Spooling:
 
     def close(self) -> None:
         """Commit what is left, and close the store."""
+        if self.sheets is not None:
+            self.sheets.write_all()
         self.committer.close()

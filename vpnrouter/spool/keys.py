@@ -8,6 +8,7 @@
     s vpn 0 client  durable MQTT session        t vpn 0 topic   retained message (record)
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
     w vpn 0 client  will of an MQTT client      g               bridges deleted, with what they had taken (JSON)
+    h e ep          counts of an endpoint (JSON)        h b whose name  counts of a bridge (JSON)
     #               store id and format version
 
 `first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
@@ -32,6 +33,9 @@ RETAINED: Final = b"t"
 BRIDGE: Final = b"b"
 WILL: Final = b"w"
 GONE: Final = b"g"
+SHEET: Final = b"h"
+SHEET_ENDPOINT: Final = SHEET + b"e"
+SHEET_BRIDGE: Final = SHEET + b"b"
 NEXT_ID: Final = b"n"
 STORE: Final = b"#"
 
@@ -104,6 +108,27 @@ def bridge(vpn: str, name: str) -> bytes:
 def will(vpn: str, client: str) -> bytes:
     """Of the will of an MQTT client."""
     return WILL + _two(vpn, client.encode())
+
+
+def sheet_endpoint(number: int) -> bytes:
+    """Of the counts of an endpoint."""
+    return SHEET_ENDPOINT + number.to_bytes(4, "big")
+
+
+def sheet_number(key: bytes) -> int:
+    """The endpoint number in a key made by `sheet_endpoint`."""
+    return int.from_bytes(key[2:6], "big")
+
+
+def sheet_bridge(whose: str, name: str) -> bytes:
+    """Of the counts of a bridge; `whose` is one letter."""
+    return SHEET_BRIDGE + whose.encode() + name.encode()
+
+
+def sheet_bridge_of(key: bytes) -> tuple[str, str]:
+    """Whose bridge it is, and its name, of a key made by `sheet_bridge`."""
+    text = key[2:].decode(errors="replace")
+    return text[:1], text[1:]
 
 
 def of_vpn(prefix: bytes, vpn: str) -> bytes:

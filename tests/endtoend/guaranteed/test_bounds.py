@@ -73,3 +73,74 @@ def test_on_disk_and_not_in_memory(kit: Any) -> None:
     kit.holds(one, "blue", "orders", MESSAGES)
     print(f"{resident(one)} bytes after a restart")
     assert resident(one) - before < RESTARTED_BYTES
+
+
+def test_balance_sheets_go_on_over_restarts(kit: Any) -> None:
+    """Counts of queues and bridges go on; what a crash leaves open has its own name, and the rest is always 0."""
+    link = kit.network.link()
+    source = kit.vpn(queues={"to-core": kit.queue("orders/>")})
+    one = kit.up("edge", "blue", source, link)
+    publisher = kit.publisher(one, "p")
+    bridge = kit.bridge(link.address, "blue", "to-core", remote_subscriptions=["direct/>"])
+    queues = {"more": kit.queue("orders/more/>"), "less": kit.queue("orders/less/>")}
+    written = kit.vpn(queues=queues, bridges={"from-blue": bridge})
+    number = 0
+
+    def publish(topic: str, count: int, qos: int = 1) -> None:
+        nonlocal number
+        numbers = range(number, number + count)
+        publisher.publish(topic, *numbers, qos=qos)
+        assert qos == 0 or publisher.answered(*numbers) == [ACCEPTED] * count
+        number += count
+
+    def take(router: Any, queue: str, count: int, left: int) -> None:
+        client = kit.client(router, "reader", manual_ack=True)
+        seen: list[Any] = []
+
+        def acknowledge(_client: Any, _data: Any, message: Any) -> None:
+            if len(seen) < count:
+                seen.append(message)
+                _client.ack(message.mid, message.qos)
+
+        client.client.on_message = acknowledge
+        client.client.subscribe(f"$queue/{queue}", 1)
+        kit.holds(router, "yellow", queue, left)
+        client.stop()
+
+    def row(router: Any, queue: str) -> dict[str, Any]:
+        found = kit.row(router, "yellow", queue)
+        assert found["imbalance"] == 0
+        return dict(found)
+
+    two = kit.up("core", "yellow", written)
+    two.bridge("from-blue", boundToQueue=True)
+    publish("orders/more/a", 10)
+    publish("orders/less/a", 10)
+    publish("direct/nobody", 7, qos=0)
+    kit.holds(two, "yellow", "more", 10)
+    kit.holds(two, "yellow", "less", 10)
+    take(two, "more", 4, 6)
+    before = two.bridge("from-blue", dataRxMsgCount=27, rxImbalance=0)
+    assert before["discardedRx"] == {"no-subscription-match": 7}
+    assert two.stop() == 0
+
+    two = kit.up("core", "yellow", written)
+    sheet = row(two, "more")
+    assert (sheet["spooledMsgCount"], sheet["msgCount"], sheet["recoveredMsgCount"]) == (10, 6, 0)
+    assert sheet["discarded"] == {}
+    again = two.bridge("from-blue", boundToQueue=True, rxImbalance=0, txImbalance=0)
+    for name in ("dataRxMsgCount", "deliveredRxMsgCount", "discardedRx", "offeredTxMsgCount"):
+        assert again[name] == before[name], name
+    publish("orders/more/b", 2)
+    kit.holds(two, "yellow", "more", 8)
+    take(two, "less", 3, 7)
+    two.kill()
+
+    two = kit.up("core", "yellow", written)
+    sheet = row(two, "more")
+    assert (sheet["spooledMsgCount"], sheet["msgCount"], sheet["discarded"]) == (12, 8, {})
+    sheet = row(two, "less")
+    assert (sheet["spooledMsgCount"], sheet["msgCount"]) == (10, 7)
+    assert sheet["discarded"] == {"unaccounted-after-crash": 3}
+    last = two.bridge("from-blue", boundToQueue=True, rxImbalance=0, txImbalance=0)
+    assert last["dataRxMsgCount"] >= before["dataRxMsgCount"]

@@ -9,7 +9,7 @@ from vpnrouter.core.discards import Discards
 
 @final
 class EndpointCounters:
-    """Counters of one endpoint since the router started; they only grow.
+    """Counters of one endpoint, over restarts (server/sheets.py); they only grow.
 
     For an endpoint, recovered + spooled = acked + discarded + deleted + moved + in the spool, at every
     instant (promise BALANCE). `discarded` holds what the endpoint did not take at all under

@@ -254,6 +254,7 @@ def delete(endpoint: Endpoint, reason: str) -> int:
     ledger = endpoint.spool.ledger
     ledger.delete(keys.endpoint(endpoint.number))
     ledger.delete(keys.mark(endpoint.number))
+    ledger.delete(keys.sheet_endpoint(endpoint.number))
     return count
 
 
