@@ -1,5 +1,6 @@
 """vpnrouter.topology.page.drawing: nodes and edges as shapes."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -143,3 +144,78 @@ def test_as_many_shapes_as_data_up_to_the_bound(node: Make, edge: Make, drawn: D
     assert len(drawing.arrows) == 2_000
     assert sum(len(box.cards) for box in drawing.boxes) == 600
     assert len({arrow.path for arrow in drawing.arrows}) == 2_000
+
+
+DEMO = ["edge/blue", "edge/green", "core/yellow", "core/green"]
+
+
+def demo(node: Make, edge: Make) -> tuple[Rows, Rows]:
+    """What the report of `vpnrouter demo` draws: two routers, and a bridge each way."""
+    nodes = [node(*name.split("/"), ingress=336_776, delivered=110_000) for name in DEMO]
+    edges = [
+        edge("edge/blue", "core/yellow", bridge="from-blue", messages=90_226),
+        edge("core/yellow", "edge/blue", bridge="from-yellow", messages=12_000),
+    ]
+    return nodes, edges
+
+
+def blocks(drawing: Drawing) -> list[tuple[str, tuple[float, float, float, float]]]:
+    """The labels of bridges as rectangles: letters of 12 pixels, 0.6 of that wide at least."""
+    found = []
+    for arrow in drawing.arrows:
+        if arrow.label:
+            width = len(arrow.label) * 12 * 0.6
+            shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[arrow.label_at.anchor]
+            left = arrow.label_at.x - width * shift
+            found.append(
+                (arrow.label, (left, arrow.label_at.y - 10, left + width, arrow.label_at.y + 3))
+            )
+    return found
+
+
+def overlaps(drawing: Drawing) -> list[str]:
+    """What lies on what: labels on labels, on cards, on names of routers, or off the sheet."""
+    labels = blocks(drawing)
+    others = [
+        (card.full_name, (card.x, card.y, card.x + card.width, card.y + card.height))
+        for box in drawing.boxes
+        for card in box.cards
+    ]
+    others += [
+        (box.name, (box.x + 10, box.name_y - 10, box.x + 10 + len(box.name) * 8, box.name_y + 3))
+        for box in drawing.boxes
+    ]
+    found = []
+    for at, (label, one) in enumerate(labels):
+        if one[0] < 0 or one[1] < 0 or one[2] > drawing.width or one[3] > drawing.height:
+            found.append(f"{label} is off the sheet")
+        for other, two in (*labels[at + 1 :], *others):
+            if one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]:
+                found.append(f"{label} lies on {other}")
+    return found
+
+
+def test_labels_of_the_demo(node: Make, edge: Make, drawn: Draw) -> None:
+    """Both bridges have their label, and it lies on nothing."""
+    drawing = drawn(*demo(node, edge))
+    assert overlaps(drawing) == []
+    assert len(blocks(drawing)) == 2
+
+
+@pytest.mark.parametrize("number", range(30))
+def test_labels_lie_on_nothing(node: Make, edge: Make, drawn: Draw, number: int) -> None:
+    """Small meshes of any shape: no label is on another, on a card or on a router's name; nearly all are there."""
+    seed = random.randrange(1 << 30)
+    draw_ = random.Random(seed)
+    routers = [f"router-{n}" for n in range(draw_.randint(1, 6))]
+    places = [f"{router}/vpn{n}" for router in routers for n in range(draw_.randint(1, 3))]
+    nodes = [node(*place.split("/"), ingress=draw_.randrange(1_000_000)) for place in places]
+    pairs = [(one, other) for one in places for other in places if one != other]
+    wanted = draw_.sample(pairs, min(len(pairs), draw_.randint(1, 10)))
+    edges = [
+        edge(one, other, bridge=f"from-{one.replace('/', '-')}", messages=draw_.randrange(100_000))
+        for one, other in wanted
+    ]
+    drawing = drawn(nodes, edges)
+    assert overlaps(drawing) == [], f"seed {seed}"
+    assert len(blocks(drawing)) >= 0.8 * len(edges), f"seed {seed}"

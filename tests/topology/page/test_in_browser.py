@@ -285,3 +285,29 @@ def test_a_large_mesh_stays_usable(meshes: ModuleType, browse: Browse) -> None:
     browser.run("document.querySelector(\"[data-zoom='0.8']\").click()")
     browser.settle()
     assert browser.complaints == []
+
+
+LYING = """(() => {
+  const boxes = (selector) => [...document.querySelectorAll(selector)].map((one) =>
+    [one.textContent || one.parentNode.id, one.getBoundingClientRect()]);
+  const labels = boxes("#drawing .edge text");
+  const others = [...boxes("#drawing .card"), ...boxes("#drawing .router-name")];
+  const found = [];
+  labels.forEach(([text, one], at) => {
+    for (const [other, two] of [...labels.slice(at + 1), ...others])
+      if (one.left < two.right && two.left < one.right && one.top < two.bottom && two.top < one.bottom)
+        found.push(`${text} lies on ${other}`);
+  });
+  return [labels.length, found];
+})()"""
+
+
+def test_labels_of_bridges_lie_on_nothing(browse: Browse, meshes: ModuleType) -> None:
+    """As the browser draws small meshes, no label is on another, on a card or on the name of a router."""
+    for routers, vpns, bridges in ((2, 4, 4), (4, 8, 10), (7, 14, 16)):
+        contents = meshes.mesh(routers, vpns, bridges)
+        browser = browse(page(meshes.summary_of(contents), contents))
+        browser.settle()
+        count, found = browser.run(LYING)
+        assert count > 0
+        assert found == [], (routers, vpns, bridges)

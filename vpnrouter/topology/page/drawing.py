@@ -5,18 +5,24 @@ data is drawn, up to a bound; beyond it those in trouble and the busiest are.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from vpnrouter.topology.limits import REPORT_DRAWN_SHAPES
 from vpnrouter.topology.page.contents import Rows
-from vpnrouter.topology.page.curves import arcs, beside, on_curve, route, stroke
+from vpnrouter.topology.page.curves import Curve, arcs, on_curve, route, stroke
 from vpnrouter.topology.page.figures import short_count, visible
 from vpnrouter.topology.page.grades import Grade, Grades
 from vpnrouter.topology.page.layout import place
+from vpnrouter.topology.page.lettering import Block, Name, Spot, block_of, lettered
 
 _MARGIN: Final = 36.0
 _THINNEST: Final = 1.6
+_LABELS: Final = 200.0
+"""Pixels that labels may lead beyond boxes and arrows."""
+_NOWHERE: Final = Spot(0.0, 0.0, "middle")
+_MARK: Final = 8.0
+"""Half of what a mark of trouble covers."""
 _ARCS_FROM: Final = 60
 """Arrows from which on they are arcs instead of lines that are led to sides and sorted there."""
 
@@ -84,20 +90,23 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrow:
-    """A bridge. `path` and `head` are SVG path data; `badge` is where a mark of trouble goes."""
+    """A bridge. `path` and `head` are SVG path data; `badge` is where a mark of trouble goes. `label` is "" where it
+    would lie on something else; it is to stand beside `curve` at `middle`, on the right of a `bow`.
+    """
 
     row: int
     path: str
     head: str
     width: float
     label: str
-    label_x: float
-    label_y: float
-    label_anchor: str
+    middle: float
+    curve: Curve
+    bow: bool
     badge: tuple[float, float]
     title: str
     idle: bool
     grade: Grade
+    label_at: Spot = _NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,11 +180,18 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
                 cards=inside,
             )
         )
+    width = max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges)
+    height = max(box.y + box.height for box in boxes) + _MARGIN
+    # A label may lead a little beyond what is there otherwise.
+    sheet = Block(4.0, 4.0, width + _LABELS, height + _LABELS)
+    arrows = _arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges)
+    arrows = _named(arrows, boxes, manner, sheet)
+    named = [block_of(one.label, one.label_at) for one in arrows if one.label]
     return Drawing(
-        width=max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges),
-        height=max(box.y + box.height for box in boxes) + _MARGIN,
+        width=max([width, *(block.right + 4.0 for block in named)]),
+        height=max([height, *(block.bottom + 4.0 for block in named)]),
         boxes=boxes,
-        arrows=_arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges),
+        arrows=arrows,
         notes=manner.notes,
         left_out=left_out,
     )
@@ -309,13 +325,6 @@ def _arrows(
         share = math.sqrt(messages / most) if most else 0.0
         width = _THINNEST + (manner.thickest - _THINNEST) * share
         path, head = stroke(points, width)
-        # Labels of a pair's two directions keep apart.
-        middle = 0.36 if (_to(edge), _from(edge)) in ends else 0.5
-        label_x, label_y, label_anchor = beside(points, middle, width / 2 + 8)
-        if edge["from_router"] == edge["to_router"]:
-            # Inside a bow the text would lie under the cards.
-            label_x = max(label_x, on_curve(points, middle)[0] + width / 2 + 8)
-            label_anchor = "start"
         bridge = visible(edge["bridge"]) if edge["bridge"] else "bridge"
         label = _fitting(f"{bridge} · {short_count(messages)}", 170, manner.character)
         arrows.append(
@@ -325,9 +334,10 @@ def _arrows(
                 head=head,
                 width=width,
                 label=label if manner.labels else "",
-                label_x=label_x,
-                label_y=label_y,
-                label_anchor=label_anchor,
+                # Labels of a pair's two directions keep apart.
+                middle=0.36 if (_to(edge), _from(edge)) in ends else 0.5,
+                curve=points,
+                bow=edge["from_router"] == edge["to_router"],
                 badge=on_curve(points, 0.62),
                 title=f"{bridge}: {goal.full_name} attracts {short_count(messages)} messages "
                 f"from {start.full_name}",
@@ -337,6 +347,44 @@ def _arrows(
         )
     # The busiest lie on top.
     return sorted(arrows, key=lambda arrow: (arrow.grade.errors > 0, arrow.width))
+
+
+def _named(arrows: list[Arrow], boxes: list[Box], manner: Manner, sheet: Block) -> list[Arrow]:
+    """The arrows with places for their labels, the busiest first; one for which there is none has none."""
+    if not manner.labels:
+        return arrows
+    taken = [
+        Block(card.x, card.y, card.x + card.width, card.y + card.height)
+        for box in boxes
+        for card in box.cards
+    ]
+    taken += [
+        Block(
+            box.x,
+            box.name_y - manner.head * 0.5,
+            box.x + manner.pad + len(box.name) * manner.character * 1.2,
+            box.name_y + 6.0,
+        )
+        for box in boxes
+    ]
+    frames = [Block(box.x, box.y, box.x + box.width, box.y + box.height) for box in boxes]
+    marks = [
+        Block(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
+        for x, y in (arrow.badge for arrow in arrows if arrow.grade.trouble > 1)
+    ]
+    names = [
+        Name(arrow.label, arrow.curve, arrow.middle, arrow.width / 2 + 8, arrow.bow)
+        for arrow in reversed(arrows)
+    ]
+    found = []
+    for arrow, spot in zip(
+        arrows, reversed(lettered(names, taken, frames, marks, sheet)), strict=True
+    ):
+        if spot is None:
+            found.append(replace(arrow, label=""))
+        else:
+            found.append(replace(arrow, label_at=spot))
+    return found
 
 
 def _from(edge: dict[str, Any]) -> tuple[str, str]:
