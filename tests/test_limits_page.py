@@ -1,5 +1,6 @@
 """docs/limits.md says what vpnrouter/limits.py says."""
 
+import ast
 import runpy
 from pathlib import Path
 
@@ -25,3 +26,25 @@ def test_reason_over_several_lines_becomes_one() -> None:
     """A table cell is one line, however the source is wrapped."""
     source = 'HOPS: Final = 8\n"""First line,\nsecond line."""\n'
     assert MAKER["limits"](source) == [("HOPS", "First line, second line.")]
+
+
+def test_every_limit_is_read() -> None:
+    """A bound that no code asks for is a promise that nobody keeps."""
+    read: set[str] = set()
+    for path in (ROOT / "vpnrouter").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Attribute(value=ast.Name(id=module), attr=name) if module.endswith(
+                    "limits"
+                ):
+                    read.add(name)
+                case ast.ImportFrom(module=str(module), names=names) if module.endswith("limits"):
+                    read.update(each.name for each in names)
+                case ast.Name(id=name, ctx=ast.Load()) if path.name == "limits.py":
+                    read.add(name)
+    named = {
+        name
+        for source in MAKER["SOURCES"]
+        for name, _ in MAKER["limits"](source.read_text("utf-8"))
+    }
+    assert named - read == set()

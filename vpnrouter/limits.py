@@ -554,3 +554,7 @@ says whose it is. Beyond: it is cut, and ends with `…`; JSON has it whole."""
 ALLOWED_LOCATIONS: Final = 256
 """Patterns of `bridging.allowed_locations`, each of which is compared when a bridge is dialled. Beyond: the
 configuration is refused."""
+
+MSG_VPNS: Final = 10_000
+"""Message VPNs of one router: many have some dozens, and all of a configuration are validated in one go. Beyond:
+the configuration is refused before they are looked at."""

@@ -38,5 +38,7 @@ def test_missing_extra(
     monkeypatch.setattr(importlib.util, "find_spec", without)
     assert run(["demo", "--output", str(tmp_path)]) == 1
     err = capsys.readouterr().err
-    assert err == ("vpnrouter: the demo needs paho-mqtt, pyspark: pip install 'vpnrouter[demo]'\n")
+    assert err == (
+        "vpnrouter: the demo needs paho-mqtt, pyspark: pip install '.[demo]' in vpnrouter's source\n"
+    )
     assert list(tmp_path.iterdir()) == []

@@ -264,4 +264,4 @@ def test_without_the_extra_the_error_says_what_to_install(
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     assert run(["report", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
-    assert "install vpnrouter[spark]" in capfd.readouterr().err
+    assert "pip install '.[spark]'" in capfd.readouterr().err

@@ -1,6 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
+from vpnrouter import limits
 from vpnrouter.config.router import RouterConfig
 
 
@@ -20,3 +21,11 @@ def test_name_is_needed() -> None:
     for written in nameless:
         with pytest.raises(ValidationError, match="Field required"):
             RouterConfig.model_validate(written)
+
+
+def test_message_vpns_are_bounded() -> None:
+    """More of them than any router has are refused before the first is looked at."""
+    named = {f"v{number}": {"none": 1} for number in range(limits.MSG_VPNS + 1)}
+    with pytest.raises(ValidationError) as refused:
+        RouterConfig.model_validate({"router": {"name": "r"}, "msg_vpns": named})
+    assert [each["loc"] for each in refused.value.errors()] == [("msg_vpns",)]

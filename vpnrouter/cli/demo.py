@@ -41,4 +41,6 @@ def _require() -> None:
 
     missing = [name for module, name in _NEEDS.items() if importlib.util.find_spec(module) is None]
     if missing:
-        raise OperationError(f"the demo needs {', '.join(missing)}: pip install 'vpnrouter[demo]'")
+        raise OperationError(
+            f"the demo needs {', '.join(missing)}: pip install '.[demo]' in vpnrouter's source"
+        )

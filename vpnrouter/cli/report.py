@@ -99,7 +99,7 @@ def command(
         from vpnrouter.topology.report import Asked, build_report
     except ImportError as error:
         raise OperationError(
-            f"the report needs the package {error.name}: install vpnrouter[spark]"
+            f"the report needs the package {error.name}: pip install '.[spark]' in vpnrouter's source"
         ) from error
     now_ns = time.time_ns()
     try:

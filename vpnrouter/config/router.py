@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from vpnrouter import limits
 from vpnrouter.config.guaranteed_msging import GuaranteedMsging
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.locations import RouterBridging
@@ -60,3 +61,10 @@ class RouterConfig(Model):
 
     msg_vpns: Named[MsgVpnName, MsgVpn] = Field(default_factory=dict, examples=["blue"])
     """Message VPNs by name."""
+
+    @field_validator("msg_vpns", mode="before")
+    @classmethod
+    def _not_too_many(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > limits.MSG_VPNS:
+            raise ValueError(f"{len(value)} message VPNs, at most {limits.MSG_VPNS} are allowed")
+        return value

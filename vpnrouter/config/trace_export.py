@@ -45,7 +45,7 @@ def _check_header(text: str) -> str:
 
 
 class Otlp(Model):
-    """Spans of traced messages, sent by OTLP over HTTP. Needs the extra: `vpnrouter[otel]`."""
+    """Spans of traced messages, sent by OTLP over HTTP. Needs the extra `otel`: pip install '.[otel]'."""
 
     enabled: bool = False
     """Whether spans are sent."""

@@ -20,6 +20,7 @@ from vpnrouter.config.document import Plain
 from vpnrouter.config.mask import mask
 from vpnrouter.config.problem import Problem
 from vpnrouter.errors import ConfigError, OperationError, RequestError
+from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES
 from vpnrouter.management import limits
 from vpnrouter.management.access import Caller
 from vpnrouter.management.attributes import Row
@@ -220,17 +221,50 @@ def _parsed(written: bytes) -> dict[str, Any]:
     decoder = json.JSONDecoder(
         object_pairs_hook=_once, parse_int=_integer, parse_constant=_no_constant
     )
+    _Bounds(decoder)
     decoder.scan_once = json.scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
     try:
         body = decoder.decode(written.decode())
-    except RecursionError:
-        raise invalid("the body is nested too deep") from None
     except ValueError as error:
         said = str(error) if type(error) is ValueError else "it is no JSON"
         raise invalid(f"the body: {said}") from None
     if not isinstance(body, dict):
         raise invalid("the body is no JSON object")
     return body
+
+
+class _Bounds:
+    """Counts what a decoder makes, while it does: a document may have as many values as a file, and be nested as
+    deep within the object that brings it.
+    """
+
+    def __init__(self, decoder: Any) -> None:  # noqa: ANN401 - its makers of objects and lists have no types
+        self._object, self._array = decoder.parse_object, decoder.parse_array
+        self._values = self._depth = 0
+        decoder.parse_object, decoder.parse_array = self._nested_object, self._nested_array
+
+    def _nested_object(self, place: Any, strict: Any, scan: Any, *more: Any) -> Any:  # noqa: ANN401
+        return self._nested(self._object, place, strict, self._counting(scan), *more)
+
+    def _nested_array(self, place: Any, scan: Any) -> Any:  # noqa: ANN401
+        return self._nested(self._array, place, self._counting(scan))
+
+    def _nested(self, make: Any, *given: Any) -> Any:  # noqa: ANN401
+        self._depth += 1
+        if self._depth > CONFIG_DEPTH + 1:
+            raise ValueError(f"nested deeper than {CONFIG_DEPTH} levels")
+        made = make(*given)
+        self._depth -= 1
+        return made
+
+    def _counting(self, scan: Any) -> Any:  # noqa: ANN401
+        def counted(text: str, at: int) -> Any:  # noqa: ANN401
+            self._values += 1
+            if self._values > CONFIG_VALUES:
+                raise ValueError(f"more than {CONFIG_VALUES} values")
+            return scan(text, at)
+
+        return counted
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

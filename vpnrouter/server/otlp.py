@@ -42,7 +42,10 @@ CHUNK_ROWS: Final = 256
 IDLE_S: Final = 1.0
 """Seconds between two looks for sends whose outcome never came, when no rows come."""
 
-MISSING: Final = "trace.otlp needs the OpenTelemetry SDK: install vpnrouter[otel], or set trace.otlp.enabled: false"
+MISSING: Final = (
+    "trace.otlp needs the OpenTelemetry SDK: pip install '.[otel]' in vpnrouter's source, or set"
+    " trace.otlp.enabled: false"
+)
 
 SDK_LOGGER: Final = "opentelemetry.exporter"
 

