@@ -1,12 +1,28 @@
 """What a reload does to message VPNs, for clients that stay connected meanwhile."""
 
+import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from vpnrouter.bridges.book import LinkBook
+from vpnrouter.config.load import read
 from vpnrouter.config.passwords import hash_password
 from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.message import Message
+from vpnrouter.core.mqtt.session import MqttSession, Will
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.subscriber import Subscription
+from vpnrouter.server.apply_message_vpns import change_message_vpn, remove_message_vpn
+from vpnrouter.server.assemble import build_router, vpn_of
+from vpnrouter.server.spooling import Spooling
+from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
 from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
@@ -250,3 +266,89 @@ async def test_come_and_go(running: Any, client_of: Any, configured: Any) -> Non
         assert (await gone(client))[0] == 0x98
         assert list(node.router.vpns) == ["blue"]
         await stays.subscribe("#")
+
+
+# -- any change ---------------------------------------------------------------------------------------------
+
+
+REFERENCE = yaml.safe_load(
+    (Path(__file__).resolve().parents[2] / "configs" / "reference.yaml").read_text(encoding="utf-8")
+)
+
+
+def numbers(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all whole numbers and switches in plain data."""
+    found = []
+    for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, (dict, list)):
+            found += numbers(inner, (*path, step))
+        elif isinstance(inner, int):
+            found.append((*path, step))
+    return found
+
+
+PLACES = numbers(REFERENCE["msg_vpns"])
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.tuples(st.sampled_from(PLACES), st.integers(0, 4)), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_what_is_accepted_starts_and_can_be_changed_to(
+    tmp_path_factory: Any, changes: list[tuple[tuple[Any, ...], int]], removed: bool
+) -> None:
+    """A configuration that is not refused starts, and nothing raises on the way to it or back, sessions in place."""
+    wild = copy.deepcopy(REFERENCE)
+    for path, value in changes:
+        owner = wild["msg_vpns"]
+        for step in path[:-1]:
+            owner = owner[step]
+        known = owner[path[-1]]
+        # Bounds are lowered as far as they go; what is out of range is refused and tells nothing.
+        least = (0, 1, 2, known // 2, known + 1)[value]
+        owner[path[-1]] = not known if isinstance(known, bool) else least
+    if removed:
+        wild["msg_vpns"]["another"] = wild["msg_vpns"].popitem()[1]
+    file = tmp_path_factory.getbasetemp() / "wild.yaml"
+    loaded = []
+    for data in (REFERENCE, wild):
+        file.write_text(yaml.safe_dump(data))
+        reading = read(str(file), {})
+        if reading.loaded is None:
+            return
+        loaded.append(reading.loaded.config)
+    before, after = loaded
+    start(after)[1].close()
+    router, spooling = start(before)
+    book = LinkBook(router)
+    for name, vpn in router.vpns.items():
+        for number in range(3):
+            session = MqttSession(vpn, f"c{number}", Outbox(vpn.plane.ready, 0), "default")
+            session.durable = True
+            session.will = Will(Message(b"w/" * 100 + b"w", b"", b""), 0)
+            vpn.clients[session.client_name] = session
+            deep = "/".join("abcdefgh") + f"/{name}/#"
+            vpn.subscribe(Subscription(parse_filter(deep, MQTT), session, qos=1))
+    for one, other in ((before, after), (after, before)):
+        for name, written in other.msg_vpns.items():
+            known = one.msg_vpns.get(name)
+            if known is None:
+                router.add(vpn_of(router, name, written, b""))
+            else:
+                change_message_vpn(router.vpns[name], book, known, written, b"")
+        spooling.change(router, other, one)
+        for name in one.msg_vpns:
+            if name not in other.msg_vpns:
+                vpn = router.vpns[name]
+                remove_message_vpn(vpn, book)
+                spooling.remove(vpn)
+        router.tick(router.plane.now_ns + 1_000_000_000, router.plane.wall_ns + 1_000_000_000)
+    spooling.close()
+
+
+def start(config: Any) -> tuple[Any, Spooling]:
+    """The core of a router with a spool over a store that forgets."""
+    router = build_router(config, 7, b"")
+    router.tick(1_000_000_000, 1_700_000_000_000_000_000)
+    return router, Spooling(router, MemoryStore(bytes(16)), config)
