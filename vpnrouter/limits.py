@@ -224,6 +224,34 @@ LOGIN_KEYS: Final = 65_536
 """Addresses, usernames and pairs of both whose failed logins are remembered, some 200 bytes each. Beyond: the one
 whose minute began first is forgotten."""
 
+CLIENT_ID_BYTES: Final = 1_024
+"""UTF-8 bytes of an MQTT client id: eight times what the field takes. Beyond: refused, 0x85."""
+
+MQTT_SESSIONS: Final = 100_000
+"""MQTT sessions of one message VPN that outlive their connection, by default; some 3 KB each, without what waits in
+their queues. Beyond: a CONNECT that wants one more is refused "503 Too Many Sessions", 0x97."""
+
+MQTT_SESSIONS_OF_USERNAME: Final = 20_000
+"""Those of one client username by default. Beyond: the same."""
+
+WILL_BYTES: Final = 67_108_864
+"""Bytes of the wills of one message VPN, of clients that are here and of those that left: topic, payload and
+properties. Beyond: a CONNECT with a will is refused "503 Too Many Wills", 0x97."""
+
+WILL_BYTES_OF_USERNAME: Final = 16_777_216
+"""Those of one client username. Beyond: the same."""
+
+WILL_BYTES_ALL: Final = 268_435_456
+"""Those of all message VPNs together. Beyond: the same."""
+
+UNREAD_S: Final = 30
+"""Seconds in which a peer whose answers fill its outbox takes not one byte. Beyond: disconnected; while its outbox is
+beyond its bound it is read no further."""
+
+UNREAD_BYTES: Final = 536_870_912
+"""Bytes that wait for peers whose connections take no more, of all message VPNs. Beyond: of the address that has
+most of them the one with the largest outbox is disconnected."""
+
 TOPIC_ALIASES: Final = 256
 """Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
 

@@ -9,12 +9,18 @@ from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.entrance import MADE_ROOM, NO_DESCRIPTOR, Entrance, Strangers
 from vpnrouter.core.outbox import Channel
 from vpnrouter.core.plane import Plane
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Will
+from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from tests.core.world import Client, World
+
+
+NEVER = 0xFFFF_FFFF
 
 
 class Guest(Channel):
@@ -261,12 +267,16 @@ def test_unfinished_packets_of_clients(world: World) -> None:
 
 
 def test_a_connect_as_large_as_mqtt_allows(world: World) -> None:
-    """A client id, username, password, will topic and payload of 64 KiB each are taken, in pieces."""
+    """A username, password, will topic and payload of 64 KiB each are taken, in pieces."""
     world.add_vpn("blue", (ClientUsername("u" * 65_535, "p" * 65_535),), basic=True)
     will = Will(b"t" * 65_000, bytes(65_535))
     client = world.open()
     frame = Connect(
-        "c" * 65_000, username="u" * 65_535, password=b"p" * 65_535, will=will, protocol_level=5
+        "c" * limits.CLIENT_ID_BYTES,
+        username="u" * 65_535,
+        password=b"p" * 65_535,
+        will=will,
+        protocol_level=5,
     )
     data = encode(frame, 5)
     for pos in range(0, len(data), 10_000):
@@ -276,3 +286,109 @@ def test_a_connect_as_large_as_mqtt_allows(world: World) -> None:
     assert isinstance(first, Connack)
     assert first.reason_code == 0
     assert world.router.entrance.held.total == 0
+
+
+def test_a_client_id_is_bounded(world: World) -> None:
+    """One byte more than a client id may have is refused (0x85)."""
+    world.connect("c" * limits.CLIENT_ID_BYTES)
+    assert world.refused("c" * (limits.CLIENT_ID_BYTES + 1)).reason_code == 0x85
+
+
+def test_sessions_that_outlive_their_connection(world: World) -> None:
+    """Each client username has so many, and the message VPN: beyond, a client that wants one more is refused."""
+    lasting = Properties(session_expiry_interval=NEVER)
+    profile = ClientProfile("default", max_mqtt_session_count_per_client_username=2)
+    world.add_vpn("blue", profile=profile, bounds=VpnLimits(max_mqtt_session_count=3))
+    for name in ("a", "b"):
+        world.connect(name, username="u", properties=lasting).lose()
+    assert world.refused("c", username="u", properties=lasting).reason_code == 0x97
+    assert world.refused("c", level=4, clean_start=False, username="u").reason_code == 0x88
+    world.connect("c", username="u")
+    world.connect("a", username="u", clean_start=False, properties=lasting)
+    world.connect("d", username="v", properties=lasting)
+    assert world.refused("e", username="w", properties=lasting).reason_code == 0x97
+    world.connect("b", username="u").disconnect()
+    world.connect("e", username="w", properties=lasting)
+    assert world.vpn().lasting.total == 3
+
+
+def test_sessions_last_as_long_as_they_may(world: World) -> None:
+    """A client that asks for more gets what its client profile has, and is told; its will is due then."""
+    world.add_vpn("blue", profile=ClientProfile("default", max_mqtt_session_expiry_interval=60))
+    watcher = world.connect("w")
+    watcher.subscribe("t")
+    will = Will(b"t", b"gone", properties=Properties(will_delay_interval=NEVER))
+    client = world.connect("c", properties=Properties(session_expiry_interval=NEVER), will=will)
+    assert client.connack.properties.session_expiry_interval == 60
+    client.lose()
+    world.connect("d", level=4, clean_start=False).lose()
+    world.advance(61)
+    assert watcher.payloads() == [b"gone"]
+    assert sorted(world.vpn().clients) == ["w"]
+    assert world.vpn().wills.total == world.vpn().lasting.total == 0
+
+
+def test_wills_are_bounded(world: World) -> None:
+    """Clients that left keep no more bytes of wills than their client username may have."""
+    lasting = Properties(session_expiry_interval=NEVER)
+    count = 0
+    while True:
+        will = Will(b"t", bytes(65_000), properties=Properties(will_delay_interval=NEVER))
+        client = world.hello(f"c{count}", username="u", will=will, properties=lasting)
+        first = client.received()[0]
+        assert isinstance(first, Connack)
+        client.lose()
+        if first.reason_code:
+            break
+        count += 1
+    assert first.reason_code == 0x97
+    assert count == limits.WILL_BYTES_OF_USERNAME // 65_001
+    world.connect("other", username="v", will=Will(b"t", bytes(65_000)))
+    world.connect("c0", username="u").disconnect()
+    world.connect("more", username="u", will=Will(b"t", bytes(65_000)))
+
+
+def pinging(world: World) -> Client:
+    """A client that asks until it is read no further, and reads nothing."""
+    world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=65_536))
+    client = world.connect("c")
+    for _ in range(20):
+        client.raw(b"\xc0\x00" * 10_000)
+        world.router.plane.jobs.finish()
+    assert client.connection.choked
+    return client
+
+
+def test_a_client_that_reads_nothing(world: World) -> None:
+    """Its answers do not pile up: it is read no further, and disconnected when it takes nothing for long."""
+    client = pinging(world)
+    assert 65_536 < client.connection.outbox.size < 90_000
+    world.advance(limits.UNREAD_S)
+    assert world.vpn().clients == {}
+    assert client.connection.outbox.size == 0
+
+
+def test_a_client_that_reads_again(world: World) -> None:
+    """When half of what waits has left it is read again, and all that it asked is answered."""
+    client = pinging(world)
+    answers = 0
+    while client.connection.choked:
+        answers += len(client.connection.outbox.take(40_000)) // 2
+        client.connection.eased()
+        world.advance(limits.UNREAD_S - 1)
+        world.router.plane.jobs.finish()
+    answers += len(client.received())
+    assert answers == 20 * 10_000
+    world.advance(3 * limits.UNREAD_S)
+    assert not client.closed
+
+
+def test_outboxes_of_all_who_do_not_read(world: World) -> None:
+    """Beyond the bound of all together the largest outbox of the address with most goes, with its client."""
+    outboxes = world.router.plane.outboxes
+    outboxes.most = 1_000_000
+    clients = [world.connect(f"c{number}", peer=f"192.0.2.{number // 3}") for number in range(4)]
+    for client, size in zip(clients, (300_000, 400_000, 100_000, 250_000), strict=True):
+        client.connection.stuck_with(size)
+    assert [client.closed for client in clients] == [False, True, False, False]
+    assert outboxes.total == 650_000

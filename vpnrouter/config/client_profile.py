@@ -78,6 +78,16 @@ class ClientProfile(Model):
     """Longest keep-alive in seconds; a client that asks for more, or for none, gets this one. 0:
     as it asks."""
 
+    max_mqtt_session_count_per_client_username: Annotated[int, Field(ge=0, le=10_000_000)] = (
+        limits.MQTT_SESSIONS_OF_USERNAME
+    )
+    """MQTT sessions of one client username that outlive their connection. Beyond: refused. 0: no
+    bound but the message VPN's."""
+
+    max_mqtt_session_expiry_interval: Annotated[int, Field(ge=0, le=4_294_967_295)] = 0
+    """Seconds for which a session, and a will that is delayed, outlives its connection at most; a
+    client that asks for more gets this. 0: as it asks."""
+
     max_outbox_bytes: Annotated[
         int, Field(ge=limits.OUTBOX_BYTES_LEAST, le=limits.OUTBOX_BYTES_MOST)
     ] = limits.OUTBOX_BYTES

@@ -136,7 +136,7 @@ TABLE: Final[dict[Pattern, Row]] = {
         for mark in ("set", "clear")
     },
     **_rows(f"{_VPN}.event", Effect.NEXT_LOGIN, "large_msg_threshold"),
-    **_rows(f"{_VPN}.mqtt", Effect.IN_PLACE, "retain_max_memory"),
+    **_rows(f"{_VPN}.mqtt", Effect.IN_PLACE, "max_session_count retain_max_memory"),
     # The session's queue keeps what it was made with until the client logs in again.
     **_rows(
         f"{_VPN}.mqtt.session_queue",
@@ -169,7 +169,8 @@ TABLE: Final[dict[Pattern, Row]] = {
         _PROFILE,
         Effect.NEXT_LOGIN,
         "compression_enabled eliding.enabled eliding.delay eliding.max_topic_count"
-        " end_to_end_bridge max_keepalive_timeout max_outbox_bytes"
+        " end_to_end_bridge max_keepalive_timeout"
+        " max_mqtt_session_count_per_client_username max_mqtt_session_expiry_interval max_outbox_bytes"
         " reject_msg_to_sender_on_no_subscription_match_enabled",
     ),
     **_rows(

@@ -56,6 +56,9 @@ class SessionQueue(Model):
 class Mqtt(Model):
     """What holds for the MQTT sessions of a message VPN."""
 
+    max_session_count: Annotated[int, Field(ge=0, le=10_000_000)] = limits.MQTT_SESSIONS
+    """Sessions that outlive their connection. Beyond: refused. 0: no bound."""
+
     session_queue: SessionQueue = Field(default_factory=SessionQueue)
     """The queue of each session with QoS 1 or 2 subscriptions, for sessions that begin from now on."""
 

@@ -6,10 +6,11 @@ inside; the connection never touches a socket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter import limits
 from vpnrouter.core.attempts import origin_of
 from vpnrouter.core.jobs import Job
 from vpnrouter.core.outbox import Outbox
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.login import Admission
     from vpnrouter.core.outbox import Channel
     from vpnrouter.core.plane import Plane
+    from vpnrouter.core.timers import Timer
+
+SECOND_NS: Final = 1_000_000_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -43,10 +47,12 @@ class Connection(Timed):
         "_kept",
         "_parts",
         "_spare",
+        "_stall",
         "_strangers",
         "_ticket",
         "admission",
         "certificate",
+        "choked",
         "closing",
         "guaranteed",
         "heard_ns",
@@ -58,6 +64,7 @@ class Connection(Timed):
         "peer",
         "plane",
         "since_ns",
+        "stuck",
     )
 
     def __init__(self, plane: Plane, peer: str, limit: int) -> None:
@@ -82,6 +89,11 @@ class Connection(Timed):
         self._spare = 0
         self._counted = 0
         self._kept = 0
+        # Whether nothing is read because the peer does not read, and what watches over that; whether the
+        # kernel takes no more of what waits.
+        self.choked = False
+        self._stall: Stall | None = None
+        self.stuck = False
         self._strangers: Strangers | None = None
         self._ticket: Channel | None = None
 
@@ -115,6 +127,7 @@ class Connection(Timed):
     def let_go(self) -> None:
         """The connection has ended: give back its place, what it held, and the login that waits."""
         self.leave_strangers()
+        self._end_stall()
         self._parts.clear()
         self._have = 0
         self._kept = 0
@@ -140,6 +153,12 @@ class Connection(Timed):
             holdings = self._holdings
             if holdings is not None:
                 holdings.hold(self, 0)
+
+    def cut_off(self, why: str) -> None:
+        """The peer takes nothing, or too much waits for it: end the connection at once."""
+        channel = self.outbox.channel
+        if channel is None or not channel.cut(why):
+            self.plane.barrier.lose(self, why)
 
     def crowded_out(self) -> None:
         """Too much is held by unfinished packets, and most of it here: close, with a reason."""
@@ -173,12 +192,43 @@ class Connection(Timed):
         rest = self.consume(data)
         if rest >= 0 and rest < len(data):
             self._keep(data[rest:])
+        if self.outbox.size > self.outbox.limit:
+            self._choke()
 
     def _keep(self, data: bytes) -> None:
         self._parts.append(data)
         self._have = len(data)
         if self._have > self._spare:
             self._count()
+
+    def _choke(self) -> None:
+        """Read no more while the peer does not read: its answers must not fill the memory."""
+        if self.choked or self.closing:
+            return
+        self.choked = True
+        self.paused = True
+        self._stall = Stall(self)
+
+    def eased(self) -> None:
+        """The peer has taken something of what waits: read again when half of it has left."""
+        stall = self._stall
+        if stall is not None:
+            stall.moved = True
+        if self.outbox.size <= self.outbox.limit // 2:
+            self._end_stall()
+            self.resume()
+
+    def _end_stall(self) -> None:
+        self.choked = False
+        stall = self._stall
+        self._stall = None
+        if stall is not None:
+            stall.timer.cancel()
+
+    def stuck_with(self, size: int) -> None:
+        """The kernel takes no more, and `size` bytes wait; 0 when they wait no more."""
+        self.stuck = size > 0
+        self.plane.outboxes.hold(self, size)
 
     def hold(self) -> None:
         """Handle nothing more of what came until `release`: what came before it is not done yet."""
@@ -197,8 +247,8 @@ class Connection(Timed):
         self.plane.jobs.add(GoOn(self))
 
     def resume(self) -> None:
-        """Go on after a pause with what arrived before it; not while the connection is held."""
-        if self.held:
+        """Go on after a pause with what arrived before it; not while the connection is held or choked."""
+        if self.held or self.choked:
             return
         self.paused = False
         if self._parts:
@@ -209,6 +259,8 @@ class Connection(Timed):
             rest = self.consume(data)
             if rest >= 0 and rest < len(data):
                 self._keep(data[rest:])
+            if self.outbox.size > self.outbox.limit:
+                self._choke()
         channel = self.outbox.channel
         if channel is not None:
             channel.wake()
@@ -278,3 +330,31 @@ class GoOn(Job):
     def party(self) -> Connection | None:
         """See Timed.party."""
         return self._connection
+
+
+@final
+class Stall(Timed):
+    """Watches over a connection that is not read because its peer does not read."""
+
+    __slots__ = ("connection", "moved", "timer")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.moved = False
+        self.timer = self._arm()
+
+    def _arm(self) -> Timer:
+        plane = self.connection.plane
+        return plane.timers.arm(plane.now_ns + limits.UNREAD_S * SECOND_NS, self, 0)
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self.connection
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """Nothing at all has left in that time: the peer is gone, or waits for us to give in."""
+        if self.moved:
+            self.moved = False
+            self.timer = self._arm()
+        else:
+            self.connection.cut_off("took nothing of what waited for it")

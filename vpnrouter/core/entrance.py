@@ -133,13 +133,15 @@ class Strangers:
 class Holdings:
     """Bytes that connections hold for now, bounded by `most` together; beyond, the largest one is told to go.
 
-    That is the largest of the address that holds most. `within` counts the same bytes for a larger whole.
+    That is the largest of the address that holds most. `within` counts the same bytes for a larger whole. With
+    `unread` the bytes are those that wait to be sent: whoever has most of them is cut off.
     """
 
-    __slots__ = ("_held", "_of", "most", "total", "within")
+    __slots__ = ("_held", "_of", "_unread", "most", "total", "within")
 
-    def __init__(self, most: int, within: Holdings | None = None) -> None:
+    def __init__(self, most: int, within: Holdings | None = None, *, unread: bool = False) -> None:
         self.most = most
+        self._unread = unread
         self.within = within
         self.total = 0
         self._held: dict[Connection, int] = {}
@@ -167,7 +169,12 @@ class Holdings:
             largest = self._largest()
             if largest is None:
                 break
-            largest.crowded_out()
+            if self._unread:
+                largest.cut_off("too many bytes wait for clients that read too slowly")
+            else:
+                largest.crowded_out()
+            if largest in held:
+                self.hold(largest, 0)
 
     def _largest(self) -> Connection | None:
         most = 0
@@ -183,6 +190,39 @@ class Holdings:
                 most = size
                 found = connection
         return found
+
+
+@final
+class Quota:
+    """An amount by client username, bounded by `most` together, and within a larger whole."""
+
+    __slots__ = ("_of", "most", "total", "within")
+
+    def __init__(self, most: int, within: Quota | None = None) -> None:
+        self.most = most
+        self.within = within
+        self.total = 0
+        self._of: dict[str, int] = {}
+
+    def fits(self, name: str, amount: int, most_of_name: int) -> bool:
+        """Whether so much more of `name` may be added; a bound of 0 is none."""
+        within = self.within
+        if within is not None and within.most and within.total + amount > within.most:
+            return False
+        if self.most and self.total + amount > self.most:
+            return False
+        return not most_of_name or self._of.get(name, 0) + amount <= most_of_name
+
+    def add(self, name: str, amount: int) -> None:
+        """So much more of `name`, or less."""
+        self.total += amount
+        of_name = self._of.get(name, 0) + amount
+        if of_name:
+            self._of[name] = of_name
+        else:
+            self._of.pop(name, None)
+        if self.within is not None:
+            self.within.add(name, amount)
 
 
 @final

@@ -8,7 +8,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import Barrier
-from vpnrouter.core.entrance import Holdings
+from vpnrouter.core.entrance import Holdings, Quota
 from vpnrouter.core.jobs import Jobs
 from vpnrouter.core.losses import Losses
 from vpnrouter.core.picking import TraceTerms
@@ -53,7 +53,8 @@ class Plane:
     microsecond, `allowance` how much one turn may do; the rest is left to `jobs`. `losses` is None
     where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
     `pickings` those that were needed, by the indices of their filters. `barrier` is given what was raised unexpectedly.
-    `partials` are the unfinished packets of all message VPNs. `retained` counts what the spool keeps of retained
+    `partials` are the unfinished packets of all message VPNs, `outboxes` what waits for peers that do not take
+    it, `wills` the bytes of wills, `retained` what the spool keeps of retained
     messages.
     """
 
@@ -70,6 +71,7 @@ class Plane:
         "jobs",
         "losses",
         "now_ns",
+        "outboxes",
         "partials",
         "pickings",
         "ready",
@@ -83,6 +85,7 @@ class Plane:
         "tracing",
         "troubles",
         "wall_ns",
+        "wills",
         "work",
     )
 
@@ -115,6 +118,8 @@ class Plane:
             self.losses = Losses(self, wanted.discards, wanted.rejects)
         self.partials = Holdings(limits.PARTIAL_BYTES_ALL)
         self.retained = Account()
+        self.outboxes = Holdings(limits.UNREAD_BYTES, unread=True)
+        self.wills = Quota(limits.WILL_BYTES_ALL)
         self.ready: list[Outbox] = []
         self.streams = 0
         self.troubles: list[str] = []

@@ -33,6 +33,8 @@ class ClientProfile:
         "max_endpoint_count_per_client_username",
         "max_ingress_flow_count",
         "max_keepalive_timeout",
+        "max_mqtt_session_count_per_client_username",
+        "max_mqtt_session_expiry_interval",
         "max_outbox_bytes",
         "max_subscription_count",
         "name",
@@ -58,6 +60,8 @@ class ClientProfile:
         end_to_end_bridge: str = "",
         max_endpoint_count_per_client_username: int = 1000,
         max_ingress_flow_count: int = 1000,
+        max_mqtt_session_count_per_client_username: int = limits.MQTT_SESSIONS_OF_USERNAME,
+        max_mqtt_session_expiry_interval: int = 0,
     ) -> None:
         self.name = name
         self.allow_bridge_connections_enabled = allow_bridge_connections_enabled
@@ -66,6 +70,8 @@ class ClientProfile:
         self.max_subscription_count = max_subscription_count
         self.max_outbox_bytes = max_outbox_bytes
         self.max_keepalive_timeout = max_keepalive_timeout
+        self.max_mqtt_session_count_per_client_username = max_mqtt_session_count_per_client_username
+        self.max_mqtt_session_expiry_interval = max_mqtt_session_expiry_interval
         self.compression_enabled = compression_enabled
         self.allow_guaranteed_msg_send_enabled = allow_guaranteed_msg_send_enabled
         self.allow_guaranteed_msg_receive_enabled = allow_guaranteed_msg_receive_enabled

@@ -14,7 +14,7 @@ from vpnrouter.core.barrier import TASK
 from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED, deliver_special, to_links
 from vpnrouter.core.deliver_to_one import copies_to_links, deliver_to_one
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, Discards
-from vpnrouter.core.entrance import Holdings
+from vpnrouter.core.entrance import Holdings, Quota
 from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.guaranteed.terms import default_session_terms
 from vpnrouter.core.jobs import Job
@@ -74,6 +74,7 @@ class MessageVpn:
         "endpoints_of",
         "groups",
         "ingress_flows",
+        "lasting",
         "limits",
         "nack_disconnects",
         "name",
@@ -95,6 +96,7 @@ class MessageVpn:
         "tx_bytes",
         "tx_messages",
         "vpn_id",
+        "wills",
     )
 
     def __init__(
@@ -133,6 +135,9 @@ class MessageVpn:
         self.session_terms = default_session_terms()
         # Packets of clients and links that have not come as a whole yet.
         self.partials = Holdings(limits.PARTIAL_BYTES, plane.partials)
+        # Sessions that outlive their connection, and bytes of wills, by client username.
+        self.lasting = Quota(self.limits.max_mqtt_session_count)
+        self.wills = Quota(limits.WILL_BYTES, plane.wills)
         self.spooled_bytes = 0
         self.egress_flows = 0
         # Connections that have published guaranteed messages.
@@ -163,6 +168,7 @@ class MessageVpn:
             self.retained.keep_in(self.plane.retained)
         else:
             self.retained.keep_nowhere()
+        self.lasting.most = bounds.max_mqtt_session_count
         if (
             bounds.max_topic_bytes < before.max_topic_bytes
             or bounds.max_topic_levels < before.max_topic_levels

@@ -21,6 +21,7 @@ class VpnLimits:
         "max_egress_flow_count",
         "max_endpoint_count",
         "max_ingress_flow_count",
+        "max_mqtt_session_count",
         "max_msg_size",
         "max_msg_spool_usage",
         "max_retained_bytes",
@@ -44,11 +45,13 @@ class VpnLimits:
         max_ingress_flow_count: int = 1000,
         large_msg_size: int = 0,
         max_retained_bytes: int = limits.RETAINED_MEGABYTES * 1_000_000,
+        max_mqtt_session_count: int = limits.MQTT_SESSIONS,
     ) -> None:
         self.max_retained_bytes = max_retained_bytes
         self.large_msg_size = large_msg_size
         self.max_connection_count = max_connection_count
         self.max_subscription_count = max_subscription_count
+        self.max_mqtt_session_count = max_mqtt_session_count
         self.max_msg_size = max_msg_size
         self.max_topic_bytes = max_topic_bytes
         self.max_topic_levels = max_topic_levels

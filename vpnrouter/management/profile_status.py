@@ -39,6 +39,8 @@ class ClientProfileStatus:
     max_egress_flow_count: int = 0
     max_endpoint_count_per_client_username: int = 0
     max_keepalive_timeout: int = 0
+    max_mqtt_session_count_per_client_username: int = 0
+    max_mqtt_session_expiry_interval: int = 0
     max_outbox_bytes: int = 0
     max_subscription_count: int = 0
     reject_msg_to_sender_on_no_subscription_match_enabled: bool = False

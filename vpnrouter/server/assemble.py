@@ -53,6 +53,7 @@ def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
     return VpnLimits(
         max_connection_count=written.max_connection_count,
         max_subscription_count=written.max_subscription_count,
+        max_mqtt_session_count=written.mqtt.max_session_count,
         max_msg_size=written.max_msg_size,
         max_topic_bytes=written.max_topic_bytes,
         max_topic_levels=written.max_topic_levels,
@@ -104,6 +105,10 @@ def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfil
         max_subscription_count=written.max_subscription_count,
         max_outbox_bytes=written.max_outbox_bytes,
         max_keepalive_timeout=written.max_keepalive_timeout,
+        max_mqtt_session_count_per_client_username=(
+            written.max_mqtt_session_count_per_client_username
+        ),
+        max_mqtt_session_expiry_interval=written.max_mqtt_session_expiry_interval,
         compression_enabled=written.compression_enabled,
         allow_guaranteed_msg_send_enabled=written.allow_guaranteed_msg_send_enabled,
         allow_guaranteed_msg_receive_enabled=written.allow_guaranteed_msg_receive_enabled,

@@ -86,6 +86,10 @@ class Profiles:
                 max_egress_flow_count=each.max_egress_flow_count,
                 max_endpoint_count_per_client_username=each.max_endpoint_count_per_client_username,
                 max_keepalive_timeout=each.max_keepalive_timeout,
+                max_mqtt_session_count_per_client_username=(
+                    each.max_mqtt_session_count_per_client_username
+                ),
+                max_mqtt_session_expiry_interval=each.max_mqtt_session_expiry_interval,
                 max_outbox_bytes=each.max_outbox_bytes,
                 max_subscription_count=each.max_subscription_count,
                 reject_msg_to_sender_on_no_subscription_match_enabled=(

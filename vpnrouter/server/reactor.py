@@ -107,17 +107,29 @@ class SocketChannel(Channel):
                 return
             if sent < len(data):
                 outbox.put_back(data, sent)
-                if self.connection.closing:
+                connection = self.connection
+                connection.stuck_with(outbox.size)
+                if sent and connection.choked:
+                    connection.eased()
+                if self.fd < 0:
+                    return
+                if connection.closing:
                     self.reactor.leave(self)
                 if not self.writing:
                     self.writing = True
                     self.reactor.epoll.modify(self.fd, self._interest())
                 return
-        if self.connection.closing:
+        connection = self.connection
+        if connection.stuck:
+            connection.stuck_with(0)
+        if connection.closing:
             self.reactor.close(self)
-        elif self.writing:
+            return
+        if self.writing:
             self.writing = False
             self.reactor.epoll.modify(self.fd, self._interest())
+        if connection.choked:
+            connection.eased()
 
     def _interest(self) -> int:
         if self.connection.paused:
@@ -432,6 +444,8 @@ class Reactor:
 
     def _forget(self, channel: SocketChannel) -> None:
         del self._channels[channel.fd]
+        if channel.connection.stuck:
+            channel.connection.stuck_with(0)
         self.entrance.open -= 1
         self._leaving.pop(channel, None)
         self.epoll.unregister(channel.fd)

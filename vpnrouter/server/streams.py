@@ -47,11 +47,16 @@ class StreamChannel(Channel):
         self.stream = stream
         self.scope: trio.CancelScope | None = None
         self.why = "closed"
+        # The connection, while the peer has not taken all that was sent.
+        self.sending: Connection | None = None
         self._wanted = trio.Event()
         self._awake = trio.Event()
 
     def flush(self) -> None:
         """See Channel.flush."""
+        sending = self.sending
+        if sending is not None and sending.outbox.size:
+            sending.stuck_with(sending.outbox.size)
         self._wanted.set()
 
     def wake(self) -> None:
@@ -101,6 +106,9 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
         plane.barrier.lose(connection, channel.why)
         flush_ready(plane)
         connection.outbox.channel = None
+        channel.sending = None
+        if connection.stuck:
+            connection.stuck_with(0)
         with trio.move_on_after(0.0 if stranger else GOODBYE_S, shield=True):
             try:
                 await stream.aclose()
@@ -137,11 +145,17 @@ async def _write(plane: Plane, connection: Connection, channel: StreamChannel) -
         while True:
             while outbox.size:
                 data = outbox.take(SEND_BYTES)
+                channel.sending = connection
                 try:
                     await channel.stream.send_all(data)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     channel.cut("closed")
                     return
+                channel.sending = None
+                if connection.stuck:
+                    connection.stuck_with(outbox.size)
+                if connection.choked:
+                    connection.eased()
             if connection.closing:
                 channel.cut("closed")
                 return

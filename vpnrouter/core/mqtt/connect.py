@@ -45,6 +45,11 @@ def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
         raise ProtocolError(
             reason.CLIENT_IDENTIFIER_NOT_VALID, "empty client id wants clean session (MQTT-3.1.3-8)"
         )
+    if len(packet.client_id.encode()) > limits.CLIENT_ID_BYTES:
+        raise ProtocolError(
+            reason.CLIENT_IDENTIFIER_NOT_VALID,
+            f"a client id has at most {limits.CLIENT_ID_BYTES} bytes",
+        )
     if packet.client_id.startswith("#"):
         raise ProtocolError(
             reason.CLIENT_IDENTIFIER_NOT_VALID, "client ids that begin with # are the router's own"
@@ -139,6 +144,8 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     if session is not None and session.owner and session.owner != owner:
         raise Refused(NAME_IN_USE, NOT_AUTHORIZED)
     will = _will(admission, packet, client_id, guaranteed is not None)
+    expiry_s = _expiry_s(admission, packet)
+    _have_room(admission, session, will, expiry_s)
     if session is not None:
         if session.connection is not None:
             session.connection.taken_over()
@@ -154,10 +161,9 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         vpn.clients[client_id] = session
     elif not session.owner:
         session.belong_to(owner)
-    if packet.protocol_level == 5:
-        session.expiry_s = properties.session_expiry_interval or 0
-    else:
-        session.expiry_s = 0 if packet.clean_start else NEVER_S
+    session.expiry_s = expiry_s
+    if expiry_s:
+        session.last()
     if not present:
         session.durable = session.expiry_s > 0 and plane.spool is not None
     session.have_will(will)
@@ -212,6 +218,33 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         session.outbound.resume()
 
 
+def _expiry_s(admission: Admission, packet: Connect) -> int:
+    """For how many seconds the session outlives its connection."""
+    if packet.protocol_level == 5:
+        wanted_s = packet.properties.session_expiry_interval or 0
+    else:
+        wanted_s = 0 if packet.clean_start else NEVER_S
+    longest_s = admission.profile.max_mqtt_session_expiry_interval
+    return min(wanted_s, longest_s) if longest_s else wanted_s
+
+
+def _have_room(
+    admission: Admission, session: MqttSession | None, will: Will | None, expiry_s: int
+) -> None:
+    """Raise Refused where the client username or the message VPN has as much of either as it may."""
+    vpn = admission.vpn
+    name = admission.username.name
+    if expiry_s and (session is None or not session.lasting):
+        most = admission.profile.max_mqtt_session_count_per_client_username
+        if not vpn.lasting.fits(name, 1, most):
+            raise Refused("503 Too Many Sessions", reason.QUOTA_EXCEEDED)
+    if will is not None:
+        before = session.will if session is not None else None
+        more = will.size - (0 if before is None else before.size)
+        if more > 0 and not vpn.wills.fits(name, more, limits.WILL_BYTES_OF_USERNAME):
+            raise Refused("503 Too Many Wills", reason.QUOTA_EXCEEDED)
+
+
 def _will(admission: Admission, packet: Connect, client_id: str, guaranteed: bool) -> Will | None:
     wanted = packet.will
     if wanted is None:
@@ -259,6 +292,9 @@ def _connack(
             properties.receive_maximum = limits.RECEIVE_MAXIMUM
         properties.topic_alias_maximum = limits.TOPIC_ALIASES
         properties.maximum_packet_size = max_packet
+        wanted_s = packet.properties.session_expiry_interval or 0
+        if connection.session is not None and connection.session.expiry_s != wanted_s:
+            properties.session_expiry_interval = connection.session.expiry_s
         if keep_alive_s != packet.keep_alive_s:
             properties.server_keep_alive = keep_alive_s
         if assigned:

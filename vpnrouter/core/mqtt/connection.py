@@ -269,7 +269,11 @@ class MqttConnection(Connection):
                     raise ProtocolError(
                         reason.PROTOCOL_ERROR, "session expiry raised from 0 (MQTT-3.14.2-2)"
                     )
-                session.expiry_s = wanted
+                admission = self.admission
+                longest_s = (
+                    0 if admission is None else admission.profile.max_mqtt_session_expiry_interval
+                )
+                session.expiry_s = min(wanted, longest_s) if longest_s else wanted
         # Only a normal disconnection deletes the will (MQTT 5, 3.1.2.5).
         code = packet.reason_code
         said = f"client disconnected, reason code 0x{code:02x}"

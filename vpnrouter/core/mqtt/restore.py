@@ -114,6 +114,7 @@ def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> 
         session.endpoint = restore_endpoint(spool, vpn, client_id, row.number, True, row.owner)
         session.outbound = Outbound(session)
     vpn.clients[client_id] = session
+    session.last()
     session.expire_in(left_ns)
     return session
 

@@ -55,13 +55,14 @@ class Will:
     `due_ns` is when it is due (monotonic), once its delay runs, else 0.
     """
 
-    __slots__ = ("delay_s", "due_ns", "expiry_s", "message")
+    __slots__ = ("delay_s", "due_ns", "expiry_s", "message", "size")
 
     def __init__(self, message: Message, delay_s: int, expiry_s: int = -1) -> None:
         self.message = message
         self.delay_s = delay_s
         self.expiry_s = expiry_s
         self.due_ns = 0
+        self.size = len(message.topic) + len(message.payload) + len(message.block)
 
 
 @final
@@ -92,6 +93,7 @@ class MqttSession(Subscriber):
         "expiry_s",
         "feed",
         "inbound",
+        "lasting",
         "level",
         "max_packet",
         "number",
@@ -114,6 +116,7 @@ class MqttSession(Subscriber):
         self.connection: MqttConnection | None = None
         self.connected = False
         self.expiry_s = 0
+        self.lasting = False
         self.alias_maximum = 0
         self.max_packet = 0
         self.receive_maximum = 0
@@ -176,6 +179,12 @@ class MqttSession(Subscriber):
 
     def belong_to(self, owner: str) -> None:
         """Be the session of this client username: nobody was written down as its owner."""
+        if self.lasting:
+            self.vpn.lasting.add(self.owner, -1)
+            self.vpn.lasting.add(owner, 1)
+        if self.will is not None:
+            self.vpn.wills.add(self.owner, -self.will.size)
+            self.vpn.wills.add(owner, self.will.size)
         self.owner = owner
         if self.endpoint is not None:
             counts = self.vpn.endpoints_of
@@ -228,6 +237,9 @@ class MqttSession(Subscriber):
             self._expiry_timer.cancel()
             self._expiry_timer = None
         self.publish_will()
+        if self.lasting:
+            self.lasting = False
+            self.vpn.lasting.add(self.owner, -1)
         if self.durable:
             session_store.erase(self)
         self.vpn.forget(self)
@@ -242,7 +254,7 @@ class MqttSession(Subscriber):
 
     def have_will(self, will: Will | None) -> None:
         """Have this will from now on, in the store too, or none."""
-        self.will = will
+        self._count_will(will)
         if will is not None:
             self.will_kept = self.vpn.plane.spool is not None
             session_store.keep_will(self, will)
@@ -250,10 +262,23 @@ class MqttSession(Subscriber):
             self.will_kept = False
             session_store.forget_will(self)
 
+    def _count_will(self, will: Will | None) -> None:
+        """Have this will, and count its bytes for the client username."""
+        change = (0 if will is None else will.size) - (0 if self.will is None else self.will.size)
+        self.will = will
+        if change:
+            self.vpn.wills.add(self.owner, change)
+
+    def last(self) -> None:
+        """The session outlives its connection: count it for its client username."""
+        if not self.lasting:
+            self.lasting = True
+            self.vpn.lasting.add(self.owner, 1)
+
     def await_will(self, will: Will, left_ns: int) -> None:
         """Publish the will when its client has not come back by then."""
         plane = self.vpn.plane
-        self.will = will
+        self._count_will(will)
         will.due_ns = plane.now_ns + left_ns
         self._will_timer = plane.timers.arm(will.due_ns, self, WILL)
 
