@@ -301,7 +301,5 @@ def _connack(
             properties.assigned_client_identifier = assigned
         if packet.properties.request_response_information:
             client = assigned or packet.client_id
-            information = f"_P2P/{connection.plane.router_name}/{client}"
-            if len(information.encode()) <= limits.TOPIC_BYTES:
-                properties.response_information = information
+            properties.response_information = f"_P2P/{connection.plane.router_name}/{client}"
     return connection.fitting(answer)

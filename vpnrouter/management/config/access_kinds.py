@@ -58,7 +58,15 @@ CLIENT_PROFILE: Final = kind_of(
             "allowSharedSubscriptionsEnabled": False,
         },
         lengths={"endToEndBridge": (0, limits.BRIDGE_NAME_LENGTH)},
-        ours=frozenset({"endToEndBridge", "maxKeepaliveTimeout", "maxOutboxBytes"}),
+        ours=frozenset(
+            {
+                "endToEndBridge",
+                "maxKeepaliveTimeout",
+                "maxMqttSessionCountPerClientUsername",
+                "maxMqttSessionExpiryInterval",
+                "maxOutboxBytes",
+            }
+        ),
     ),
     absent=absent.CLIENT_PROFILE,
     tolerated=absent.CLIENT_PROFILE_DEPRECATED,

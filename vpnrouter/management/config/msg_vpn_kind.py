@@ -37,6 +37,7 @@ MSG_VPN: Final = kind_of(
                 "maxRetainedMsgCount",
                 "maxTopicBytes",
                 "maxTopicLevels",
+                "mqttMaxSessionCount",
                 "mqttSessionQueue*",
             }
         ),
