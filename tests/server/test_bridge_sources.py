@@ -350,3 +350,15 @@ async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any) 
             assert core.monitor.disconnect_bridge("yellow", first)
             await until(lambda: not core.bridge("yellow", other).remote_queue_standby)
             assert core.bridge("yellow", other).bound_to_queue
+
+
+async def test_a_bridge_of_a_router_without_a_spool(running: Any, port: Any) -> None:
+    """It wants a queue and can have none, and says so while Direct messages cross."""
+    async with running(EDGE, "edge") as edge_node:
+        text = CORE.replace("LINK", str(port(edge_node, "link")))
+        text = text.replace("    queues: {orders: {subscriptions: [orders/>]}}\n", "")
+        async with running(f"guaranteed_msging: {{enabled: false}}\n{text}", "core") as node:
+            core = Seen(node)
+            await until(lambda: core.bridge("yellow", "from-blue").health == "unbound")
+            why = core.bridge("yellow", "from-blue").inbound_failure_reason
+            assert why == "not bound to its queue: this router keeps no guaranteed messages"

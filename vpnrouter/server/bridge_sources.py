@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.guaranteed_in import GuaranteedIn
+    from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.inbound_flow import InboundFlow
     from vpnrouter.bridges.link import Link
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.server.bridge_runner import BridgeRunner
 
+
+KEEPS_NONE: Final = "this router keeps no guaranteed messages"
 
 DISCONNECTED: Final = "disconnected by the operator"
 
@@ -115,7 +118,7 @@ class OwnBridge:
                 last_tx_msg_id=_last_sent(link),
                 msg_vpn_enabled=runner.approach.vpn.enabled,
                 bound_to_queue=bound,
-                unbound="" if flow is None else flow.reason,
+                unbound=_unbound(half, flow) if link is not None else "",
                 refused=() if link is None or half is None else tuple(half.refused.values()),
                 local_queue_name=waits.names,
                 tx_in_flight=0 if peer is None else _in_flight(peer),
@@ -365,6 +368,14 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
 
 def _in_flight(record: Bridge) -> int:
     return sum(half.in_flight for half in record.sending)
+
+
+def _unbound(half: InboundHalf | None, flow: InboundFlow | None) -> str:
+    """Why the queue that the bridge wants is not bound, "" where it is, is being asked for, or none is wanted."""
+    if flow is not None:
+        return flow.reason
+    wants = half is not None and half.welcomed and half.terms.queue
+    return KEEPS_NONE if wants else ""
 
 
 def _last_sent(link: Link | None) -> int:
