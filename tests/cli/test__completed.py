@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli import _completed as completed
+from vpnrouter.cli._show_what import What
 
 
 def context(**given: Any) -> Any:
@@ -13,15 +14,37 @@ def context(**given: Any) -> Any:
     return SimpleNamespace(params=given)
 
 
+LONG_S = 120.0
+"""A busy machine may take its time: these tests are not about how long anybody waits."""
+
+
 def test_names_of_the_router(served: Any) -> None:
     """Bridges, queues and message VPNs that begin so."""
-    url = {"url": served.url}
-    assert completed.bridge_names(context(**url), "to-") == ["to-a", "to-b"]
-    assert completed.queue_names(context(**url), "o") == ["orders"]
-    assert completed.vpn_names(context(**url), "") == ["a/b", "blue", "empty"]
-    assert completed.names_to_show(context(what="bridges", url=[served.url]), "to-a") == ["to-a"]
-    assert completed.names_to_show(context(what="events", **url), "") == []
-    assert completed.names_to_show(context(**url), "") == []
+
+    def names(what: What, incomplete: str, url: Any = served.url) -> list[str]:
+        return completed.names(what, {"url": url}, incomplete, LONG_S)
+
+    assert names(What.BRIDGES, "to-") == ["to-a", "to-b"]
+    assert names(What.QUEUES, "o") == ["orders"]
+    assert names(What.VPNS, "") == ["a/b", "blue", "empty"]
+    assert names(What.BRIDGES, "to-a", [served.url]) == ["to-a"]
+    assert names(What.EVENTS, "") == []
+
+
+def test_each_option_asks_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an option is completed with is of its kind; `show` asks for what it is to show."""
+    asked: list[Any] = []
+    monkeypatch.setattr(completed, "names", lambda *given: asked.append(given) or [])
+    for ask in (completed.bridge_names, completed.client_names, completed.queue_names):
+        ask(context(url="u"), "x")
+    completed.vpn_names(context(url="u"), "x")
+    completed.names_to_show(context(what="bridges"), "x")
+    assert completed.names_to_show(context(url="u"), "") == []
+    assert [given[0] for given in asked] == [
+        *(What.BRIDGES, What.CLIENTS, What.QUEUES, What.VPNS),
+        What.BRIDGES,
+    ]
+    assert {given[2] for given in asked} == {"x"}
 
 
 def test_what_a_shell_would_evaluate(recorded: Any) -> None:
@@ -29,7 +52,8 @@ def test_what_a_shell_would_evaluate(recorded: Any) -> None:
     names = ["a$(touch x)", 'a";b', "a b", "a\\", "a`x`", "a-1/é", "a.ok-1"]
     rows = [{"clientName": name, "msgVpnName": "v"} for name in names]
     recorded.answers["/vpnrouter/v1/clients"] = rows
-    assert completed.client_names(context(url=recorded.url), "a") == ["a.ok-1"]
+    found = completed.names(What.CLIENTS, {"url": recorded.url}, "a", LONG_S)
+    assert found == ["a.ok-1"]
 
 
 @pytest.mark.parametrize(

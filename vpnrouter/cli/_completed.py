@@ -23,41 +23,46 @@ _HARMLESS: Final = re.compile(r"[\w./@#+~=-]+", re.ASCII)
 def names_to_show(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of what `show` is to show."""
     what = ctx.params.get("what")
-    return _names(ctx, incomplete, What(what)) if what else []
+    return names(What(what), ctx.params, incomplete) if what else []
 
 
 def bridge_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of bridges."""
-    return _names(ctx, incomplete, What.BRIDGES)
+    return names(What.BRIDGES, ctx.params, incomplete)
 
 
 def client_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of clients."""
-    return _names(ctx, incomplete, What.CLIENTS)
+    return names(What.CLIENTS, ctx.params, incomplete)
 
 
 def queue_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of queues."""
-    return _names(ctx, incomplete, What.QUEUES)
+    return names(What.QUEUES, ctx.params, incomplete)
 
 
 def vpn_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of message VPNs."""
-    return _names(ctx, incomplete, What.VPNS)
+    return names(What.VPNS, ctx.params, incomplete)
 
 
-def _names(ctx: typer.Context, incomplete: str, what: What) -> list[str]:
+def names(
+    what: What, given: dict[str, Any], incomplete: str, patience_s: float = PATIENCE_S
+) -> list[str]:
+    """Names that begin with `incomplete`, asked of the router that the options in `given` name; none where it does
+    not answer within `patience_s` each time.
+    """
     if what in {What.EVENTS, What.SUBSCRIPTIONS}:
         return []
     # Whatever is wrong, it is no moment to say so: somebody is writing a command.
     try:
-        found = _asked(ctx.params, incomplete, what)
+        found = _asked(given, incomplete, what, patience_s)
     except Exception:  # noqa: BLE001
         return []
     return sorted({name for name in found if _HARMLESS.fullmatch(name)})
 
 
-def _asked(given: dict[str, Any], incomplete: str, what: What) -> list[str]:
+def _asked(given: dict[str, Any], incomplete: str, what: What, patience_s: float) -> list[str]:
     from vpnrouter.cli._router_access import DEFAULT_URL
     from vpnrouter.management.client import ManagementClient
 
@@ -68,10 +73,10 @@ def _asked(given: dict[str, Any], incomplete: str, what: What) -> list[str]:
     with ManagementClient(
         url if isinstance(url, str) else url[0],
         ca_file=str(ca_file) if ca_file else "",
-        patience_s=PATIENCE_S,
+        patience_s=patience_s,
     ) as client:
-        names = (row[what.key] for row in _rows(client, what, given, incomplete))
-        fitting = (name for name in names if name.startswith(incomplete))
+        rows = (row[what.key] for row in _rows(client, what, given, incomplete))
+        fitting = (name for name in rows if name.startswith(incomplete))
         return list(islice(fitting, limits.SHOW_COMPLETIONS))
 
 
