@@ -7,6 +7,7 @@ import trio
 
 from vpnrouter.errors import RequestError
 from vpnrouter.management.attributes import Row
+from vpnrouter.management.limits import SORT_CHARACTERS
 from vpnrouter.management.paging import CHUNK, Key, Page, page_of, sorted_page
 from vpnrouter.management.sort import parse_sort, sort_key
 from vpnrouter.management.where import parse_where
@@ -113,6 +114,15 @@ def test_names_of_an_order() -> None:
             parse_sort(text, ["a"])
     with pytest.raises(RequestError, match="a has no order"):
         sort_key({"x": 1}, parse_sort("a", ["a"])[0])
+
+
+def test_a_bounded_part_of_a_text_is_compared() -> None:
+    """Texts that differ beyond it are alike, so that no cursor gets longer than an address may be."""
+    alike = "a" * SORT_CHARACTERS
+    for text in ("a", "-a"):
+        (order,) = parse_sort(text, ["a"])
+        assert sort_key(alike + "b", order) == sort_key(alike + "c", order)
+        assert sort_key(alike[1:] + "b", order) != sort_key(alike[1:] + "c", order)
 
 
 @pytest.mark.parametrize("sort", ["n", "-n", "-word,n", "odd,-word,-n", "word"])

@@ -14,6 +14,10 @@ METRICS_MSG_VPNS: Final = 2_000
 """Message VPNs that /metrics has series of. Beyond: the rest is left out, with its bridges and queues, and counted by
 `vpnrouter_metrics_left_out`."""
 
+SORT_CHARACTERS: Final = 100
+"""Characters of a text that `sort` compares: names have fewer, and a cursor, which repeats them, stays short enough for
+an address. Beyond: texts that begin alike go by the names of their objects."""
+
 METRICS_WAITING: Final = 4
 """Scrapes that wait for the one that is being made. Beyond: 503, try again."""
 

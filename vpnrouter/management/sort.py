@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from vpnrouter import limits
 from vpnrouter.management.faults import invalid
+from vpnrouter.management.limits import SORT_CHARACTERS
 
 
 class Order(NamedTuple):
@@ -41,8 +42,9 @@ def sort_key(value: object, order: Order) -> object:
     if isinstance(value, (bool, int)):
         return -int(value) if order.descending else int(value)
     if isinstance(value, str):
+        text = value[:SORT_CHARACTERS]
         if not order.descending:
-            return value
+            return text
         # The end of a text counts as higher than any character: of two that begin alike the longer is first.
-        return (*(-ord(one) for one in value), 1)
+        return (*(-ord(one) for one in text), 1)
     raise invalid(f"sort: {order.name} has no order")
