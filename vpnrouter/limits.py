@@ -151,12 +151,12 @@ LINK_TRY_S: Final = 3
 """Seconds that a bridge waits for a remote that says nothing while others have not had their turn since the
 loss: two round trips to a satellite and back, with a lost packet. Beyond: the next remote; when all had their
 turn, each has CONNECT_TIMEOUT_S."""
-TURN_WORK: Final = 2_000
+TURN_WORK: Final = 1_000
 """What one turn of a connection, or one slice of longer work, may do, in parts of about a microsecond (five
-times that uncompiled): some 200 subscriptions, 400 packets, 100 new topics. Beyond: the rest waits until others
+times that uncompiled): some 100 subscriptions, 200 packets, 60 new topics. Beyond: the rest waits until others
 have had their turn, and the connection is not read meanwhile."""
 
-TURN_OFFERS: Final = 16_384
+TURN_OFFERS: Final = 8_192
 """Receivers that the batches of one turn are handed to, some 1 ms. Beyond: as with TURN_WORK. One message to more
 receivers than that is delivered whole."""
 

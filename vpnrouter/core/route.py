@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from vpnrouter.trace.sampler import Sampler
 
 
+# What most routes have none of: they share these, so that tens of thousands of cached routes are few objects for the
+# collector of cycles. Nobody adds to them.
+_NO_OUTBOXES: Final[list[Outbox]] = []
+_NO_SUBSCRIBERS: Final[list[Subscriber]] = []
+_NOBODY: Final[set[Subscriber]] = set()
+_NO_GROUPS: Final[list[ShareGroup]] = []
+_NO_ENDPOINTS: Final[list[Endpoint]] = []
+
+
 @final
 class Target:
     """One subscriber and the subscriptions of it that matched.
@@ -47,6 +56,9 @@ class Target:
             if selector is None or selector.matches(message.properties()):
                 found.append(subscription)
         return found
+
+
+_NO_TARGETS: Final[list[Target]] = []
 
 
 @final
@@ -113,21 +125,21 @@ class Route:
         self.lost_of: Publisher | None = None
         self.picking: Picking | None = None
         self.sampler: Sampler | None = None
-        self.plain4: list[Outbox] = []
-        self.plain5: list[Outbox] = []
-        self.receivers4: list[Subscriber] = []
-        self.receivers5: list[Subscriber] = []
-        self.links: list[Target] = []
-        self.special: list[Target] = []
-        self.groups: list[ShareGroup] = []
-        self.excluded: set[Subscriber] = set()
-        self.endpoints: list[Target] = []
-        self.sessions: list[Target] = []
-        self.queues: list[Endpoint] = []
-        self.takers: list[Endpoint] = []
+        self.plain4: list[Outbox] = _NO_OUTBOXES
+        self.plain5: list[Outbox] = _NO_OUTBOXES
+        self.receivers4: list[Subscriber] = _NO_SUBSCRIBERS
+        self.receivers5: list[Subscriber] = _NO_SUBSCRIBERS
+        self.links: list[Target] = _NO_TARGETS
+        self.special: list[Target] = _NO_TARGETS
+        self.groups: list[ShareGroup] = _NO_GROUPS
+        self.excluded: set[Subscriber] = _NOBODY
+        self.endpoints: list[Target] = _NO_TARGETS
+        self.sessions: list[Target] = _NO_TARGETS
+        self.queues: list[Endpoint] = _NO_ENDPOINTS
+        self.takers: list[Endpoint] = _NO_ENDPOINTS
         self.simple_takers = True
-        self.demoted: list[Subscriber] = []
-        self.demoted_special: list[Target] = []
+        self.demoted: list[Subscriber] = _NO_SUBSCRIBERS
+        self.demoted_special: list[Target] = _NO_TARGETS
         self.missing_queue = False
         self.guard: Endpoint | None = None
         self.many_links = False
@@ -166,12 +178,18 @@ def build(
         if subscription.subscriber.gone:
             continue
         if subscription.exception:
-            route.excluded.add(subscription.subscriber)
+            if route.excluded:
+                route.excluded.add(subscription.subscriber)
+            else:
+                route.excluded = {subscription.subscriber}
             continue
         if subscription.filter.share:
             group = groups[subscription.filter]
             if group not in route.groups:
-                route.groups.append(group)
+                if route.groups:
+                    route.groups.append(group)
+                else:
+                    route.groups = [group]
             continue
         subscriber = subscription.subscriber
         if not subscriber.connected and subscription.qos == 0:
@@ -188,7 +206,8 @@ def build(
     if route.endpoints or route.sessions or route.groups:
         _keepers(route)
     else:
-        route.demoted = route.receivers4 + route.receivers5
+        if route.receivers4 or route.receivers5:
+            route.demoted = route.receivers4 + route.receivers5
         route.demoted_special = route.special
     route.plain = not (route.links or route.special or route.groups or route.endpoints)
     # A bridge may take the message from a queue as well.
@@ -214,7 +233,7 @@ def point_to_point(topic: str, raw: bytes, queue: Endpoint | None) -> Route:
         route.missing_queue = True
         return route
     route.guard = queue
-    route.endpoints.append(Target(queue, Subscription(parse_filter(topic, MQTT), queue)))
+    route.endpoints = [Target(queue, Subscription(parse_filter(topic, MQTT), queue))]
     route.plain = False
     _keepers(route)
     return route
@@ -232,7 +251,10 @@ def _leave_out(route: Route, by_subscriber: dict[Subscriber, Target]) -> None:
             asked = rule
             allowed = rule.allows_topic(route.topic)
         if not allowed:
-            route.excluded.add(subscriber)
+            if route.excluded:
+                route.excluded.add(subscriber)
+            else:
+                route.excluded = {subscriber}
     for group in route.groups:
         for member in group.members:
             rule = member.subscriber.rule
@@ -242,7 +264,10 @@ def _leave_out(route: Route, by_subscriber: dict[Subscriber, Target]) -> None:
                 asked = rule
                 allowed = rule.allows_topic(route.topic)
             if not allowed:
-                route.excluded.add(member.subscriber)
+                if route.excluded:
+                    route.excluded.add(member.subscriber)
+                else:
+                    route.excluded = {member.subscriber}
 
 
 def _place(route: Route, target: Target) -> None:
@@ -256,25 +281,44 @@ def _place(route: Route, target: Target) -> None:
             selective = False
     target.selective = selective
     if subscriber.is_endpoint:
-        route.endpoints.append(target)
+        if route.endpoints:
+            route.endpoints.append(target)
+        else:
+            route.endpoints = [target]
         return
     if subscriber.endpoint is not None and _keeps(target):
-        route.sessions.append(target)
+        if route.sessions:
+            route.sessions.append(target)
+        else:
+            route.sessions = [target]
         if not subscriber.connected:
             return
     if subscriber.is_link:
-        route.links.append(target)
+        if route.links:
+            route.links.append(target)
+        else:
+            route.links = [target]
         return
     if selective:
         plain = False
     if plain and subscriber.frame == FRAME_MQTT4:
-        route.plain4.append(subscriber.outbox)
-        route.receivers4.append(subscriber)
+        if route.plain4:
+            route.plain4.append(subscriber.outbox)
+            route.receivers4.append(subscriber)
+        else:
+            route.plain4 = [subscriber.outbox]
+            route.receivers4 = [subscriber]
     elif plain and subscriber.frame == FRAME_MQTT5:
-        route.plain5.append(subscriber.outbox)
-        route.receivers5.append(subscriber)
-    else:
+        if route.plain5:
+            route.plain5.append(subscriber.outbox)
+            route.receivers5.append(subscriber)
+        else:
+            route.plain5 = [subscriber.outbox]
+            route.receivers5 = [subscriber]
+    elif route.special:
         route.special.append(target)
+    else:
+        route.special = [target]
 
 
 def _keeps(target: Target) -> bool:
@@ -287,13 +331,19 @@ def _keepers(route: Route) -> None:
     for target in route.endpoints:
         if target.selective:
             route.simple_takers = False
-        route.queues.append(cast("Endpoint", target.subscriber))
+        if route.queues:
+            route.queues.append(cast("Endpoint", target.subscriber))
+        else:
+            route.queues = [cast("Endpoint", target.subscriber)]
     route.takers = route.queues.copy()
     keeping: list[Subscriber] = []
     for target in route.sessions:
         keeping.append(target.subscriber)
         if target.subscriber.endpoint is not None:
-            route.takers.append(target.subscriber.endpoint)
+            if route.takers:
+                route.takers.append(target.subscriber.endpoint)
+            else:
+                route.takers = [target.subscriber.endpoint]
         for subscription in target.subscriptions:
             if subscription.no_local or subscription.selector is not None:
                 route.simple_takers = False
@@ -302,7 +352,13 @@ def _keepers(route: Route) -> None:
             route.simple_takers = False
     for subscriber in route.receivers4 + route.receivers5:
         if subscriber not in keeping:
-            route.demoted.append(subscriber)
+            if route.demoted:
+                route.demoted.append(subscriber)
+            else:
+                route.demoted = [subscriber]
     for target in route.special:
         if target.subscriber not in keeping:
-            route.demoted_special.append(target)
+            if route.demoted_special:
+                route.demoted_special.append(target)
+            else:
+                route.demoted_special = [target]

@@ -15,6 +15,7 @@ import trio
 from vpnrouter import limits
 from vpnrouter.core.barrier import TASK
 from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.settle import Collector
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -152,8 +153,10 @@ async def keep_working(host: Host, plane: Plane) -> None:
 
 
 async def keep_time(host: Host, verifier: Verifier) -> None:
-    """Fire timers, for ever."""
+    """Fire timers, and collect garbage in small portions, for ever."""
+    collector = Collector()
     while True:
         host.tick()
+        collector.tick()
         verifier.start_waiting()
         await trio.sleep(TICK_S)

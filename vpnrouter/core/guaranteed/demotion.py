@@ -20,11 +20,8 @@ def demote_to_one(vpn: MessageVpn, route: Route, message: Message) -> bool:
     Endpoints have it besides: deliver-to-one is about the Direct copy alone.
     """
     others = Route(route.topic, route.raw)
-    for subscriber in route.demoted:
-        if subscriber.frame == FRAME_MQTT4:
-            others.receivers4.append(subscriber)
-        else:
-            others.receivers5.append(subscriber)
+    others.receivers4 = [each for each in route.demoted if each.frame == FRAME_MQTT4]
+    others.receivers5 = [each for each in route.demoted if each.frame != FRAME_MQTT4]
     others.special = route.demoted_special
     others.links = route.links
     others.many_links = route.many_links
