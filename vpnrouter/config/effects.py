@@ -96,11 +96,17 @@ TABLE: Final[dict[Pattern, Row]] = {
         "tls.certificate tls.key tls.key_password tls.min_version tls.client_ca tls.client_crl",
     ),
     **_rows(_VPN, Effect.IN_PLACE, "enabled", off=Effect.DISCONNECT),
+    # Names that are not listed are let in no more where it begins to ask who somebody is.
+    **_rows(
+        _VPN,
+        Effect.DISCONNECT,
+        "authentication.basic.enabled authentication.client_cert.enabled",
+        off=Effect.NEXT_LOGIN,
+    ),
     **_rows(
         _VPN,
         Effect.NEXT_LOGIN,
-        "authentication.basic.enabled authentication.client_cert.enabled"
-        " authentication.client_cert.max_chain_depth authentication.client_cert.username_source"
+        "authentication.client_cert.max_chain_depth authentication.client_cert.username_source"
         " authentication.client_cert.validate_date_enabled",
     ),
     # As in the field: every TLS bridge of the message VPN shakes hands again.

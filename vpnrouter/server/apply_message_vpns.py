@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.acl_profile import AclProfile
     from vpnrouter.config.client_profile import ClientProfile
+    from vpnrouter.config.client_username import ClientUsername
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.vpn import MessageVpn
@@ -54,7 +55,8 @@ def change_message_vpn(
     if (
         before.acl_profiles != after.acl_profiles
         or before.client_profiles != after.client_profiles
-        or _asks_otherwise(before, after)
+        or before.authentication != after.authentication
+        or _rights(before) != _rights(after)
     ):
         judge_all(vpn, book)
 
@@ -65,12 +67,16 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
     Whoever may not be here any more is disconnected, sessions of client usernames that are gone end, all
     others go on with what they may do.
     """
+    changed = 0
     for connection in _logged_in(vpn, book):
         admission = connection.admission
         if admission is None:
             continue
         name = admission.username.name
         rights = rights_of(vpn, name)
+        if rights is not None and isinstance(connection, MqttConnection) and connection.session:
+            # Before it may be put out: its will is judged by what holds now as well.
+            changed += judge_again(connection.session, rights, told=changed < CHANGES_TOLD)
         if rights is None or not rights.username.enabled:
             _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
         elif not rights.acl.allows_connect(connection.peer):
@@ -79,7 +85,6 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
             admission.take(rights)
             if isinstance(connection, Link) and connection.outbound is not None:
                 connection.outbound.judge()
-    changed = 0
     for client in list(vpn.clients.values()):
         if not isinstance(client, MqttSession) or not client.owner:
             continue
@@ -102,6 +107,14 @@ def _asks_otherwise(before: MsgVpn, after: MsgVpn) -> bool:
         before.client_usernames != after.client_usernames
         or before.authentication != after.authentication
     )
+
+
+def _rights(written: MsgVpn) -> dict[str, ClientUsername]:
+    """The client usernames without their passwords, which say nothing of who is logged in."""
+    return {
+        name: username.model_copy(update={"password": None})
+        for name, username in written.client_usernames.items()
+    }
 
 
 def remove_message_vpn(vpn: MessageVpn, book: LinkBook) -> None:

@@ -567,3 +567,17 @@ def test_a_client_profile_may_give_no_ingress_flow(router: SpooledWorld, qos: in
     client.pub("a", b"yes", qos=qos)
     assert client.acks() == [(PUBACK if qos == 1 else PUBREC, 1, 0)]
     assert router.vpn().ingress_flows == 1
+
+
+def test_a_will_of_who_is_put_out_is_judged_by_what_holds_then(router: SpooledWorld) -> None:
+    """A change that puts a client out and denies its will at once does not let the will through."""
+    reader = router.join("r", username="r")
+    assert reader.sub("#", 0) == 0
+    client = router.join("c", username="u", will=Will(b"gone/c", b"gone"))
+    vpn = router.vpn()
+    vpn.acl_profiles = {"default": AclProfile("default", publish=deny("gone/#"))}
+    vpn.credentials = Credentials(False, [ClientUsername("u", enabled=False)])
+    judge_all(vpn, LinkBook(router.router))
+    assert client.reason() == 0x98
+    assert reader.take() == []
+    assert vpn.discards.counts[PUBLISH_TOPIC_ACL] == 1
