@@ -20,6 +20,8 @@ from vpnrouter.wire.link.decode import Frame, decode, link_frame_at
 _ENCODERS: dict[type, Callable[..., bytes]] = {
     frames.Hello: encode.hello,
     frames.Welcome: encode.welcome,
+    frames.Challenge: encode.challenge,
+    frames.Proof: encode.proof,
     frames.Refuse: encode.refuse,
     frames.Close: encode.close,
     frames.Heartbeat: encode.heartbeat,
@@ -71,6 +73,12 @@ def seeds() -> list[bytes]:
         encode_flows.reject(flow_frames.Reject(7, 9, 0x97, "503 Spool Over Quota", 2)),
         encode_flows.settled(flow_frames.Settled(7, 9, 1)),
         encode.hello(frames.Hello("core", "b", "red", "blue", password=secret, heartbeat_ms=1000)),
+        encode.hello(
+            frames.Hello("core", "b", "red", "blue", scheme=frames.SCRAM, nonce=b"n" * 24)
+        ),
+        encode.challenge(frames.Challenge(b"m" * 24, b"s" * 16, 15_000)),
+        encode.proof(frames.Proof(b"p" * 32)),
+        encode.welcome(frames.Welcome("edge", "blue", "c", signature=b"s" * 32)),
         encode.welcome(frames.Welcome("edge", "blue", "core/red/b", max_frame=1_000_000)),
         encode.refuse(frames.Refuse(close_codes.NOT_AUTHORIZED, "403 Permission Denied", 5)),
         encode.close(frames.Close(close_codes.NORMAL, "Bridge Shutdown")),

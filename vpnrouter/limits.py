@@ -116,6 +116,32 @@ LINK_PATH_ENTRY_BYTES: Final = 255
 """UTF-8 bytes of one visited VPN ("router/vpn"): what its length byte can say. Beyond: ValueError
 where the VPN is set up, since no link could name it."""
 
+SCRAM_ITERATIONS_LEAST: Final = 4_096
+"""Iterations of SCRAM-SHA-256 at least, as RFC 7677 has it: fewer would let whoever hears a login try out
+passwords too fast. Below: ConfigError, and a remote that asks for less is left."""
+
+SCRAM_ITERATIONS_MOST: Final = 600_000
+"""Iterations at most, some 0.3 s of a helper thread: what a remote may make a router compute at each login.
+Beyond: ConfigError, and a remote that asks for more is left."""
+
+SCRAM_ITERATIONS: Final = 100_000
+"""Iterations of the verifiers that `hash-password --scram` makes: some 50 ms at each login of a bridge."""
+
+SCRAM_ITERATIONS_PLAIN: Final = 15_000
+"""Iterations where the password of a client username is configured as text, as RFC 7677, 4 recommends: both sides
+compute them at each login, some 8 ms."""
+
+LINK_PROOFS_WAITING: Final = 64
+"""Logins over links whose proof waits to be looked at, where the password is configured as text. Beyond: refused
+with 0x97."""
+
+LINK_PROOFS_OF_ADDRESS: Final = 8
+"""Of these, how many may come from one address. Beyond: refused with 0x97."""
+
+LINK_SHUNNED_S: Final = 30
+"""Seconds for which a bridge does not use a peer's connection over which its login failed: it dials instead, so
+that nobody keeps it away from its remote by logging in here."""
+
 LINK_HEARTBEAT_MIN_MS: Final = 100
 """Shortest heartbeat interval a router agrees to: below it the heartbeats are themselves a load. A
 shorter wish is answered with this value (LINK-15)."""

@@ -25,6 +25,7 @@ from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.trace.events import EVENT_NAMES
 from vpnrouter.trace.recorder import Recorder
+from vpnrouter.wire.link.frames import SCRAM
 from vpnrouter.wire.mqtt import decode as mqtt_decode
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
 from vpnrouter.wire.mqtt.framing import frame_at
@@ -56,6 +57,15 @@ class Events(Owner):
     def names(self) -> list[str]:
         """The events without their reasons."""
         return [event.value for event, _ in self.told]
+
+
+def derive(router: Router) -> bool:
+    """Compute what logins wait for, as the edge does; False when there was nothing."""
+    jobs = router.derivations[:]
+    router.derivations.clear()
+    for job in jobs:
+        job.finish(job.work())
+    return bool(jobs)
 
 
 class Wire:
@@ -202,6 +212,8 @@ class World:
         """A bridge into `into` that uses a connection which is there already."""
         events = Events()
         chosen = {"remote_router": "", "client_username": "", "password": ""} | terms
+        if chosen["password"]:
+            chosen.setdefault("scheme", SCRAM)
         asked = BridgeTerms(bridge, out_of, filters=[(0, text) for text in filters], **chosen)
         half = InboundHalf(over, asked, events, self.record(into, bridge))
         self.settle()
@@ -257,6 +269,8 @@ class World:
         """Dial from `into` to VPN `out_of` of router `remote` and let the world settle."""
         chosen: dict[str, Any] = {"remote_router": "", "client_username": "", "password": ""}
         chosen.update(terms or {})
+        if chosen["password"]:
+            chosen.setdefault("scheme", SCRAM)
         events = Events()
         tls = chosen.pop("tls", False)
         half = dial(
@@ -300,7 +314,8 @@ class World:
                 router.plane.ready.clear()
                 router.plane.jobs.finish()
             # Every wire gets its turn in every round: no short cut that would hide an endless one.
-            if not [link for link in self.links if link.wire.pump()]:
+            derived = [derive(router) for router in self.routers.values()]
+            if not [link for link in self.links if link.wire.pump()] and not any(derived):
                 return
         pytest.fail("messages circulate without end")
 

@@ -7,6 +7,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook, LinkLog, Place, client_name_of, key_of
 from vpnrouter.bridges.terms import Owner
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.router import Router
 from vpnrouter.trace.recorder import Recorder
 
@@ -21,63 +22,98 @@ def book() -> LinkBook:
 
 def test_the_own_router_is_here(book: LinkBook) -> None:
     """The own name leads to the loopback address and the port that fits; without a listener nowhere."""
-    assert book.place_of("edge", tls=False) == ("127.0.0.1", 55_555)
-    assert book.place_of("edge", tls=True) == ("127.0.0.1", 55_443)
+    assert book.place_of("v", "edge", tls=False) == ("127.0.0.1", 55_555)
+    assert book.place_of("v", "edge", tls=True) == ("127.0.0.1", 55_443)
     book.links_port = 0
-    assert book.place_of("edge", tls=True) is None
+    assert book.place_of("v", "edge", tls=True) is None
 
 
 def test_an_unknown_router_is_nowhere(book: LinkBook) -> None:
     """A name of which no link told has no place."""
-    assert book.place_of("core", tls=False) is None
+    assert book.place_of("v", "core", tls=False) is None
 
 
 def test_what_a_link_told(book: LinkBook) -> None:
     """A name leads to the address that a link came from or went to, and the port that the peer told."""
-    book.learn("core", "192.0.2.7", 1_000, 0)
-    assert book.place_of("core", tls=False) == ("192.0.2.7", 1_000)
-    assert book.place_of("core", tls=True) is None
-    book.learn("core", "192.0.2.8", 1_000, 2_000)
-    assert book.place_of("core", tls=True) == ("192.0.2.8", 2_000)
-    book.learn("core", "192.0.2.9", 0, 0)
-    assert book.place_of("core", tls=False) == ("192.0.2.8", 1_000)
+    book.learn("v", "core", Place("192.0.2.7", 1_000, 0), proved=True)
+    assert book.place_of("v", "core", tls=False) == ("192.0.2.7", 1_000)
+    assert book.place_of("v", "core", tls=True) is None
+    book.learn("v", "core", Place("192.0.2.8", 1_000, 2_000), proved=True)
+    assert book.place_of("v", "core", tls=True) == ("192.0.2.8", 2_000)
+    book.learn("v", "core", Place("192.0.2.9", 0, 0), proved=True)
+    assert book.place_of("v", "core", tls=False) == ("192.0.2.8", 1_000)
+
+
+def test_a_place_is_of_one_message_vpn(book: LinkBook) -> None:
+    """What a peer of one message VPN tells sends no bridge of another one anywhere."""
+    book.learn("blue", "core", Place("198.51.100.66", 1_000, 0), proved=True)
+    assert book.place_of("red", "core", tls=False) is None
+
+
+def test_what_is_proved_is_not_overwritten_by_a_claim(book: LinkBook) -> None:
+    """Who may log in and says that it is some router moves no place that the router itself proved."""
+    book.learn("v", "core", Place("198.51.100.66", 1_000, 0), proved=False)
+    book.learn("v", "core", Place("192.0.2.7", 1_000, 0), proved=True)
+    book.learn("v", "core", Place("198.51.100.66", 1_000, 0), proved=False)
+    assert book.place_of("v", "core", tls=False) == ("192.0.2.7", 1_000)
 
 
 def test_places_are_bounded(book: LinkBook) -> None:
-    """One router too many takes the place of the one told of first."""
-    book.places = {f"r{n}": Place("h", 1, 1) for n in range(limits.LINK_PLACES)}
-    book.learn("r1", "again", 1, 1)
-    assert len(book.places) == limits.LINK_PLACES
-    book.learn("one more", "h", 1, 1)
-    assert len(book.places) == limits.LINK_PLACES
-    assert book.place_of("r0", tls=False) is None
-    assert book.place_of("one more", tls=False) == ("h", 1)
+    """One router too many takes the place of the claim told of first; a claim takes none that was proved."""
+    for number in range(limits.LINK_PLACES):
+        book.learn("v", f"r{number}", Place("h", 1, 1), proved=number == 0)
+    book.learn("v", "r2", Place("again", 1, 1), proved=False)
+    book.learn("v", "one more", Place("h", 1, 1), proved=True)
+    assert len(book.places["v"]) == limits.LINK_PLACES
+    assert book.place_of("v", "r0", tls=False) == ("h", 1)
+    assert book.place_of("v", "r1", tls=False) is None
+    assert book.place_of("v", "one more", tls=False) == ("h", 1)
+    for place in book.places["v"].values():
+        place.proved = True
+    book.learn("v", "a claim", Place("h", 1, 1), proved=False)
+    assert book.place_of("v", "a claim", tls=False) is None
+    assert len(book.places["v"]) == limits.LINK_PLACES
+
+
+BRIDGE = {"client_username": "bridge", "password": "word"}
 
 
 @pytest.mark.parametrize("dials", ["core", "edge"])
 def test_places_are_learned_from_links(world: Any, dials: str) -> None:
-    """Whichever side dialled, both know afterwards where the other one answers."""
+    """Whichever side dialled, both know afterwards where the other one answers, and who has proved it."""
     acceptor = "edge" if dials == "core" else "core"
     into = world.vpn("yellow", dials)
-    world.vpn("blue", acceptor)
+    world.vpn("blue", acceptor, basic=True, usernames=[ClientUsername("bridge", "word")])
     for name, port in (("core", 1_000), ("edge", 2_000)):
         world.book(name).link_port = port
         world.book(name).links_port = port + 1
-    world.link(into, acceptor, "blue", peer="192.0.2.7:4711")
+    world.link(into, acceptor, "blue", peer="192.0.2.7:4711", terms=BRIDGE)
     ports = {"core": 1_000, "edge": 2_000}
     # The dialler knows the address it went to, the acceptor the one it came from.
-    assert world.book(dials).place_of(acceptor, tls=False) == ("198.51.100.1", ports[acceptor])
-    assert world.book(acceptor).place_of(dials, tls=False) == ("192.0.2.7", ports[dials])
-    assert world.book(acceptor).place_of(dials, tls=True) == ("192.0.2.7", ports[dials] + 1)
+    near, far = world.book(dials), world.book(acceptor)
+    assert near.place_of("yellow", acceptor, tls=False) == ("198.51.100.1", ports[acceptor])
+    assert far.place_of("blue", dials, tls=False) == ("192.0.2.7", ports[dials])
+    assert far.place_of("blue", dials, tls=True) == ("192.0.2.7", ports[dials] + 1)
+    assert near.places["yellow"][acceptor].proved
+    assert not far.places["blue"][dials].proved
+
+
+def test_who_proves_nothing_teaches_nothing(world: Any) -> None:
+    """Where everybody may come in, neither side believes the other where some router is."""
+    into = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    world.book("core").link_port = world.book("edge").link_port = 1_000
+    assert world.link(into, "edge", "blue").up
+    assert world.book("edge").places == world.book("core").places == {}
 
 
 def test_a_bridge_that_is_refused_teaches_nothing(world: Any) -> None:
     """Somebody who was not let in says nothing of where a router is."""
     into = world.vpn("yellow", "core")
-    world.vpn("blue", "edge")
+    world.vpn("blue", "edge", basic=True, usernames=[ClientUsername("bridge", "word")])
     world.book("core").link_port = 1_000
-    world.link(into, "edge", "blue", terms={"remote_router": "other"})
-    assert world.book("edge").place_of("core", tls=False) is None
+    world.link(into, "edge", "blue", terms=BRIDGE | {"password": "other"})
+    assert world.book("edge").places == {}
 
 
 class Watcher(Owner):
@@ -138,8 +174,9 @@ def test_a_record_outlives_its_connection(world: Any) -> None:
 
 
 def test_keys() -> None:
-    """The same bridge into two VPNs is two; the VPN can't be mistaken for a part of the name."""
-    assert key_of("a", "r", "v", "b") != key_of("b", "r", "v", "b")
+    """The same bridge into two VPNs, or as two client usernames, is two."""
+    assert key_of("a", "r", "v", "b", "u") != key_of("b", "r", "v", "b", "u")
+    assert key_of("a", "r", "v", "b", "u") != key_of("a", "r", "v", "b", "other")
     assert client_name_of("r", "v", "b") == "#bridge/r/v/b"
 
 

@@ -23,7 +23,10 @@ def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
     """HELLO says who we are, what we want, and where we answer; it waits to leave at once."""
     yellow = world.vpn("yellow", "core")
     world.book("core").link_port = 1_000
-    terms = BridgeTerms("b", "blue", "edge", "name", "word", [(0, ">")], compress=tls)
+    scheme = frames.BASIC if tls else frames.SCRAM
+    terms = BridgeTerms(
+        "b", "blue", "edge", "name", "word", [(0, ">")], compress=tls, scheme=scheme, verified=tls
+    )
     half = dial(
         world.book("core"), yellow, "h:1", terms, Owner(), world.record(yellow, "b"), tls=tls
     )
@@ -32,7 +35,8 @@ def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
     assert isinstance(hello, frames.Hello)
     assert (hello.router, hello.local_vpn, hello.bridge) == ("core", "yellow", "b")
     assert (hello.remote_router, hello.remote_vpn) == ("edge", "blue")
-    assert (hello.client_username, hello.password) == ("name", "word")
+    assert (hello.client_username, hello.password) == ("name", "word" if tls else "")
+    assert (hello.scheme, len(hello.nonce)) == (scheme, 0 if tls else 24)
     assert (hello.tls, hello.resume, hello.link_port, hello.links_port) == (tls, False, 1_000, 0)
     assert hello.features == frames.REUSE | (frames.ZSTD if tls else 0)
     assert half.link.inbound is half

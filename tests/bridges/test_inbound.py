@@ -252,7 +252,7 @@ def welcome(**different: Any) -> bytes:
         ({"router": "other"}, 0xC3),
         ({"vpn": "green"}, 0x82),
         ({"features": 4}, 0x82),
-        ({"minor": 1}, 0x82),
+        ({"minor": 2}, 0x82),
     ],
 )
 def test_a_welcome_that_does_not_fit(world: Any, different: dict[str, Any], code: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from vpnrouter import limits
 from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.wire.link import frames
 
 
 def test_a_paused_link_misses_nobody(world: Any) -> None:
@@ -31,7 +32,14 @@ def test_a_password_that_takes_long(world: Any) -> None:
         world.vpn("yellow", "core"),
         "edge",
         "blue",
-        terms={"client_username": "core", "password": "right"},
+        terms={
+            "client_username": "core",
+            "password": "right",
+            "scheme": frames.BASIC,
+            "tls": True,
+            "verified": True,
+        },
+        listener_tls=True,
     )
     assert not link.up
     world.wait(limits.CONNECT_TIMEOUT_S + 1)

@@ -31,8 +31,8 @@ def heard(link: Any) -> list[Any]:
 
 
 def refusal(link: Any) -> tuple[int, str]:
-    """Code and reason of the REFUSE that ended a handshake, the only frame sent."""
-    (frame,) = heard(link)
+    """Code and reason of the REFUSE that ended a handshake, the only frame sent but for a challenge."""
+    (frame,) = (each for each in heard(link) if not isinstance(each, frames.Challenge))
     assert isinstance(frame, frames.Refuse)
     return frame.code, frame.reason
 
@@ -184,11 +184,17 @@ def with_password(world: Any) -> Any:
 
 CREDENTIALS = {"client_username": "core", "password": "change-me"}
 
+SHOWN: dict[str, Any] = {
+    "terms": CREDENTIALS | {"scheme": frames.BASIC, "tls": True, "verified": True},
+    "listener_tls": True,
+}
+"""Over TLS the password may be shown as it is."""
+
 
 def test_a_password_is_verified_by_the_edge(world: Any) -> None:
     """The core hands the login to the edge, reads no further meanwhile, and goes on with its word."""
     remote = with_password(world)
-    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms=CREDENTIALS)
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", **SHOWN)
     (login,) = world.routers["edge"].verifications.take_all()
     assert login.connections == [link.accepted]
     assert (link.accepted.stored_password, link.accepted.given_password) == (HASH, b"change-me")
@@ -204,7 +210,7 @@ def test_a_password_is_verified_by_the_edge(world: Any) -> None:
 def test_a_wrong_password(world: Any) -> None:
     """The edge's no is a refusal with 0x86, counted, and nothing of the login stays."""
     remote = with_password(world)
-    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms=CREDENTIALS)
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", **SHOWN)
     link.accepted.password_verified(good=False)
     world.settle()
     assert refusal(link) == (0x86, "403 Forbidden")
@@ -217,21 +223,22 @@ def test_a_password_verified_before_is_remembered(world: Any) -> None:
     """A bridge that comes back does not wait for the edge again; with another password it does."""
     with_password(world)
     local = world.vpn("yellow", "core")
-    first = world.link(local, "edge", "blue", terms=CREDENTIALS)
+    first = world.link(local, "edge", "blue", **SHOWN)
     first.accepted.password_verified(good=True)
     world.settle()
     first.dialed.goodbye(close_codes.NORMAL, "Bridge Shutdown")
     world.settle()
-    assert world.link(local, "edge", "blue", terms=CREDENTIALS).up
+    assert world.link(local, "edge", "blue", **SHOWN).up
     world.routers["edge"].verifications.take_all()
-    world.link(local, "edge", "blue", bridge="c", terms={**CREDENTIALS, "password": "guess"})
+    guess = SHOWN | {"terms": {**SHOWN["terms"], "password": "guess"}}
+    world.link(local, "edge", "blue", bridge="c", **guess)
     assert len(world.routers["edge"].verifications) == 1
 
 
 def test_a_dialer_that_goes_during_verification(world: Any) -> None:
     """The edge's late answer to a connection that is gone changes nothing."""
     remote = with_password(world)
-    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms=CREDENTIALS)
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", **SHOWN)
     link.accepted.lost("closed by peer")
     link.accepted.password_verified(good=True)
     assert remote.clients == {}
@@ -263,9 +270,7 @@ def test_limits_hold_for_logins_that_overlap(world: Any) -> None:
         bounds=VpnLimits(max_connection_count=1),
     )
     local = world.vpn("yellow", "core")
-    links = [
-        world.link(local, "edge", "blue", bridge=name, terms=CREDENTIALS) for name in ("x", "y")
-    ]
+    links = [world.link(local, "edge", "blue", bridge=name, **SHOWN) for name in ("x", "y")]
     for link in links:
         link.accepted.password_verified(good=True)
     world.settle()

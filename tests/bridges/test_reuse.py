@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.bridges.inbound import InboundHalf
+from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
+from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
+from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 BYE = (0x00, "Bridge Shutdown")
@@ -119,9 +123,6 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
 def test_a_refused_second_half(pair: Any, chosen: Any, code: int, reason: str) -> None:
     """REFUSE of the second half leaves the first one as it was, and another try may succeed."""
     both = pair(**chosen)
-    for login in both.world.routers["core"].verifications.take_all():
-        login.settle(good=False)
-    both.world.settle()
     assert both.told.told == [("refused", reason), ("lost", reason)]
     answer = last_from(both.link, 0)
     assert isinstance(answer, frames.Refuse)
@@ -130,12 +131,11 @@ def test_a_refused_second_half(pair: Any, chosen: Any, code: int, reason: str) -
     assert both.back.over
     assert both.both_ways() == (3, 0)
     both.balance()
+    assert not both.link.accepted.can_attach(), "it dials, in the meantime"
+    both.world.wait(limits.LINK_SHUNNED_S, step_s=1)
     assert both.link.accepted.can_attach()
     better = {"client_username": "edge", "password": "right"} if "locked" in chosen else {}
     again, told = both.world.bridge(both.blue, both.link.accepted, "yellow", **better)
-    if code == 0x86:
-        both.link.dialed.password_verified(good=True)
-        both.world.settle()
     if code == 0x87:
         assert told.names == ["refused", "lost"]
     else:
@@ -145,22 +145,27 @@ def test_a_refused_second_half(pair: Any, chosen: Any, code: int, reason: str) -
 
 
 @pytest.mark.parametrize("good", [True, False])
-def test_a_password_that_is_being_verified(pair: Any, world: Any, good: bool) -> None:
-    """Messages of the first half wait while the second one's password is verified; then all arrive."""
-    both = pair(locked=True, beyond={"client_username": "edge", "password": "right"})
-    (login,) = world.routers["core"].verifications.take_all()
-    assert login.connections == [both.link.dialed]
-    assert both.told.told == []
+def test_a_proof_that_takes_its_time(pair: Any, world: Any, good: bool) -> None:
+    """Messages of the first half go on while both sides compute what the second one's login needs."""
+    both = pair(locked=True)
+    jobs = world.routers["core"].derivations, world.routers["edge"].derivations
+    events = type(both.told)()
+    terms = {"client_username": "edge", "password": "right" if good else "wrong"}
+    both.told.told.clear()
     both.took()
+    asked = BridgeTerms("late", "yellow", "", filters=[(0, ">")], scheme=frames.SCRAM, **terms)
+    InboundHalf(both.link.accepted, asked, events, world.record(both.blue, "late"))
     for number in range(50):
-        both.there.publish("t", b"%d" % number)
-    assert both.here.payloads() == []
-    assert not both.link.dialed.ended
-    both.link.dialed.password_verified(good=good)
+        both.there.connection.feed(mqtt_encode(Publish(b"t", b"%d" % number), 5))
+        both.link.wire.pump()
+        if number > 40:
+            for waiting in jobs:
+                while waiting:
+                    job = waiting.pop()
+                    job.finish(job.work())
     world.settle()
     assert both.here.payloads() == [b"%d" % number for number in range(50)]
-    assert both.both_ways() == (3, 3 if good else 0)
-    assert both.told.names == (["welcomed", "subscribed"] if good else ["refused", "lost"])
+    assert events.names == (["welcomed", "subscribed"] if good else ["refused", "lost"])
     both.balance()
 
 

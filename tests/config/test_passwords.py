@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.config.passwords import hash_password, is_hash, parse_hash, verify_password
+from vpnrouter.config.passwords import (
+    check_stored,
+    hash_password,
+    is_hash,
+    parse_hash,
+    scram_verifier,
+    verify_password,
+)
 
 SALT = bytes(range(16))
 CHEAP = {"ln": 4, "r": 1}
@@ -101,3 +108,39 @@ def test_password_and_salt_bounds() -> None:
     for salt in (b"7 bytes", bytes(65)):
         with pytest.raises(ValueError, match="has the form"):
             hash_password("pw", salt, **CHEAP)
+
+
+@pytest.mark.parametrize("text", ["secret", "", "pässwörd", "x" * 128])
+def test_a_verifier_for_scram_is_a_password(text: str) -> None:
+    """What `hash-password --scram` makes is verified like any hash, and tells nothing but its own password."""
+    stored = scram_verifier(text, SALT, 4_096)
+    assert is_hash(stored)
+    check_stored(stored)
+    assert verify_password(stored, text.encode())
+    assert not verify_password(stored, text.encode() + b"\0")
+    assert not verify_password(stored, b"other")
+    assert stored.startswith("scram-sha-256$4096$")
+
+
+@pytest.mark.parametrize("iterations", [0, 4_095, 600_001, 9_999_999])
+def test_iterations_out_of_bounds(iterations: int) -> None:
+    """A verifier that is too cheap, or too dear, is refused where it is made and where it is read."""
+    with pytest.raises(ValueError, match="iterations from 4,096 to 600,000"):
+        scram_verifier("x", SALT, iterations)
+    stored = scram_verifier("x", SALT, 4_096).replace("$4096$", f"${iterations}$")
+    with pytest.raises(ValueError, match="iterations from 4,096 to 600,000"):
+        check_stored(stored)
+
+
+@pytest.mark.parametrize("cut", ["", "scram-sha-256$4096$c2FsdA", "scram-sha-256$x$y$z$w"])
+def test_what_is_no_verifier(cut: str) -> None:
+    """It is refused without being repeated."""
+    with pytest.raises(ValueError, match="has the form") as caught:
+        check_stored(cut or "scram-sha-256$")
+    assert not cut or cut not in str(caught.value)
+
+
+def test_no_verifier_of_a_password_with_nul() -> None:
+    """Such a password would be verified by another one too."""
+    with pytest.raises(ValueError, match="NUL"):
+        scram_verifier("a\0", SALT)

@@ -30,12 +30,17 @@ DOING = {
     ("acceptor", "flowing"): order.UP | order.SERVING | order.FLOWING,
     ("dialer", "flowing"): order.UP | order.ATTRACTING | order.FLOWING,
     ("dialer", "reusable"): order.UP | order.ATTRACTING | order.REUSABLE,
+    ("dialer", "proving"): order.ASKING | order.PROVING,
+    ("acceptor", "challenging"): order.CHALLENGING,
     ("acceptor", "asking"): order.UP | order.SERVING | order.ASKING,
 }
 BYTES = ("topic", "payload", "properties")
+SECRETS = ("nonce", "salt", "proof", "signature")
 ENCODERS: dict[str, Any] = {
     "Hello": encode.hello,
     "Welcome": encode.welcome,
+    "Challenge": encode.challenge,
+    "Proof": encode.proof,
     "Refuse": encode.refuse,
     "Close": encode.close,
     "Heartbeat": encode.heartbeat,
@@ -74,7 +79,7 @@ def value(name: str, given: Any) -> Any:
     """The value of one field: bytes where the frame has bytes, long texts as written in hex."""
     if name == "topic":
         return given.encode()
-    if name == "store_id":
+    if name == "store_id" or name in SECRETS:
         return raw(given) if "*" in given else given.encode()
     if name in BYTES:
         return raw(given)

@@ -17,8 +17,9 @@ from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.core.access import AclProfile
+from vpnrouter.core.certificate import PeerCertificate
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.credentials import Credentials
+from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
@@ -36,6 +37,8 @@ from vpnrouter.wire.mqtt.framing import frame_at
 from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.session_packets import Connect
 from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
+
+LOGIN = {"basic": {"client_username": "bridge", "password": "word"}}
 
 
 class Line:
@@ -135,7 +138,9 @@ class Island:
         self.sea = sea
         self.name = name
         self.router = Router(name, len(sea.islands) + 1, Recorder())
-        fields: dict[str, Any] = {"basic": False, "usernames": ()} | vpn_fields
+        # Everybody may enter; whoever gives this name has to know its password.
+        known = (ClientUsername("bridge", "word"),)
+        fields: dict[str, Any] = {"basic": False, "usernames": known} | vpn_fields
         self.vpn = MessageVpn(
             vpn,
             self.router.plane,
@@ -166,7 +171,9 @@ class Island:
             self.connector,
             self.vpn.name,
             name,
-            Bridge.model_validate({"remote_subscriptions": [">"]} | written),
+            Bridge.model_validate(
+                {"remote_subscriptions": [">"], "remote_authentication": LOGIN} | written
+            ),
             TlsServerCert(),
             self.sea.draw.random,
             **chosen,
@@ -210,6 +217,10 @@ class Island:
             self.router.tick(self.router.plane.now_ns, self.router.plane.wall_ns)
             for login in self.router.verifications.take_all():
                 login.settle(login.given == login.stored.encode())
+            jobs = self.router.derivations[:]
+            self.router.derivations.clear()
+            for job in jobs:
+                job.finish(job.work())
             flush_ready(self.router.plane)
             self.hear()
             await trio.sleep(0.05)
@@ -229,6 +240,8 @@ class Ferry(Connector):
     async def open(self, host: str, port: int, tls: Any, resolved: Any, asked: Any = ()) -> Any:
         """See Connector.open."""
         sea = self._island.sea
+        if tls is not None and tls.name:
+            sea.names.append(tls.name)
         sea.dialed.append((trio.current_time(), self._island.name, host, port))
         await trio.sleep(sea.draw.random() * sea.most_s)
         resolved()
@@ -248,7 +261,8 @@ class Ferry(Connector):
 class Sea:
     """Islands by host name, and the cables between them, under a clock that jumps.
 
-    A host in `down` refuses connections, one in `silent` takes them and never says anything.
+    `names` are those that certificates had to be made out to, other than the host's. A host in `down` refuses
+    connections, one in `silent` takes them and never says anything.
     """
 
     def __init__(self, nursery: trio.Nursery, draw: random.Random, most_s: float) -> None:
@@ -258,6 +272,7 @@ class Sea:
         self.islands: dict[str, Island] = {}
         self.cables: list[Cable] = []
         self.dialed: list[tuple[float, str, str, int]] = []
+        self.names: list[str] = []
         self.down: set[str] = set()
         self.silent: set[str] = set()
 
@@ -279,6 +294,9 @@ class Sea:
             there = self.islands[host]
             there.set_clocks()
             cable.link = LinkDoor(there.book, tls=port == 55_443).connection(f"{island.name}:4000")
+            if port == 55_443:
+                always = (0, 1 << 62)
+                cable.link.certificate = PeerCertificate(island.name, (), "", *always, 0, "")
             self.nursery.start_soon(serve_stream, there.router.plane, cable.far, cable.link)
         return cable.near
 

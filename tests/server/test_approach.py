@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import trio
 
+from vpnrouter.bridges.book import Place
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.errors import OperationError
@@ -32,7 +33,7 @@ def test_a_router_by_its_name(voyage: Any) -> None:
         runner.approach.take(written, TlsServerCert())
         assert address(runner.approach.current) == ("edge", 55_443)
         # It says where the other one is as well.
-        assert edge.book.place_of("core", tls=False) == ("core", 55_555)
+        assert edge.book.place_of("blue", "core", tls=False) == ("core", 55_555)
 
     voyage(tell)
 
@@ -49,7 +50,7 @@ def test_a_bridge_to_a_router_by_its_name(voyage: Any) -> None:
         assert not core.runner.record.is_up
         assert sea.dialed == []
         assert core.runner.record.inbound_failure_reason.startswith("no link to router edge")
-        core.book.learn("edge", "edge", 55_555, 0)
+        core.book.learn("yellow", "edge", Place("edge", 55_555, 0), proved=False)
         await sea.until(lambda: core.runner.record.is_up)
         assert core.runner.record.remote_router_name == "edge"
         assert third.book.serving == {}
@@ -63,12 +64,34 @@ def test_another_router_under_that_name(voyage: Any) -> None:
     async def tell(sea: Any) -> None:
         core = sea.island("core", "yellow")
         sea.island("third", "blue")
-        core.book.learn("edge", "third", 55_555, 0)
+        core.book.learn("yellow", "edge", Place("third", 55_555, 0), proved=False)
         core.bridge({"remote_msg_vpns": [remote("v:edge")]})
         await sea.until(lambda: core.runner.record.failures > 0)
         assert core.runner.record.inbound_failure_reason == (
             "404 Router Name Mismatch: this is third"
         )
+
+    voyage(tell)
+
+
+def test_a_name_that_nobody_has_to_prove(voyage: Any) -> None:
+    """A place that somebody told is not dialled where neither a password nor a certificate would prove the name."""
+
+    async def tell(sea: Any) -> None:
+        core = sea.island("core", "yellow")
+        sea.island("third", "blue")
+        core.book.learn("yellow", "edge", Place("third", 55_555, 55_443), proved=True)
+        nameless = {"basic": {"client_username": "bridge"}}
+        core.bridge({"remote_msg_vpns": [remote("v:edge")], "remote_authentication": nameless})
+        await sea.until(lambda: core.runner.record.failures > 0)
+        assert core.runner.record.inbound_failure_reason.startswith("location v:edge needs a pass")
+        assert sea.dialed == []
+        tls = remote("v:edge", tls_enabled=True)
+        core.change(
+            remote_msg_vpns=Bridge.model_validate({"remote_msg_vpns": [tls]}).remote_msg_vpns
+        )
+        await sea.until(lambda: bool(sea.dialed))
+        assert sea.names == ["edge"]
 
     voyage(tell)
 

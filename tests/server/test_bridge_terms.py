@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.server.bridge_terms import (
     client_cert_of,
     expected_router,
@@ -14,7 +15,7 @@ from vpnrouter.server.bridge_terms import (
     subscriptions,
     terms_of,
 )
-from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE
+from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 REMOTE = {"name": "blue", "location": "h"}
 
@@ -26,7 +27,7 @@ def written(remote: dict[str, Any] | None = None, **fields: Any) -> Bridge:
 
 def terms(bridge: Bridge) -> Any:
     """Its terms towards its remote."""
-    return terms_of("b", bridge, bridge.remote_msg_vpns[0])
+    return terms_of("b", bridge, bridge.remote_msg_vpns[0], TlsServerCert())
 
 
 def test_exceptions_are_asked_for_first() -> None:
@@ -67,9 +68,12 @@ def test_credentials() -> None:
     basic = {"basic": {"client_username": "n", "password": "p"}}
     assert (terms(written()).client_username, terms(written()).password) == ("", "")
     asked = terms(written(remote_authentication=basic))
-    assert (asked.client_username, asked.password, asked.scheme) == ("n", "p", BASIC)
+    assert (asked.client_username, asked.password, asked.scheme) == ("n", "p", SCRAM)
     asked = terms(written({"client_username": "m"}, remote_authentication=basic))
-    assert (asked.client_username, asked.password) == ("m", "")
+    assert (asked.client_username, asked.password, asked.scheme) == ("m", "", BASIC)
+    shown = {"basic": {"client_username": "n", "password": "p", "mechanism": "plain"}}
+    asked = terms(written(remote_authentication=shown))
+    assert (asked.scheme, asked.verified) == (BASIC, False)
     own = {"client_username": "m", "password": "q"}
     asked = terms(written(own, remote_authentication=basic))
     assert (asked.client_username, asked.password) == ("m", "q")
@@ -113,6 +117,22 @@ def test_the_expected_router(remote: dict[str, str], name: str) -> None:
     bridge = written(remote)
     assert expected_router(bridge.remote_msg_vpns[0]) == name
     assert terms(bridge).remote_router == name
+
+
+@pytest.mark.parametrize(
+    ("tls", "rules", "verified"),
+    [
+        (False, {}, False),
+        (True, {}, True),
+        (True, {"validate_name_enabled": False}, False),
+        (True, {"validate_name_enabled": False, "trusted_common_names": ["edge"]}, True),
+    ],
+)
+def test_whether_tls_makes_sure_of_the_name(tls: bool, rules: Any, verified: bool) -> None:
+    """It does where the host's name is checked, or names are written that alone are trusted."""
+    bridge = written({"tls_enabled": tls})
+    asked = terms_of("b", bridge, bridge.remote_msg_vpns[0], TlsServerCert(**rules))
+    assert asked.verified == verified
 
 
 def test_the_rest() -> None:

@@ -5,6 +5,7 @@ A bridge looks here before it dials: an incoming link that fits is used instead 
 
 from __future__ import annotations
 
+import hmac
 from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
@@ -13,6 +14,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.compatible import Half, incompatible
 from vpnrouter.bridges.states import Input
+from vpnrouter.wire.link.frames import NONCE_BYTES
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.counters import Counters
@@ -44,19 +46,24 @@ class LinkLog:
 
 @final
 class Place:
-    """Where a router answers links: ports of its plain and its TLS listener, 0 for none."""
+    """Where a router answers links: ports of its plain and its TLS listener, 0 for none. `proved`: who says so has
+    proved to be the remote that a bridge means, not only that it may log in.
+    """
 
-    __slots__ = ("host", "link_port", "links_port")
+    __slots__ = ("host", "link_port", "links_port", "proved")
 
     def __init__(self, host: str, link_port: int, links_port: int) -> None:
         self.host = host
         self.link_port = link_port
         self.links_port = links_port
+        self.proved = False
 
 
 @final
 class LinkBook:
-    """What a router knows of its links. `link_port`, `links_port` are its own listeners', 0 for none.
+    """What a router knows of its links. `link_port`, `links_port` are its own listeners', 0 for none. `secret` is
+    random bytes, from which nonces are made. `rehearsal` is None but where routers stand in one process to be asked
+    why: there a bridge leaves its password under its nonce instead of proving it.
 
     `records` keeps the operational record of each peer's bridge over its connections; `out_mappings`
     says, by (VPN, peer's router, peer's VPN), how topics are renamed before they leave. `sheets` are counts of peers'
@@ -64,6 +71,8 @@ class LinkBook:
     """
 
     __slots__ = (
+        "_drawn",
+        "_secret",
         "_watchers",
         "link_port",
         "links_port",
@@ -71,22 +80,31 @@ class LinkBook:
         "out_mappings",
         "places",
         "records",
+        "rehearsal",
         "router",
         "serving",
         "sheets",
     )
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: Router, secret: bytes = b"") -> None:
         self.router = router
+        self._secret = secret
+        self._drawn = 0
+        self.rehearsal: dict[bytes, str] | None = None
         self.log = LinkLog()
         self.serving: dict[str, Link] = {}
         self.records: dict[str, Bridge] = {}
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, dict[str, Place]] = {}
         self.out_mappings: dict[tuple[str, str, str], TopicMapping] = {}
         self.sheets: dict[str, Counters] = {}
         self.link_port = 0
         self.links_port = 0
         self._watchers: dict[str, list[Owner]] = {}
+
+    def nonce(self) -> bytes:
+        """Bytes that nobody can guess, and that do not come twice."""
+        self._drawn += 1
+        return hmac.digest(self._secret, b"nonce %d" % self._drawn, "sha256")[:NONCE_BYTES]
 
     # -- incoming links --------------------------------------------------------------------------
 
@@ -117,17 +135,19 @@ class LinkBook:
         if self.serving.get(key) is link:
             del self.serving[key]
 
-    def reusable(self, local: Half, *, dialed: bool = False) -> Link | None:
-        """A link over which the bridge `local` could log in instead of dialling, if there is one.
+    def fitting(self, local: Half, *, dialed: bool = False) -> list[Link]:
+        """The links over which the bridge `local` could log in instead of dialling, by what both ends say of
+        themselves; that the peer proves to be whom it says is up to whoever asks.
 
-        `dialed`: only one that was dialled here.
+        `dialed`: only those that were dialled here.
         """
-        for link in self.serving.values():
-            if dialed and not link.dialed:
-                continue
-            if link.can_attach() and not incompatible(local, link.peer_half()):
-                return link
-        return None
+        return [
+            link
+            for link in self.serving.values()
+            if (link.dialed or not dialed)
+            and link.can_attach()
+            and not incompatible(local, link.peer_half())
+        ]
 
     def out_mapping(self, vpn: str, router: str, peer_vpn: str) -> TopicMapping | None:
         """How topics are renamed that leave `vpn` for a peer; a bridge that names no router means any."""
@@ -159,29 +179,50 @@ class LinkBook:
 
     # -- routers by name -------------------------------------------------------------------------
 
-    def learn(self, router: str, host: str, link_port: int, links_port: int) -> None:
-        """A link to `router` is up: it answers at `host` on these ports, as it says."""
-        if not (link_port or links_port):
-            return
-        if router not in self.places and len(self.places) >= limits.LINK_PLACES:
-            del self.places[next(iter(self.places))]
-        self.places[router] = Place(host, link_port, links_port)
+    def learn(self, vpn: str, router: str, place: Place, *, proved: bool) -> None:
+        """A link between `vpn` and `router` is up, which answers at `place`, as its peer says.
 
-    def place_of(self, router: str, *, tls: bool) -> tuple[str, int] | None:
-        """Host and port where `router` answers links, learned from links that were up."""
+        What is told without a proof takes no place from what was told with one.
+        """
+        if not (place.link_port or place.links_port):
+            return
+        place.proved = proved
+        known = self.places.setdefault(vpn, {})
+        before = known.get(router)
+        if before is not None and before.proved and not proved:
+            return
+        if before is None and len(known) >= limits.LINK_PLACES:
+            unproved = [name for name, other in known.items() if not other.proved]
+            if not unproved and not proved:
+                return
+            del known[unproved[0] if unproved else next(iter(known))]
+        known[router] = place
+
+    def place_of(self, vpn: str, router: str, *, tls: bool) -> tuple[str, int] | None:
+        """Host and port where `router` answers links, learned from links of `vpn` that were up."""
         if router == self.router.name:
             port = self.links_port if tls else self.link_port
             return ("127.0.0.1", port) if port else None
-        place = self.places.get(router)
+        place = self.places.get(vpn, {}).get(router)
         if place is None:
             return None
         port = place.links_port if tls else place.link_port
         return (place.host, port) if port else None
 
+    def served(self, vpn: str, router: str, peer_vpn: str, bridge: str) -> Link | None:
+        """The link over which a peer's bridge is logged in, whichever client username it has."""
+        begin = f"{vpn}\0{client_name_of(router, peer_vpn, bridge)}\0"
+        for key, link in self.serving.items():
+            if key.startswith(begin):
+                return link
+        return None
 
-def key_of(vpn: str, router: str, peer_vpn: str, bridge: str) -> str:
-    """What identifies a peer's bridge here: the VPN it logs in to, and who it is (LINK-20)."""
-    return f"{vpn}\0{client_name_of(router, peer_vpn, bridge)}"
+
+def key_of(vpn: str, router: str, peer_vpn: str, bridge: str, username: str) -> str:
+    """What identifies a peer's bridge here: the VPN it logs in to, who it says it is, and as which client username
+    (LINK-20).
+    """
+    return f"{vpn}\0{client_name_of(router, peer_vpn, bridge)}\0{username}"
 
 
 def client_name_of(router: str, peer_vpn: str, bridge: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges import arrival
+from vpnrouter.bridges.book import Place
 from vpnrouter.bridges.inbound_flow import InboundFlow
 from vpnrouter.bridges.inbound_traces import InboundTraces
 from vpnrouter.bridges.loops import vpn_id
@@ -13,12 +16,13 @@ from vpnrouter.bridges.tally import RxTally
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.bridges.wanted import Wanted, asked_for
 from vpnrouter.core.discards import DUPLICATE, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR
+from vpnrouter.core.scram import Derivation, Deriver, both_said, proof_of, verifier_of
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.wire.link import close_codes, encode, flow_frames, frames
 from vpnrouter.wire.link.agree import agreed_max_frame
 from vpnrouter.wire.link.batches import subscribe_frames, unsubscribe_frames
-from vpnrouter.wire.link.order import ASKING, ATTRACTING
+from vpnrouter.wire.link.order import ASKING, ATTRACTING, PROVING
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
@@ -30,12 +34,17 @@ if TYPE_CHECKING:
 REFUSAL: Final = 0x80
 """Codes of SUBSCRIBED from here on are refusals (LINK-25)."""
 
+UNPROVED: Final = (
+    "401 Unauthorized: the remote has not proved that it knows the password of our client username; where it lets"
+    " everybody in, configure the client username there"
+)
+
 UNSURE: Final = -1
 """In place of flags: nobody knows whether the peer has this subscription."""
 
 
 @final
-class InboundHalf:
+class InboundHalf(Deriver):
     """Our bridge on one link, from its HELLO on.
 
     `wanted` is what is subscribed, or on its way to be, filter → flags, `selectors` those of them that
@@ -46,7 +55,9 @@ class InboundHalf:
     """
 
     __slots__ = (
+        "_challenge",
         "_draining",
+        "_message",
         "_moves_from",
         "_offered",
         "_over",
@@ -54,6 +65,8 @@ class InboundHalf:
         "_refusal",
         "_request_id",
         "_requests",
+        "_said",
+        "_signature",
         "_tally",
         "_unsure",
         "_wanted",
@@ -114,27 +127,38 @@ class InboundHalf:
         if link.client is None and link.plane.spool is not None:
             offer |= frames.FLOWS
         self._offered = offer
-        link.say_login(
-            encode.hello(
-                frames.Hello(
-                    book.router.name,
-                    terms.bridge,
-                    vpn.name,
-                    terms.remote_vpn,
-                    remote_router=terms.remote_router,
-                    client_username=terms.client_username,
-                    password=terms.password,
-                    tls=link.tls,
-                    features=offer,
-                    heartbeat_ms=terms.heartbeat_ms,
-                    incarnation=link.plane.ids.high,
-                    scheme=terms.scheme,
-                    resume=moves_from is not None,
-                    link_port=book.link_port,
-                    links_port=book.links_port,
-                )
+        proves = terms.scheme == frames.SCRAM
+        if terms.password and not proves and not (link.dialed and link.tls and terms.verified):
+            raise AssertionError("a password is shown to a remote whose name is not verified")
+        self._message = b""
+        self._signature = b""
+        self._challenge: frames.Challenge | None = None
+        nonce = book.nonce() if proves else b""
+        if book.rehearsal is not None and proves:
+            book.rehearsal[nonce] = terms.password
+        self._said = encode.hello(
+            frames.Hello(
+                book.router.name,
+                terms.bridge,
+                vpn.name,
+                terms.remote_vpn,
+                remote_router=terms.remote_router,
+                client_username=terms.client_username,
+                password="" if proves else terms.password,
+                tls=link.tls,
+                features=offer,
+                heartbeat_ms=terms.heartbeat_ms,
+                incarnation=link.plane.ids.high,
+                scheme=terms.scheme,
+                resume=moves_from is not None,
+                link_port=book.link_port,
+                links_port=book.links_port,
+                nonce=nonce,
             )
         )
+        if proves:
+            link.now_does(PROVING)
+        link.say_login(self._said)
 
     # -- control ---------------------------------------------------------------------------------
 
@@ -142,6 +166,8 @@ class InboundHalf:
         """A frame for this half."""
         if isinstance(frame, frames.Welcome):
             self._welcomed(frame)
+        elif isinstance(frame, frames.Challenge):
+            self._challenged(frame)
         elif isinstance(frame, frames.Refuse):
             self._refused(frame)
         elif isinstance(frame, frames.Subscribed):
@@ -153,9 +179,63 @@ class InboundHalf:
         elif self.welcomed:
             raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-40: a flow that is not bound")
 
+    def _challenged(self, challenge: frames.Challenge) -> None:
+        """Prove that the password is known here, without showing it (LINK-51)."""
+        link = self.link
+        link.login_rx_msgs += 1
+        link.no_more_does(PROVING)
+        self._challenge = challenge
+        if link.book.rehearsal is not None:
+            link.say_login(encode.proof(frames.Proof(bytes(frames.PROOF_BYTES))))
+            return
+        password = self.terms.password.encode()
+        link.book.router.derivations.append(
+            Derivation(self, link, password, challenge.salt, challenge.iterations, "")
+        )
+        self._message = both_said(self._said, link.raw, link.binding, link.bond)
+        self._said += link.raw
+
+    def waits(self) -> bool:
+        """See Deriver.waits."""
+        return not self._over and not self.welcomed
+
+    def derived(self, salted: bytes) -> None:
+        """See Deriver.derived."""
+        challenge = self._challenge
+        link = self.link
+        if challenge is None:
+            return
+        verifier = verifier_of(salted, challenge.salt, challenge.iterations)
+        self._signature = verifier.signature(self._message)
+        link.say_login(encode.proof(frames.Proof(proof_of(salted, self._message))))
+
+    def underivable(self, why: str) -> None:
+        """See Deriver.underivable."""
+        if self.waits():
+            self._unproved(why)
+
+    def _proves(self, welcome: frames.Welcome) -> bool:
+        """Has the remote shown that it knows our password as well, if that is how we log in?"""
+        if self.terms.scheme != frames.SCRAM or self.link.book.rehearsal is not None:
+            return True
+        return self._signature != b"" and hmac.compare_digest(welcome.signature, self._signature)
+
+    def _unproved(self, why: str) -> None:
+        """Have nothing to do with a remote that lets us in and is not the one that we mean."""
+        link = self.link
+        link.no_more_does(ASKING | PROVING)
+        self.traces.link(LINK_REJECTED, why)
+        self.owner.link_event(self, LinkEvent.REFUSED, why)
+        if link.client is None:
+            link.end(why)
+        else:
+            link.say(encode.detach(frames.Detach(close_codes.BAD_CREDENTIALS, why)))
+            self._leave(why)
+
     def _refused(self, frame: frames.Refuse) -> None:
         link = self.link
         link.login_rx_msgs += 1
+        link.no_more_does(PROVING)
         event = LinkEvent.REFUSED
         if frame.code == close_codes.VERSION_MISMATCH:
             event = LinkEvent.VERSION_MISMATCH
@@ -172,11 +252,15 @@ class InboundHalf:
         link = self.link
         vpn = link.vpn
         link.login_rx_msgs += 1
-        link.no_more_does(ASKING)
+        if not self._proves(welcome):
+            self._unproved(UNPROVED)
+            return
+        link.no_more_does(ASKING | PROVING)
         first = link.client is None
         if first:
             # The handshake is over: a fault is told with CLOSE from here on.
             link.up(agreed_max_frame(welcome.max_frame))
+            link.bond = sha256(self._said + link.raw).digest()
         if terms.remote_router and welcome.router != terms.remote_router:
             raise ProtocolError(
                 close_codes.WRONG_ROUTER,
@@ -204,7 +288,9 @@ class InboundHalf:
         link.now_does(ATTRACTING)
         self.welcomed = True
         client.bridge = terms.bridge
-        link.book.learn(welcome.router, host_of(link.peer), welcome.link_port, welcome.links_port)
+        if terms.scheme == frames.SCRAM or terms.verified:
+            place = Place(host_of(link.peer), welcome.link_port, welcome.links_port)
+            link.book.learn(vpn.name, welcome.router, place, proved=True)
         if link.sink is not None:
             self._tally = RxTally(link.sink)
         before = self._moves_from
@@ -407,7 +493,7 @@ class InboundHalf:
         link.tally()
         link.inbound = None
         link.publisher = None
-        link.no_more_does(ASKING)
+        link.no_more_does(ASKING | PROVING)
         if link.client is not None:
             link.client.bridge = ""
         self.end(why)
@@ -419,6 +505,8 @@ class InboundHalf:
         if self._over:
             return
         self._over = True
+        if not self.welcomed and not self.link.dialed:
+            self.link.shun()
         if self.flow is not None:
             self.flow.end()
         self.bring()

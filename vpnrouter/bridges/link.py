@@ -61,6 +61,8 @@ class Link(Connection):
     this end, "" where it was not the one that dialled.
 
     `parted` says that CLOSE has left and what the peer had sent by then is still read.
+    `raw` is the frame of the handshake that is being handled, `bond` what both sides said until the first half was
+    logged in, as a digest.
 
     `publisher` is set while frames may cross in batches; `sink` is the same publisher for the link's
     whole life. Control counters are of frames and bytes.
@@ -72,8 +74,10 @@ class Link(Connection):
         "_control",
         "_flow_id",
         "_left",
+        "_shunned_ns",
         "_unpacker",
         "address",
+        "bond",
         "book",
         "client",
         "control_rx_bytes",
@@ -95,6 +99,7 @@ class Link(Connection):
         "peer_router",
         "peer_vpn",
         "publisher",
+        "raw",
         "send_most",
         "sink",
         "tls",
@@ -136,6 +141,9 @@ class Link(Connection):
         self._unpacker: LinkUnpacker | None = None
         # Frames of the COMPRESSED one that was being handled when a pause began.
         self._left = b""
+        self._shunned_ns = 0
+        self.raw = b""
+        self.bond = b""
         self._clock = LinkClock(self)
         if not self.dialed:
             self.hold_in(book.router.entrance.held, 0)
@@ -160,7 +168,14 @@ class Link(Connection):
             and self.outbound is not None
             and not self.doing & ASKING
             and self.features & frames.REUSE != 0
+            and self.plane.now_ns >= self._shunned_ns
         )
+
+    def shun(self) -> None:
+        """The login of a bridge of ours came to nothing over this connection, which the peer has dialled: whoever
+        it is may not keep the bridge from dialling.
+        """
+        self._shunned_ns = self.plane.now_ns + limits.LINK_SHUNNED_S * 1_000_000_000
 
     def peer_half(self) -> Half:
         """The peer's bridge, for the test of compatibility. One that names no router means this one."""
@@ -220,6 +235,8 @@ class Link(Connection):
                 self.control_rx_msgs += 1
                 self.control_rx_bytes += length
                 plane.work += FRAME_WORK
+                if kind in frames.HANDSHAKE:
+                    self.raw = data[pos - length : pos]
                 self._on_control(frame)
             if self.ended:
                 return -1
@@ -273,11 +290,13 @@ class Link(Connection):
             self.hello = frame
             self.outbound = OutboundHalf(self, frame)
             self.outbound.log_in()
-        elif isinstance(frame, (frames.Welcome, frames.Refuse, frames.Subscribed)):
+        elif isinstance(
+            frame, (frames.Welcome, frames.Refuse, frames.Challenge, frames.Subscribed)
+        ):
             inbound = self.inbound
             if inbound is not None:
                 inbound.on_frame(frame)
-        elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe, frames.Detach)):
+        elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe, frames.Detach, frames.Proof)):
             outbound = self.outbound
             if outbound is not None:
                 outbound.on_frame(frame)
@@ -324,7 +343,7 @@ class Link(Connection):
         self.outbox.control(data)
 
     def say_login(self, data: bytes) -> None:
-        """Queue HELLO, WELCOME or REFUSE."""
+        """Queue a frame of a login."""
         self.login_tx_msgs += 1
         self.say(data)
 

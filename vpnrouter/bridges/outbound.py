@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.bridges.attracted import Attracted, Attracting, RetainedReplay
-from vpnrouter.bridges.book import client_name_of, key_of
+from vpnrouter.bridges.book import Place, client_name_of, key_of
 from vpnrouter.bridges.loops import vpn_id
 from vpnrouter.bridges.outbound_flows import OutboundFlows
 from vpnrouter.bridges.states import Peer
 from vpnrouter.bridges.tally import TxTally
-from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified
+from vpnrouter.core.attempts import REFUSE
+from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
+from vpnrouter.core.entrance import RATE_EXCEEDED, THROTTLED, TOO_MANY_FAILURES
+from vpnrouter.core.login import (
+    Admission,
+    admit,
+    admit_proof,
+    begin_verifying,
+    check_verified,
+)
+from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verifier_of
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
@@ -21,13 +33,14 @@ from vpnrouter.wire.link.agree import (
     agreed_max_frame,
     agreed_minor,
 )
-from vpnrouter.wire.link.order import REUSABLE, SERVING
+from vpnrouter.wire.link.order import CHALLENGING, REUSABLE, SERVING, STRANGE
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.core.subscriber import Subscription
+    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.mapping import TopicMapping
     from vpnrouter.wire.link.decode import Frame
 
@@ -35,14 +48,26 @@ NO_BRIDGES: Final = "403 Bridge Connections Not Allowed"
 """The client profile lacks allow_bridge_connections_enabled (LINK-18)."""
 
 
+IN_CLEAR: Final = (
+    "403 Forbidden: a password in the clear; passwords are proved by SCRAM-SHA-256 (version 1.1 of the link"
+    " protocol), or shown over TLS"
+)
+"""An old peer, or one that is configured so."""
+
+
 @final
-class OutboundHalf:
-    """One bridge of the peer, from its HELLO on. `record` is set once it is logged in."""
+class OutboundHalf(Deriver):
+    """One bridge of the peer, from its HELLO on. `record` and `key` are set once it is logged in."""
 
     __slots__ = (
+        "_asked",
+        "_challenge",
         "_client",
+        "_message",
         "_over",
+        "_proof",
         "_replay",
+        "_said",
         "_tally",
         "attracted",
         "flows",
@@ -56,7 +81,12 @@ class OutboundHalf:
     def __init__(self, link: Link, hello: frames.Hello) -> None:
         self.link = link
         self.hello = hello
-        self.key = key_of(hello.remote_vpn, hello.router, hello.local_vpn, hello.bridge)
+        self.key = ""
+        self._said = link.raw
+        self._asked: Admission | None = None
+        self._challenge: frames.Challenge | None = None
+        self._message = b""
+        self._proof = b""
         self.record: Bridge | None = None
         self.mapping: TopicMapping | None = None
         self.attracted: Attracted | None = None
@@ -108,15 +138,25 @@ class OutboundHalf:
         if hello.router == router.name and hello.local_vpn == hello.remote_vpn:
             self._refuse(close_codes.SELF_LINK, close_codes.REASONS[close_codes.SELF_LINK])
             return
+        if hello.scheme == frames.BASIC and hello.password and not link.tls:
+            # Whoever listens has it by now; but the next one need not be sent.
+            self._refuse(close_codes.BAD_CREDENTIALS, IN_CLEAR)
+            return
+        if hello.scheme == frames.SCRAM:
+            self._ask(vpn)
+            return
+        by_certificate = hello.scheme == frames.CLIENT_CERTIFICATE
         try:
             admission = admit(
                 vpn,
                 hello.client_username or None,
                 hello.password.encode(),
                 link.peer,
-                self._holder(),
+                self._holder(
+                    self._certified(vpn) if by_certificate else hello.client_username or ANONYMOUS
+                ),
                 link.certificate,
-                "client-certificate" if hello.scheme == frames.CLIENT_CERTIFICATE else "basic",
+                "client-certificate" if by_certificate else "basic",
             )
         except Refused as refusal:
             self._refuse(refusal.reason_code, refusal.reason)
@@ -137,16 +177,17 @@ class OutboundHalf:
         admission = link.admission
         if link.ended or admission is None:
             return
-        link.paused = False
-        if not good:
-            self._refuse(close_codes.BAD_CREDENTIALS, "403 Forbidden")
-        else:
-            try:
-                check_verified(admission, link.peer, self._holder())
-            except Refused as refusal:
-                self._refuse(refusal.reason_code, refusal.reason)
+        if self._challenge is not None:
+            if good:
+                self._verified(bytes(frames.PROOF_BYTES))
             else:
-                self._admit(admission)
+                self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD)
+            return
+        link.paused = False
+        if good:
+            self._verified(b"")
+        else:
+            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD)
         if not link.ended:
             link.resume()
 
@@ -158,11 +199,126 @@ class OutboundHalf:
         if not link.ended:
             link.resume()
 
-    def _holder(self) -> Link | None:
-        """The link over which the same bridge is logged in now; a login takes it over (LINK-20)."""
-        return self.link.book.serving.get(self.key)
+    def _ask(self, vpn: MessageVpn) -> None:
+        """Ask for a proof that the peer knows the password (LINK-51)."""
+        link = self.link
+        try:
+            admission = admit_proof(vpn, self.hello.client_username or None)
+        except Refused as refusal:
+            self._refuse(refusal.reason_code, refusal.reason)
+            return
+        self._asked = admission
+        credentials = vpn.credentials
+        verifier = credentials.verifier(admission.username)
+        challenge = frames.Challenge(
+            link.book.nonce(),
+            credentials.salt_of(admission.username) if verifier is None else verifier.salt,
+            limits.SCRAM_ITERATIONS_PLAIN if verifier is None else verifier.iterations,
+        )
+        self._challenge = challenge
+        data = encode.challenge(challenge)
+        self._message = both_said(self._said, data, link.binding, link.bond)
+        self._said += data
+        link.no_more_does(STRANGE | REUSABLE)
+        link.now_does(CHALLENGING)
+        link.say_login(data)
 
-    def _admit(self, admission: Admission) -> None:
+    def _proven(self, frame: frames.Proof) -> None:
+        link = self.link
+        admission = self._asked
+        challenge = self._challenge
+        link.login_rx_msgs += 1
+        link.no_more_does(CHALLENGING)
+        if admission is None or challenge is None:
+            return
+        self._proof = frame.proof
+        book = link.book
+        if book.rehearsal is not None:
+            # Nobody listens there, and passwords may be masked: they are compared as they are.
+            admission.password = book.rehearsal.get(self.hello.nonce, "").encode()
+            link.admission = admission
+            try:
+                begin_verifying(link, admission, book.router.entrance)
+            except Refused as refusal:
+                self._refuse(refusal.reason_code, refusal.reason)
+            return
+        entrance = book.router.entrance
+        credentials = admission.vpn.credentials
+        name = admission.username.name
+        known = credentials.usernames.get(name) is admission.username
+        verdict = entrance.throttle.begin(
+            link.origin, admission.vpn.name, name, known=known, now_ns=link.plane.now_ns
+        )
+        if verdict == REFUSE:
+            entrance.turned_away(THROTTLED, link.peer)
+            self._refuse(RATE_EXCEEDED, TOO_MANY_FAILURES)
+            return
+        verifier = credentials.verifier(admission.username)
+        if verifier is not None:
+            self._judge(verifier)
+            return
+        stored = (admission.username.password or "").encode()
+        book.router.derivations.append(
+            Derivation(self, link, stored, challenge.salt, challenge.iterations, link.peer or "?")
+        )
+
+    def waits(self) -> bool:
+        """See Deriver.waits."""
+        return not self.link.ended and not self._over
+
+    def derived(self, salted: bytes) -> None:
+        """See Deriver.derived: the verifier of a password that is stored as text."""
+        challenge = self._challenge
+        if challenge is not None:
+            self._judge(verifier_of(salted, challenge.salt, challenge.iterations))
+
+    def underivable(self, why: str) -> None:
+        """See Deriver.underivable."""
+        if self.waits():
+            self._refuse(close_codes.QUOTA_EXCEEDED, why)
+
+    def _judge(self, verifier: Verifier) -> None:
+        link = self.link
+        asked = self._asked
+        if asked is not None and verifier.accepts(self._proof, self._message):
+            link.book.router.entrance.throttle.take_back(
+                link.origin, asked.vpn.name, asked.username.name
+            )
+            self._verified(verifier.signature(self._message))
+        else:
+            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD)
+
+    def _verified(self, signature: bytes) -> None:
+        """The peer has proved who it is; the rules come next."""
+        link = self.link
+        admission = self._asked or link.admission
+        if admission is None:
+            return
+        try:
+            check_verified(admission, link.peer, self._holder(admission.username.name))
+        except Refused as refusal:
+            self._refuse(refusal.reason_code, refusal.reason)
+        else:
+            link.admission = admission
+            self._admit(admission, signature)
+
+    def _certified(self, vpn: MessageVpn) -> str:
+        """The client username that the peer's certificate names, if it names one."""
+        rules = vpn.credentials.client_cert
+        certificate = self.link.certificate
+        return "" if rules is None or certificate is None else rules.name_of(certificate)
+
+    def _key(self, username: str) -> str:
+        hello = self.hello
+        return key_of(hello.remote_vpn, hello.router, hello.local_vpn, hello.bridge, username)
+
+    def _holder(self, username: str) -> Link | None:
+        """The link over which the same bridge of the same client username is logged in now; a login takes it over
+        (LINK-20).
+        """
+        return self.link.book.serving.get(self._key(username))
+
+    def _admit(self, admission: Admission, signature: bytes = b"") -> None:
         if not admission.profile.allow_bridge_connections_enabled:
             self._refuse(close_codes.NOT_AUTHORIZED, NO_BRIDGES)
             return
@@ -170,7 +326,8 @@ class OutboundHalf:
         hello = self.hello
         book = link.book
         vpn = admission.vpn
-        holder = self._holder()
+        self.key = self._key(admission.username.name)
+        holder = self._holder(admission.username.name)
         before: Attracted | None = None
         inherited: list[Subscription] = []
         if holder is not None and holder is not link:
@@ -200,28 +357,32 @@ class OutboundHalf:
             if not admission.profile.compression_enabled:
                 features &= ~frames.ZSTD
         heartbeat_ms = agreed_heartbeat_ms(hello.heartbeat_ms)
-        link.say_login(
-            encode.welcome(
-                frames.Welcome(
-                    book.router.name,
-                    vpn.name,
-                    client.client_name,
-                    features=features,
-                    heartbeat_ms=heartbeat_ms,
-                    incarnation=link.plane.ids.high,
-                    resume=before is not None,
-                    link_port=book.link_port,
-                    links_port=book.links_port,
-                    minor=agreed_minor(hello.minor),
-                )
+        welcome = encode.welcome(
+            frames.Welcome(
+                book.router.name,
+                vpn.name,
+                client.client_name,
+                features=features,
+                heartbeat_ms=heartbeat_ms,
+                incarnation=link.plane.ids.high,
+                resume=before is not None,
+                link_port=book.link_port,
+                links_port=book.links_port,
+                signature=signature,
+                minor=agreed_minor(hello.minor),
             )
         )
+        link.say_login(welcome)
         if first:
+            link.bond = sha256(self._said + welcome).digest()
             link.up(agreed_max_frame(hello.max_frame))
             link.agree(features, heartbeat_ms)
         link.no_more_does(REUSABLE)
         link.now_does(SERVING)
-        book.learn(hello.router, host_of(link.peer), hello.link_port, hello.links_port)
+        if signature or hello.scheme == frames.CLIENT_CERTIFICATE:
+            # It has proved that it may log in here, not that it is this router: that is asked of whoever answers.
+            place = Place(host_of(link.peer), hello.link_port, hello.links_port)
+            book.learn(vpn.name, hello.router, place, proved=False)
         record = book.record(self.key, vpn.name, name, link.plane.now_ns)
         self.record = record
         record.handle_peer(Peer.LOGGED_IN)
@@ -258,6 +419,8 @@ class OutboundHalf:
             link.goodbye(code, text)
         else:
             # The first half stands (LINK-39).
+            link.no_more_does(CHALLENGING)
+            link.now_does(REUSABLE)
             link.say_login(encode.refuse(frames.Refuse(code, text)))
 
     def on_frame(self, frame: Frame) -> None:
@@ -265,6 +428,8 @@ class OutboundHalf:
         attracted = self.attracted
         if isinstance(frame, frames.Detach):
             self._detached(frame.reason)
+        elif isinstance(frame, frames.Proof):
+            self._proven(frame)
         elif attracted is None:
             return
         elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe)):

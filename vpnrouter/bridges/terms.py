@@ -67,10 +67,11 @@ class Owner:
 class BridgeTerms:
     """What a bridge asks of its remote message VPN; filters are in `*` `>` dialect with their flags.
 
-    `selectors` holds the selector of each filter that has one. `scheme` is BASIC or
-    CLIENT_CERTIFICATE of frames.py. `compress` offers compression. `mapping` renames what comes in.
-    Guaranteed messages come from `queue`, "" for none, `window` at most on the way; `flow` is what becomes of
-    them here. A queue that is refused is asked for again after `retry_delay_ms`.
+    `selectors` holds the selector of each filter that has one. `scheme` is BASIC, SCRAM or
+    CLIENT_CERTIFICATE of frames.py. `verified` says that TLS makes sure of the remote's name. `compress` offers
+    compression. `mapping` renames what comes in. Guaranteed messages come from `queue`, "" for none, `window` at
+    most on the way; `flow` is what becomes of them here. A queue that is refused is asked for again after
+    `retry_delay_ms`.
     """
 
     __slots__ = (
@@ -89,6 +90,7 @@ class BridgeTerms:
         "retry_delay_ms",
         "scheme",
         "selectors",
+        "verified",
         "window",
     )
 
@@ -110,7 +112,9 @@ class BridgeTerms:
         window: int = WINDOW,
         flow: FlowTerms | None = None,
         retry_delay_ms: int = 0,
+        verified: bool = False,
     ) -> None:
+        self.verified = verified
         self.bridge = bridge
         self.remote_vpn = remote_vpn
         self.remote_router = remote_router

@@ -74,9 +74,13 @@ class TrialAuthority:
     def server(
         self, name: str, hosts: Sequence[x509.GeneralName], days: int, *, force: bool
     ) -> list[Written]:
-        """Issue and write the certificate of a router that is reached under these names and addresses."""
+        """Issue and write the certificate of a router that is reached under these names and addresses, or, by
+        bridges to `v:NAME`, under its own.
+        """
+        own = x509.DNSName(name)
+        names = [*hosts, *([] if own in hosts else [own])]
         return self._issue(
-            name, x509.SubjectAlternativeName(hosts), ExtendedKeyUsageOID.SERVER_AUTH, days, force
+            name, x509.SubjectAlternativeName(names), ExtendedKeyUsageOID.SERVER_AUTH, days, force
         )
 
     def client(self, name: str, days: int, *, force: bool) -> list[Written]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -12,17 +12,26 @@ _SALT_BYTES: Final = 16
 """Bytes of salt, as RFC 9106, 3.1 recommends for password hashing."""
 
 
-def command() -> None:
+def command(
+    *,
+    scram: Annotated[
+        bool,
+        typer.Option(
+            "--scram", help="A verifier for SCRAM-SHA-256, which bridges can log in with as well."
+        ),
+    ] = False,
+) -> None:
     """Hash a password for a configuration.
 
     Asks for the password twice on a terminal; elsewhere reads the first line of standard input.
     Prints the hash, which may stand wherever a configuration takes a password.
     """
-    from vpnrouter.config.passwords import hash_password
+    from vpnrouter.config.passwords import hash_password, scram_verifier
 
     password = _read_password()
+    hashed = scram_verifier if scram else hash_password
     try:
-        say(hash_password(password, os.urandom(_SALT_BYTES)))
+        say(hashed(password, os.urandom(_SALT_BYTES)))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

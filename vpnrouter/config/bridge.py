@@ -32,6 +32,10 @@ class BasicRemoteAuthentication(Model):
     client_username: Annotated[ClientUsernameName | None, Field(examples=["bridge"])] = None
     """Client username to log in with; its client profile must allow bridge connections."""
 
+    mechanism: Literal["scram-sha-256", "plain"] = "scram-sha-256"
+    """How the password is used. scram-sha-256: both sides prove that they know it, and nobody sees it.
+    plain: it is shown, which needs tls_enabled and a verified name of every remote router."""
+
     password: Secret | None = None
     """Its password: text, {env: NAME} or {file: PATH}."""
 

@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from vpnrouter.config.address import router_of
 from vpnrouter.config.bridge import Bridge, ClientCertRemoteAuthentication, RemoteMsgVpn
 from vpnrouter.config.check_attraction import check_attraction
 from vpnrouter.config.filters import FilterRules
 from vpnrouter.config.findings import Findings
+from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import RouterConfig
 
@@ -28,6 +30,7 @@ def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
         _check_remotes(found, path, bridge)
         _check_parking(found, path, bridge)
         _check_authentication(found, path, bridge)
+        _check_proof(found, path, bridge, vpn.bridging.tls_server_cert, config.router.name)
         for index, remote in enumerate(bridge.remote_msg_vpns):
             place = (*path, "remote_msg_vpns", index)
             if _is_itself(config, msg_vpn, remote):
@@ -108,6 +111,33 @@ def _check_authentication(found: Findings, path: Path, bridge: Bridge) -> None:
                 at,
                 "Client-Certificate Authentication Scheme used but not all Remote Message VPNs use"
                 " SSL (tls_enabled: true)",
+            )
+
+
+def _check_proof(
+    found: Findings, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
+) -> None:
+    """A password is shown to nobody whose name is not verified, and a router that is only named proves who it is."""
+    named = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
+    basic = bridge.remote_authentication.basic
+    for index, remote in enumerate(bridge.remote_msg_vpns):
+        at = (*path, "remote_msg_vpns", index)
+        password = basic.password if remote.client_username is None else remote.password
+        has_password = _scheme(bridge, remote) == _BASIC and password is not None
+        if has_password and basic.mechanism == "plain" and not (remote.tls_enabled and named):
+            found.error(
+                at,
+                "mechanism plain shows the password, which needs tls_enabled here, and in"
+                " tls_server_cert validate_name_enabled or trusted_common_names",
+            )
+        proves = has_password and basic.mechanism != "plain"
+        if router_of(remote.location) not in {None, own} and not (
+            proves or (remote.tls_enabled and named)
+        ):
+            found.warning(
+                (*at, "location"),
+                "names a router that nothing would prove: it is not dialled without a password, or"
+                " tls_enabled and a verified name",
             )
 
 

@@ -233,7 +233,8 @@ TABLE: Final[dict[Pattern, Row]] = {
         _BRIDGE,
         Effect.NEXT_LOGIN,
         "remote_authentication.scheme remote_authentication.basic.client_username"
-        " remote_authentication.basic.password remote_authentication.client_cert.certificate"
+        " remote_authentication.basic.mechanism remote_authentication.basic.password"
+        " remote_authentication.client_cert.certificate"
         " remote_authentication.client_cert.key remote_authentication.client_cert.password",
     ),
     # The list itself: its order counts among remotes of one connect order.

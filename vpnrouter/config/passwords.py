@@ -1,4 +1,4 @@
-"""Password hashes: `scrypt$ln=15,r=8,p=1$SALT$HASH`.
+"""Password hashes: `scrypt$ln=15,r=8,p=1$SALT$HASH`, and verifiers for SCRAM (core/scram.py).
 
 scrypt (RFC 7914) with N = 2^ln; salt and hash are base64 (RFC 4648, 4) without padding. The
 parameters stand in the string, so that later defaults can grow without breaking old hashes. What a
@@ -13,6 +13,7 @@ import re
 from typing import Final, NamedTuple
 
 from vpnrouter import limits
+from vpnrouter.core import scram
 
 PREFIX: Final = "scrypt$"
 """What tells a hash from a plain password."""
@@ -48,7 +49,15 @@ def is_hash(stored: str) -> bool:
     """Whether a configured password is meant as a hash; `parse_hash` tells whether it is a good
     one.
     """
-    return stored.startswith(PREFIX)
+    return stored.startswith((PREFIX, scram.PREFIX))
+
+
+def check_stored(stored: str) -> None:
+    """Raise ValueError for a hash or verifier that cannot be read, or costs more than allowed."""
+    if stored.startswith(scram.PREFIX):
+        scram.parse_stored(stored)
+    else:
+        parse_hash(stored)
 
 
 def hash_password(
@@ -72,6 +81,24 @@ def hash_password(
     return stored
 
 
+def scram_verifier(text: str, salt: bytes, iterations: int = limits.SCRAM_ITERATIONS) -> str:
+    """A verifier for SCRAM-SHA-256, which serves bridges as well as clients. The caller draws the salt, 8..64 bytes.
+
+    Raises:
+        ValueError: the iterations are out of bounds, or the password is longer than can be configured.
+    """
+    given = text.encode()
+    if b"\0" in given:
+        raise ValueError("a password has no NUL character")
+    if len(given) > limits.PASSWORD_BYTES:
+        raise ValueError(f"a password has at most {limits.PASSWORD_BYTES} bytes")
+    scram.check_iterations(iterations)
+    salted = scram.salted_password(given, salt, iterations)
+    stored = scram.stored_text(scram.verifier_of(salted, salt, iterations))
+    scram.parse_stored(stored)
+    return stored
+
+
 def verify_password(stored: str, given: bytes) -> bool:
     """Whether `given` is the password that `stored` stands for, a hash or a plain password.
 
@@ -82,6 +109,16 @@ def verify_password(stored: str, given: bytes) -> bool:
         ValueError: `stored` begins like a hash but is none; a loaded configuration holds no such
             value.
     """
+    if stored.startswith(scram.PREFIX):
+        verifier = scram.parse_stored(stored)
+        if b"\0" in given:
+            # As below: the HMAC pads with zeros.
+            return False
+        salted = scram.salted_password(given, verifier.salt, verifier.iterations)
+        known = scram.verifier_of(salted, verifier.salt, verifier.iterations)
+        return hmac.compare_digest(known.stored_key, verifier.stored_key) and hmac.compare_digest(
+            known.server_key, verifier.server_key
+        )
     if is_hash(stored):
         parsed = parse_hash(stored)
         if b"\0" in given:

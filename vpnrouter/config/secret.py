@@ -129,7 +129,7 @@ class Password(Secret):
     @classmethod
     def _check(cls, text: str) -> None:
         if passwords.is_hash(text):
-            passwords.parse_hash(text)
+            passwords.check_stored(text)
         elif len(text.encode()) > limits.PASSWORD_BYTES:
             raise ValueError(f"longer than {limits.PASSWORD_BYTES} bytes")
 

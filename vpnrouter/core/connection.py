@@ -33,8 +33,9 @@ class Connection(Timed):
 
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
     verified); `Channel.wake` is called when that ends. `held`: paused, and until `release`: what was read is
-    being worked on in slices. `peer` is the address as text. `certificate` is
-    what the peer showed in its TLS handshake; the edge sets it before it feeds the first byte. `admission`
+    being worked on in slices. `peer` is the address as text. `certificate` is what the peer showed in its TLS
+    handshake, and `binding` what is known of this very one to both ends alone, b"" without TLS; the edge sets
+    both before it feeds the first byte. `admission`
     is what the login came to. `since_ns` is when the transport came, monotonic. `guaranteed` says that what
     comes here is work for the spool, so that the edge can share its time. `origin` is what of `peer` counts
     against bounds by address, `login` the verification that it waits for.
@@ -51,6 +52,7 @@ class Connection(Timed):
         "_strangers",
         "_ticket",
         "admission",
+        "binding",
         "certificate",
         "choked",
         "closing",
@@ -73,6 +75,7 @@ class Connection(Timed):
         self.outbox = Outbox(plane.ready, limit)
         self.admission: Admission | None = None
         self.certificate: PeerCertificate | None = None
+        self.binding = b""
         self.closing = False
         self.guaranteed = False
         self.paused = False

@@ -12,6 +12,7 @@ import hmac
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core import scram
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
 
 @final
 class ClientUsername:
-    """One configured client username. `password` is a scrypt hash or plain text; None lets nobody in by password."""
+    """One configured client username. `password` is a scrypt hash, a SCRAM verifier or plain text; None lets nobody
+    in by password.
+    """
 
     __slots__ = (
         "acl_profile",
@@ -68,6 +71,9 @@ class ClientUsername:
 COMMON_NAME: Final = "common-name"
 THUMBPRINT: Final = "certificate-thumbprint"
 ALTERNATE_NAME: Final = "subject-alternate-name"
+
+SALT_BYTES: Final = 16
+"""Of a salt that is made here."""
 
 NO_SUCH_DIGEST: Final = "A" * 43
 """32 zero bytes in the base64 of a password hash: no password is known, or ever will be, to have it."""
@@ -196,7 +202,25 @@ class Credentials:
             likeness = self._stored[int.from_bytes(digest.digest()[:8], "big") % len(self._stored)]
             if likeness.startswith("scrypt$"):
                 stored = likeness.rpartition("$")[0] + "$" + NO_SUCH_DIGEST
+            elif likeness.startswith(scram.PREFIX):
+                like = scram.parse_stored(likeness)
+                salt = self._drawn(b"decoy salt", name, len(like.salt))
+                nobody = scram.Verifier(like.iterations, salt, bytes(32), bytes(32))
+                stored = scram.stored_text(nobody)
         return ClientUsername(name, stored)
+
+    def verifier(self, username: ClientUsername) -> scram.Verifier | None:
+        """What is stored for SCRAM; None where the password is stored as text, and has to be derived."""
+        stored = username.password or ""
+        return scram.parse_stored(stored) if stored.startswith(scram.PREFIX) else None
+
+    def salt_of(self, username: ClientUsername) -> bytes:
+        """The salt for a password that is stored as text: always the same one for a name, known or not."""
+        return self._drawn(b"salt", username.name, SALT_BYTES)
+
+    def _drawn(self, what: bytes, name: str, size: int) -> bytes:
+        """Bytes that look drawn, and are the same each time: at most 64."""
+        return hmac.digest(self._secret, what + b"\0" + name.encode(), "sha512")[:size]
 
     def needs_password(self, username: ClientUsername) -> bool:
         """Must a password be verified for this login?"""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.attempts import PRETEND, REFUSE, LoginThrottle, origin_of
+from vpnrouter.core.scram import PREFIX
 from vpnrouter.core.timers import Timed
 from vpnrouter.errors import Refused
 from vpnrouter.events import table
@@ -257,7 +258,7 @@ class Login(Timed):
         self.key = key
         self.stored = connection.stored_password
         self.given = connection.given_password
-        self.hashed = self.stored.startswith("scrypt$")
+        self.hashed = self.stored.startswith(("scrypt$", PREFIX))
         self.counted = True
 
     def settle(self, good: bool) -> None:

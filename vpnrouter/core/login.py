@@ -23,6 +23,17 @@ CLIENT_CERTIFICATE: Final = "client-certificate"
 """The schemes of a login, as a bridge's `remote_authentication.scheme` names them."""
 
 
+NOTHING_TO_PROVE: Final = "403 Forbidden: the client username has no password here to be proved"
+"""Where everybody may come in, a remote that is asked for a proof has none."""
+
+NOT_FOR_SCRAM: Final = (
+    "403 Forbidden: the stored password is an scrypt hash, and bridges prove theirs by SCRAM-SHA-256:"
+    " store what `vpnrouter hash-password --scram` makes, or the password itself"
+)
+
+SCRYPT: Final = "scrypt$"
+
+
 @final
 class Admission:
     """What a login came to; the password is still to be verified where `needs_password`."""
@@ -114,6 +125,28 @@ def admit(
     return admission
 
 
+def admit_proof(vpn: MessageVpn, username: str | None) -> Admission:
+    """Find out who wants in with a proof of its password, which is still to be asked for and verified.
+
+    Raises Refused where nothing can be proved. An unknown username is asked like any other.
+    """
+    credentials = vpn.credentials
+    if credentials.client_cert is not None and not credentials.basic_enabled:
+        raise Refused("403 Basic Authentication is Shutdown", NOT_AUTHORIZED)
+    try:
+        known = credentials.identify(username)
+    except Refused:
+        if not username:
+            raise
+        known = credentials.decoy(username)
+    stored = known.password
+    if stored is None:
+        raise Refused(NOTHING_TO_PROVE, BAD_CREDENTIALS)
+    if stored.startswith(SCRYPT):
+        raise Refused(NOT_FOR_SCRAM, BAD_CREDENTIALS)
+    return _admission(vpn, known, True, b"")
+
+
 def _by_certificate(
     credentials: Credentials,
     username: str | None,
@@ -165,7 +198,9 @@ def check_verified(admission: Admission, peer: str, holder: Connection | None) -
     if rights.username.password != admission.username.password:
         raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
     admission.take(rights)
-    vpn.credentials.remember(admission.username, admission.password)
+    if admission.password:
+        # Not what was proved without being shown.
+        vpn.credentials.remember(admission.username, admission.password)
     check_allowed(admission, peer, holder)
 
 

@@ -10,6 +10,7 @@ from vpnrouter.events import table
 
 if TYPE_CHECKING:
     from vpnrouter.core.picking import TraceTerms
+    from vpnrouter.core.scram import Derivation
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.trace.recorder import Recorder
 
@@ -19,10 +20,12 @@ class Router:
     """All state of one router.
 
     `entrance` bounds what strangers may hold. `verifications`, a part of it, are logins whose password the
-    edge must verify (in a thread: scrypt is slow on purpose); it takes them and settles each.
+    edge must verify (in a thread: scrypt is slow on purpose); it takes them and settles each. `derivations` are
+    salted passwords that it must compute, in a thread as well.
     """
 
     __slots__ = (
+        "derivations",
         "entrance",
         "logins_refused",
         "name",
@@ -45,6 +48,7 @@ class Router:
         self.vpns: dict[str, MessageVpn] = {}
         self.entrance = Entrance(self.plane)
         self.verifications = self.entrance.verifications
+        self.derivations: list[Derivation] = []
         self.protocol_errors = 0
         self.logins_refused = 0
 

@@ -70,7 +70,7 @@ class Node:
             config.model_copy(update={"trace": trace}), number + 1, bytes(16)
         )
         self.router.tick(now_ns, wall_ns)
-        self.book = LinkBook(self.router)
+        self.book = LinkBook(self.router, config.router.name.encode())
         self.spool: Spool | None = None
         self.flows: BridgeFlows | None = None
         self._verified: dict[tuple[str, bytes], bool] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from vpnrouter.bridges.book import key_of
 from vpnrouter.core.guaranteed.session_endpoints import PREFIX
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
@@ -106,8 +105,7 @@ class Scene:
         node = self.twin.nodes.get(half.link.peer_router)
         if node is None:
             return None
-        key = key_of(remote.name, bridge.node.name, bridge.vpn_name, bridge.name)
-        return node.book.serving.get(key)
+        return node.book.served(remote.name, bridge.node.name, bridge.vpn_name, bridge.name)
 
     # -- the message -----------------------------------------------------------------------------
 

@@ -57,6 +57,7 @@ class Twin:
         self.sessions: list[Session] = []
         self.restless = False
         self._wires: list[Wire] = []
+        rehearsal: dict[bytes, str] = {}
         for number, loaded in enumerate(mesh):
             name = loaded.config.router.name
             if name in self.nodes:
@@ -65,6 +66,7 @@ class Twin:
                     f"{loaded.positions.file} and {first} both describe router {name}"
                 )
             self.nodes[name] = Node(loaded, number, self.now_ns, wall_ns, traced=traced)
+            self.nodes[name].book.rehearsal = rehearsal
         self._routers = Routers(mesh)
         self.bridges: list[TwinBridge] = []
         for node in self.nodes.values():

@@ -16,6 +16,8 @@ from vpnrouter.errors import OperationError
 from vpnrouter.server.bridge_terms import client_cert_of, expected_router, mapping_of, terms_of
 from vpnrouter.server.connect import TlsTerms
 from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.peer_certificate import passes
+from vpnrouter.wire.link.frames import SCRAM
 
 if TYPE_CHECKING:
     import socket
@@ -39,6 +41,11 @@ SLOWEST_NS: Final = 30 * SECOND
 
 SPREAD: Final = 3
 """The longest delay is this many times `retry_delay` at least: whoever draws from less comes in step."""
+
+
+SHOWN: Final = "mechanism plain shows the password: it needs TLS, and a name that is verified"
+
+NOT_PROVED: Final = "needs a password, or TLS and a name that is verified: nothing else proves that who answers is it"
 
 
 def now_ns() -> int:
@@ -138,14 +145,41 @@ class Approach:
 
     def terms(self, remote: RemoteMsgVpn) -> BridgeTerms:
         """What the bridge asks of this remote."""
-        return terms_of(self.name, self.written, remote)
+        return terms_of(self.name, self.written, remote, self.server_cert)
+
+    def _proves(self, link: Link, remote: RemoteMsgVpn) -> bool:
+        """Whether a login over `link` shows that its peer is `remote`, or nothing of ours is shown to it.
+
+        Where the peer has dialled, that takes a password that both prove to know, and with TLS a certificate as
+        it would have to show if it were dialled.
+        """
+        terms = self.terms(remote)
+        if link.dialed:
+            return terms.scheme == SCRAM or not terms.password
+        if terms.scheme != SCRAM:
+            return False
+        return not link.tls or passes(
+            link.certificate, self.server_cert, self._names(remote), link.plane.wall_ns
+        )
+
+    def _names(self, remote: RemoteMsgVpn) -> tuple[str, ...]:
+        """What the remote's certificate may be made out to."""
+        router = expected_router(remote)
+        address = remote.address
+        return tuple(name for name in (router, "" if address is None else address.host) if name)
 
     def incoming(self) -> tuple[Remote, Link] | None:
         """The best remote whose own bridge comes in over a link that this bridge can use, and the link."""
         for remote in self.remotes.all():
-            link = self.book.reusable(self._half(self.of(remote)))
+            link = self._link_to(self.of(remote))
             if link is not None:
                 return remote, link
+        return None
+
+    def _link_to(self, remote: RemoteMsgVpn) -> Link | None:
+        for link in self.book.fitting(self._half(remote)):
+            if self._proves(link, remote):
+                return link
         return None
 
     def _half(self, remote: RemoteMsgVpn) -> Half:
@@ -175,10 +209,13 @@ class Approach:
         if not link.dialed or link.outbound is not None or client is None:
             return None
         smaller = self.vpn.vpn_id.encode() < client.vpn_id.encode()
-        return self.book.reusable(
-            Half(self.book.router.name, self.vpn.name, link.peer_router, link.peer_vpn, link.tls),
-            dialed=smaller,
+        local = Half(
+            self.book.router.name, self.vpn.name, link.peer_router, link.peer_vpn, link.tls
         )
+        for other in self.book.fitting(local, dialed=smaller):
+            if self._proves(other, self.current):
+                return other
+        return None
 
     async def open(
         self,
@@ -198,12 +235,16 @@ class Approach:
         written = self.written
         tls = None
         if remote.tls_enabled:
-            tls = TlsTerms(self.server_cert, client_cert_of(written, remote))
+            # Where a router is depends on who says so; who it is, on its certificate.
+            name = router_of(remote.location) or ""
+            tls = TlsTerms(self.server_cert, client_cert_of(written, remote), name)
         terms = self.terms(remote)
+        if terms.password and terms.scheme != SCRAM and not terms.verified:
+            raise OperationError(SHOWN)
         transport: socket.socket | Secured = await self.connector.open(
             host, port, tls, resolved, (self.vpn.name, remote.location)
         )
-        overtaken = moves_from is None and self.book.reusable(self._half(remote)) is not None
+        overtaken = moves_from is None and self._link_to(remote) is not None
         if self.written is not written or overtaken:
             await self.connector.drop(transport)
             return None
@@ -230,7 +271,10 @@ class Approach:
         if address is not None:
             return address.host, address.port
         name = router_of(remote.location) or ""
-        place = self.book.place_of(name, tls=remote.tls_enabled)
+        place = self.book.place_of(self.vpn.name, name, tls=remote.tls_enabled)
         if place is None:
             raise OperationError(f"no link to router {name} is up that tells where it is")
+        terms = self.terms(remote)
+        if name != self.book.router.name and terms.scheme != SCRAM and not terms.verified:
+            raise OperationError(f"location v:{name} {NOT_PROVED}")
         return place

@@ -13,10 +13,11 @@ from vpnrouter.topics.mapping import TopicMapping, directed
 from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
 from vpnrouter.wire.link.encode import subscription_flags
 from vpnrouter.wire.link.flow_frames import LANES_PARTITION_KEY, LANES_TOPIC
-from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE
+from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge, ClientCertRemoteAuthentication, RemoteMsgVpn
+    from vpnrouter.config.msg_vpn import TlsServerCert
 
 LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}
 
@@ -76,7 +77,15 @@ def expected_router(remote: RemoteMsgVpn) -> str:
     return remote.router or router_of(remote.location) or ""
 
 
-def terms_of(name: str, written: Bridge, remote: RemoteMsgVpn) -> BridgeTerms:
+def verifies_name(remote: RemoteMsgVpn, server_cert: TlsServerCert) -> bool:
+    """Whether TLS makes sure that the remote is the one that is meant."""
+    checked = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
+    return remote.tls_enabled and checked
+
+
+def terms_of(
+    name: str, written: Bridge, remote: RemoteMsgVpn, server_cert: TlsServerCert
+) -> BridgeTerms:
     """The terms of the bridge `name` towards one of its remotes. Reads the password where it is."""
     basic = written.remote_authentication.basic
     username = basic.client_username or ""
@@ -85,6 +94,9 @@ def terms_of(name: str, written: Bridge, remote: RemoteMsgVpn) -> BridgeTerms:
         username = remote.client_username
         password = remote.password
     by_certificate = scheme_of(written, remote) == "client-certificate"
+    scheme = CLIENT_CERTIFICATE if by_certificate else BASIC
+    if not by_certificate and password is not None and basic.mechanism != "plain":
+        scheme = SCRAM
     return BridgeTerms(
         name,
         remote.name,
@@ -95,13 +107,14 @@ def terms_of(name: str, written: Bridge, remote: RemoteMsgVpn) -> BridgeTerms:
         written.max_ttl,
         written.remote_connection.heartbeat_interval,
         selectors(written),
-        CLIENT_CERTIFICATE if by_certificate else BASIC,
+        scheme,
         remote.compressed_data_enabled,
         mapping_of(written, "in"),
         remote.queue_binding or "",
         remote.egress_flow_window_size,
         flow_terms(written),
         written.remote_connection.retry_delay * 1000,
+        verifies_name(remote, server_cert),
     )
 
 

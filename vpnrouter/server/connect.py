@@ -11,6 +11,7 @@ import trio
 from vpnrouter.config.locations import Locations, refusal
 from vpnrouter.errors import OperationError
 from vpnrouter.server.dial_tls import client_context, secure
+from vpnrouter.server.handshake import binding_of
 from vpnrouter.server.streams import serve_stream
 
 if TYPE_CHECKING:
@@ -35,11 +36,17 @@ passwords and write traces."""
 
 
 class TlsTerms:
-    """How a connection is encrypted: what is asked of the remote's certificate, and what is shown."""
+    """How a connection is encrypted: what is asked of the remote's certificate, and what is shown. `name` is what
+    the certificate must be made out to, "" for the host that is dialled.
+    """
 
     def __init__(
-        self, server_cert: TlsServerCert, client_cert: ClientCertRemoteAuthentication | None
+        self,
+        server_cert: TlsServerCert,
+        client_cert: ClientCertRemoteAuthentication | None,
+        name: str = "",
     ) -> None:
+        self.name = name
         self.server_cert = server_cert
         self.client_cert = client_cert
 
@@ -92,7 +99,7 @@ class Connector:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         try:
             with trio.fail_after(CONNECT_S):
-                return await secure(stream, context, host)
+                return await secure(stream, context, tls.name or host)
         except trio.TooSlowError as error:
             raise OperationError(f"cannot shake hands with {shown}: {_why(error)}") from error
         except OperationError as error:
@@ -103,6 +110,7 @@ class Connector:
         if isinstance(transport, socket.socket):
             self._host.add(transport, connection)
         else:
+            connection.binding = binding_of(transport)
             self._streams.start_soon(serve_stream, self._plane, transport, connection)
 
     def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:

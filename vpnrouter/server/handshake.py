@@ -32,6 +32,15 @@ async def shake_hands(stream: Secured) -> None:
         raise
 
 
+def binding_of(secured: Secured) -> bytes:
+    """What both ends of a TLS connection know of it, and no other one has: the Finished message that came first.
+
+    This is what OpenSSL gives for "tls-unique" (RFC 5929, 3). With TLS 1.3 that name is not defined any more, but the
+    message covers the whole handshake there, certificate and keys; the standard library has no exporter.
+    """
+    return secured._ssl_object.get_channel_binding("tls-unique") or b""  # noqa: SLF001
+
+
 async def linger(stream: trio.SocketStream) -> None:
     """Give the peer of a failed handshake time to read what we said; the caller closes the transport.
 

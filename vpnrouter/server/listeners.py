@@ -15,7 +15,7 @@ from vpnrouter.core.outbox import Channel
 from vpnrouter.errors import OperationError
 from vpnrouter.server.acceptor import Acceptor, peer_text
 from vpnrouter.server.descriptors import Spare, is_shortage
-from vpnrouter.server.handshake import Secured, linger, shake_hands
+from vpnrouter.server.handshake import Secured, binding_of, linger, shake_hands
 from vpnrouter.server.handshake_failures import HandshakeFailures
 from vpnrouter.server.streams import serve_stream
 from vpnrouter.server.tls import ServerTls
@@ -311,6 +311,8 @@ async def _serve_placed(
     connection = door.acceptor.accepted(guest.peer)
     connection.placed(strangers, guest)
     connection.certificate = certificate
+    if isinstance(stream, trio.SSLStream):
+        connection.binding = binding_of(stream)
     await serve_stream(door.router.plane, stream, connection)
 
 

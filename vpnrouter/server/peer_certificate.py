@@ -13,6 +13,8 @@ from vpnrouter.errors import OperationError
 if TYPE_CHECKING:
     from cryptography import x509
 
+    from vpnrouter.config.msg_vpn import TlsServerCert
+
 SECOND_NS: Final = 1_000_000_000
 _DER: Final = 2
 """ENCODING_DER of CPython's _ssl module."""
@@ -62,6 +64,24 @@ def certificate_of(chain: list[bytes]) -> PeerCertificate:
         )
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         raise OperationError(f"the certificate cannot be read: {error}") from error
+
+
+def passes(
+    shown: PeerCertificate | None, rules: TlsServerCert, names: tuple[str, ...], wall_ns: int
+) -> bool:
+    """Whether what a peer that dialled us has shown would do, by `rules`, if we had dialled it.
+
+    Its chain has been verified by the listener. `names` are the router's and the host's, one of which it is to be
+    made out to.
+    """
+    if shown is None or shown.chain_depth > rules.max_chain_depth:
+        return False
+    if rules.validate_date_enabled and not shown.not_before_ns <= wall_ns <= shown.not_after_ns:
+        return False
+    if rules.trusted_common_names and shown.common_name not in rules.trusted_common_names:
+        return False
+    named = {text.lower() for text in (shown.common_name, *shown.san)}
+    return not rules.validate_name_enabled or any(name.lower() in named for name in names)
 
 
 def _alternate_names(certificate: x509.Certificate) -> tuple[str, ...]:

@@ -208,7 +208,7 @@ async def _serve(
     alone: bool,
 ) -> None:
     """The same, with everything open that can be missing."""
-    book = LinkBook(router)
+    book = LinkBook(router, os.urandom(32))
     book.log = PeerLog(HandshakeFailures().note)
     # Streams end after the rest: their tasks have last words to send.
     async with trio.open_nursery() as streams:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.config.passwords import verify_password
 from vpnrouter.server.flush import flush_ready
 
 if TYPE_CHECKING:
     from vpnrouter.core.entrance import Login
     from vpnrouter.core.router import Router
+    from vpnrouter.core.scram import Derivation
 
 THREADS: Final = 1 if (os.cpu_count() or 1) <= 2 else 2
 """Verifications at once: each takes 32 MiB and a core, and more would take the data plane's."""
@@ -28,9 +30,17 @@ class Verifier:
         self._waiting = router.verifications
         self._limiter = trio.CapacityLimiter(THREADS)
         self._running = 0
+        # Our own logins do not wait for those of strangers.
+        self._own = trio.CapacityLimiter(1)
+        self._strangers = trio.CapacityLimiter(1)
+        self._threads = trio.CapacityLimiter(2)
+        # Strangers whose proofs wait, by address.
+        self._proofs: dict[str, int] = {}
 
     def start_waiting(self) -> None:
         """Begin what can begin; called after each round, nearly free when no login waits."""
+        if self._router.derivations:
+            self._begin_derivations()
         waiting = self._waiting
         if not len(waiting):
             return
@@ -45,6 +55,38 @@ class Verifier:
             self._nursery.start_soon(self._verify, slow)
         if plain:
             flush_ready(self._router.plane)
+
+    def _begin_derivations(self) -> None:
+        """Have salted passwords computed; of strangers' only so many wait, and of one address fewer."""
+        jobs = self._router.derivations[:]
+        self._router.derivations.clear()
+        proofs = self._proofs
+        for job in jobs:
+            if job.peer and (
+                sum(proofs.values()) >= limits.LINK_PROOFS_WAITING
+                or proofs.get(job.peer, 0) >= limits.LINK_PROOFS_OF_ADDRESS
+            ):
+                job.deriver.underivable("503 Too Many Logins")
+                continue
+            if job.peer:
+                proofs[job.peer] = proofs.get(job.peer, 0) + 1
+            self._nursery.start_soon(self._derive, job)
+        flush_ready(self._router.plane)
+
+    async def _derive(self, job: Derivation) -> None:
+        try:
+            async with self._strangers if job.peer else self._own:
+                if job.deriver.waits():
+                    salted = await trio.to_thread.run_sync(job.work, limiter=self._threads)
+                    job.finish(salted)
+        except Exception as error:  # noqa: BLE001 - the barrier's: no thread or memory for it
+            self._router.plane.barrier.end(job.connection, error)
+        finally:
+            if job.peer:
+                self._proofs[job.peer] -= 1
+                if not self._proofs[job.peer]:
+                    del self._proofs[job.peer]
+        flush_ready(self._router.plane)
 
     async def _verify(self, login: Login) -> None:
         began_ns = time.monotonic_ns()

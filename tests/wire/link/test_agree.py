@@ -22,7 +22,7 @@ def test_heartbeat_is_the_wish_within_bounds(wish: int, answer: int) -> None:
 
 def test_the_lower_minor_is_spoken() -> None:
     """A peer of the future is answered with this side's minor (LINK-12)."""
-    assert agree.agreed_minor(7) == 0
+    assert agree.agreed_minor(7) == 1
     assert agree.agreed_minor(0) == 0
 
 

@@ -9,6 +9,11 @@ UP = order.UP
 EXPECTED = {
     order.STRANGE: "10",
     order.ASKING: "11 12",
+    order.ASKING | order.PROVING: "11 12 16",
+    order.CHALLENGING: "17",
+    UP | order.ATTRACTING | order.CHALLENGING: "13 14 17 22 30 31",
+    UP | order.SERVING | order.ASKING | order.PROVING: "11 12 13 14 15 16 20 21",
+    0: "",
     UP | order.SERVING: "13 14 15 20 21",
     UP | order.ATTRACTING: "13 14 22 30 31",
     UP | order.ATTRACTING | order.SERVING: "13 14 15 20 21 22 30 31",
@@ -19,7 +24,7 @@ EXPECTED = {
     UP | order.ATTRACTING | order.FLOWING: "13 14 22 30 31 41 42 43 50 54",
     order.ASKING | order.FLOWING: "11 12",
 }
-KNOWN = bytes.fromhex("10 11 12 13 14 15 20 21 22 30 31")
+KNOWN = bytes.fromhex("10 11 12 13 14 15 16 17 20 21 22 30 31")
 FLOWS = bytes.fromhex("40 41 42 43 50 51 52 53 54")
 
 

@@ -113,7 +113,8 @@ async def hash_passwords(kind: Kind, given: Given) -> None:
         if not _is_good_hash(given[name]):
             try:
                 given[name] = await trio.to_thread.run_sync(
-                    passwords.hash_password,
+                    # Bridges log in with nothing less.
+                    passwords.scram_verifier,
                     given[name],
                     os.urandom(_SALT_BYTES),
                     limiter=_HASHING,
@@ -124,7 +125,7 @@ async def hash_passwords(kind: Kind, given: Given) -> None:
 
 def _is_good_hash(text: str) -> bool:
     try:
-        passwords.parse_hash(text)
+        passwords.check_stored(text)
     except ValueError:
         return False
     return True

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Final, cast, final
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link.close_codes import FRAME_TOO_LARGE, MALFORMED, PROTOCOL_ERROR
-from vpnrouter.wire.link.frames import COMPRESSED, HELLO, REFUSE
+from vpnrouter.wire.link.frames import COMPRESSED, HANDSHAKE
 from vpnrouter.wire.varint import frame_at, varint
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class LinkPacker:
             # 0 is no frame's length: what our own encoders made is whole.
             end = at + (frame_at(data, at, size, size, FRAME_TOO_LARGE, MALFORMED) or size - at)
             kind = data[at]
-            plain = HELLO <= kind <= REFUSE or end - at > self._most
+            plain = kind in HANDSHAKE or end - at > self._most
             if at > start and (plain or end - start > self._most):
                 self._add(parts, self._block(data[start:at]), messages)
                 start = at
@@ -222,7 +222,7 @@ class LinkUnpacker:
         at = 0
         while at < size:
             kind = data[at]
-            if kind == COMPRESSED or HELLO <= kind <= REFUSE:
+            if kind == COMPRESSED or kind in HANDSHAKE:
                 raise ProtocolError(
                     PROTOCOL_ERROR, f"LINK-44: frame 0x{kind:02x} may not be inside COMPRESSED"
                 )

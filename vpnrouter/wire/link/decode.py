@@ -13,7 +13,7 @@ from vpnrouter.wire.link.close_codes import (
     PROTOCOL_ERROR,
     UNSUPPORTED_FRAME,
 )
-from vpnrouter.wire.link.decode_handshake import hello, refusal, welcome
+from vpnrouter.wire.link.decode_handshake import challenge, hello, proof, refusal, welcome
 from vpnrouter.wire.link.decode_subscriptions import subscribe, subscribed, unsubscribe
 from vpnrouter.wire.link.extension import decode_extension
 from vpnrouter.wire.link.fields import utf8
@@ -22,6 +22,8 @@ from vpnrouter.wire.varint import frame_at, read_varint
 
 Frame = (
     frames.Hello
+    | frames.Challenge
+    | frames.Proof
     | frames.Welcome
     | frames.Refuse
     | frames.Close
@@ -86,6 +88,10 @@ def decode(frame: bytes, start: int, length: int) -> Frame:
         return hello(frame, pos, end)
     if kind == frames.WELCOME:
         return welcome(frame, pos, end)
+    if kind == frames.CHALLENGE:
+        return challenge(frame, pos, end)
+    if kind == frames.PROOF:
+        return proof(frame, pos, end)
     if kind == frames.REFUSE:
         code, reason, retry = refusal(frame, pos, end)
         return frames.Refuse(code, reason, retry)

@@ -31,9 +31,15 @@ def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
     if tls > 1:
         raise ProtocolError(PROTOCOL_ERROR, "LINK-9: the TLS flag is neither 0 nor 1")
     scheme = fields.number(field_codes.SCHEME, 1, frames.BASIC)
-    if scheme > frames.CLIENT_CERTIFICATE:
+    if scheme > frames.SCRAM:
         raise ProtocolError(
             UNKNOWN_MANDATORY_FIELD, f"LINK-10: authentication scheme {scheme} is not known here"
+        )
+    password = fields.text(field_codes.PASSWORD)
+    nonce = fields.sized(field_codes.NONCE, frames.NONCE_BYTES, frames.NONCE_BYTES, b"")
+    if scheme == frames.SCRAM and (password or not nonce):
+        raise ProtocolError(
+            PROTOCOL_ERROR, "LINK-51: a HELLO for SCRAM has a nonce, and no password"
         )
     bridge = fields.required_text(field_codes.BRIDGE)
     if len(bridge) > limits.BRIDGE_NAME_LENGTH:
@@ -48,7 +54,7 @@ def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
         fields.required_text(field_codes.REMOTE_VPN),
         remote_router=fields.text(field_codes.REMOTE_ROUTER),
         client_username=fields.text(field_codes.CLIENT_USERNAME),
-        password=fields.text(field_codes.PASSWORD),
+        password=password,
         tls=tls == 1,
         features=fields.number(field_codes.FEATURES, 4, 0),
         heartbeat_ms=fields.number(field_codes.HEARTBEAT_MS, 4, 0),
@@ -58,9 +64,27 @@ def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
         resume=fields.number(field_codes.RESUME, 1, 0) != 0,
         link_port=fields.number(field_codes.LINK_PORT, 2, 0),
         links_port=fields.number(field_codes.LINKS_PORT, 2, 0),
+        nonce=nonce,
         major=major,
         minor=int(buf[pos + 5]),
     )
+
+
+def challenge(buf: bytes, pos: int, end: int) -> frames.Challenge:
+    """CHALLENGE (LINK-51)."""
+    fields = Fields(buf, pos, end, field_codes.HANDSHAKE)
+    nonce = fields.sized(field_codes.NONCE, frames.NONCE_BYTES, frames.NONCE_BYTES)
+    salt = fields.sized(field_codes.SALT, frames.SALT_LEAST, frames.SALT_MOST)
+    iterations = fields.number(field_codes.ITERATIONS, 4, 0)
+    if not limits.SCRAM_ITERATIONS_LEAST <= iterations <= limits.SCRAM_ITERATIONS_MOST:
+        raise ProtocolError(PROTOCOL_ERROR, f"LINK-51: {iterations} iterations are asked for")
+    return frames.Challenge(nonce, salt, iterations)
+
+
+def proof(buf: bytes, pos: int, end: int) -> frames.Proof:
+    """PROOF (LINK-51)."""
+    fields = Fields(buf, pos, end, field_codes.HANDSHAKE)
+    return frames.Proof(fields.sized(field_codes.PROOF, frames.PROOF_BYTES, frames.PROOF_BYTES))
 
 
 def welcome(buf: bytes, pos: int, end: int) -> frames.Welcome:
@@ -84,6 +108,7 @@ def welcome(buf: bytes, pos: int, end: int) -> frames.Welcome:
         resume=fields.number(field_codes.RESUME, 1, 0) != 0,
         link_port=fields.number(field_codes.LINK_PORT, 2, 0),
         links_port=fields.number(field_codes.LINKS_PORT, 2, 0),
+        signature=fields.sized(field_codes.SIGNATURE, frames.PROOF_BYTES, frames.PROOF_BYTES, b""),
         major=major,
         minor=int(buf[pos + 1]),
     )

@@ -7,7 +7,7 @@ no peer would take is a ValueError here, since then the caller is wrong and not 
 from vpnrouter import limits
 from vpnrouter.wire.link import field_codes, frames
 from vpnrouter.wire.link.extension import encode_extension
-from vpnrouter.wire.link.fields import number_field, text_field
+from vpnrouter.wire.link.fields import data_field, number_field, text_field
 from vpnrouter.wire.varint import varint
 
 
@@ -40,7 +40,24 @@ def hello(frame: frames.Hello) -> bytes:
         # Whoever knows only passwords must refuse, not take the login for one without a name.
         out.append(number_field(field_codes.SCHEME | field_codes.MANDATORY, frame.scheme, 1))
     out.append(_last(frame.resume, frame.link_port, frame.links_port))
+    if frame.nonce:
+        out.append(data_field(field_codes.NONCE, frame.nonce))
     return _frame(frames.HELLO, b"".join(out))
+
+
+def challenge(frame: frames.Challenge) -> bytes:
+    """CHALLENGE (LINK-51)."""
+    return _frame(
+        frames.CHALLENGE,
+        data_field(field_codes.NONCE, frame.nonce)
+        + data_field(field_codes.SALT, frame.salt)
+        + number_field(field_codes.ITERATIONS, frame.iterations, 4),
+    )
+
+
+def proof(frame: frames.Proof) -> bytes:
+    """PROOF (LINK-51)."""
+    return _frame(frames.PROOF, data_field(field_codes.PROOF, frame.proof))
 
 
 def welcome(frame: frames.Welcome) -> bytes:
@@ -55,6 +72,8 @@ def welcome(frame: frames.Welcome) -> bytes:
     if frame.incarnation:
         out.append(number_field(field_codes.INCARNATION, frame.incarnation, 8))
     out.append(_last(frame.resume, frame.link_port, frame.links_port))
+    if frame.signature:
+        out.append(data_field(field_codes.SIGNATURE, frame.signature))
     return _frame(frames.WELCOME, b"".join(out))
 
 

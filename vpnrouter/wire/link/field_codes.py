@@ -25,9 +25,14 @@ SCHEME: Final = 14
 RESUME: Final = 15
 LINK_PORT: Final = 16
 LINKS_PORT: Final = 17
+NONCE: Final = 18
+SALT: Final = 19
+ITERATIONS: Final = 20
+PROOF: Final = 21
+SIGNATURE: Final = 22
 
-HANDSHAKE: Final = frozenset({*range(ROUTER, LINKS_PORT + 1)})
-"""Numbers known in HELLO and WELCOME."""
+HANDSHAKE: Final = frozenset({*range(ROUTER, SIGNATURE + 1)})
+"""Numbers known in HELLO, CHALLENGE, PROOF and WELCOME."""
 
 RETRY_AFTER_MS: Final = 1
 

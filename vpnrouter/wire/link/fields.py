@@ -45,6 +45,11 @@ def text_field(number: int, text: str) -> bytes:
     return bytes((number,)) + varint(len(raw)) + raw
 
 
+def data_field(number: int, data: bytes) -> bytes:
+    """A field with bytes, at most 127."""
+    return bytes((number, len(data))) + data
+
+
 def number_field(number: int, value: int, size: int) -> bytes:
     """A field with an unsigned number of `size` bytes."""
     return bytes((number, size)) + value.to_bytes(size, "big")
@@ -92,6 +97,21 @@ class Fields:
         place = self._places.get(number)
         if place is None:
             return b""
+        return self._buf[place[0] : place[1]]
+
+    def sized(self, number: int, least: int, most: int, default: bytes | None = None) -> bytes:
+        """The bytes of a field, from `least` to `most` of them; ProtocolError(0x82) where it is missing and there is
+        no default, and (0x81) on another size.
+        """
+        place = self._places.get(number)
+        if place is None:
+            if default is None:
+                raise ProtocolError(PROTOCOL_ERROR, f"LINK-9: field {number} is missing")
+            return default
+        if not least <= place[1] - place[0] <= most:
+            raise ProtocolError(
+                MALFORMED, f"LINK-9: field {number} is not {least} to {most} bytes long"
+            )
         return self._buf[place[0] : place[1]]
 
     def required_text(self, number: int) -> str:

@@ -11,7 +11,7 @@ from vpnrouter import limits
 MAJOR: Final = 1
 """Version of the protocol: links between different majors are refused (LINK-12)."""
 
-MINOR: Final = 0
+MINOR: Final = 1
 """The lower minor of the two sides is spoken (LINK-12)."""
 
 MAGIC: Final = b"VPNR"
@@ -24,12 +24,17 @@ REFUSE: Final = 0x12
 CLOSE: Final = 0x13
 HEARTBEAT: Final = 0x14
 DETACH: Final = 0x15
+CHALLENGE: Final = 0x16
+PROOF: Final = 0x17
 SUBSCRIBE: Final = 0x20
 UNSUBSCRIBE: Final = 0x21
 SUBSCRIBED: Final = 0x22
 DIRECT: Final = 0x30
 DIRECT_X: Final = 0x31
 COMPRESSED: Final = 0x60
+
+HANDSHAKE: Final = frozenset({HELLO, WELCOME, REFUSE, CHALLENGE, PROOF})
+"""What is said before a half is logged in; never compressed (LINK-44)."""
 
 OPTIONAL_FROM: Final = 0x80
 """Frame types from here on may be skipped by whoever does not know them (LINK-4)."""
@@ -63,10 +68,23 @@ RETAINED: Final = 0x08
 """Feature: a subscription may ask for what is retained (LINK-26)."""
 
 BASIC: Final = 0
-"""Authentication scheme: client username and password."""
+"""Authentication scheme: client username, and the password as it is or none."""
 
 CLIENT_CERTIFICATE: Final = 1
 """Authentication scheme: the certificate of the TLS connection (LINK-10)."""
+
+SCRAM: Final = 2
+"""Authentication scheme: client username, and SCRAM-SHA-256 in both directions (LINK-51)."""
+
+NONCE_BYTES: Final = 24
+"""Bytes of the nonces of SCRAM."""
+
+PROOF_BYTES: Final = 32
+"""Bytes of a proof or signature of SCRAM-SHA-256."""
+
+SALT_LEAST: Final = 8
+SALT_MOST: Final = 64
+"""Bytes of a salt."""
 
 
 @final
@@ -85,6 +103,7 @@ class Hello:
         "major",
         "max_frame",
         "minor",
+        "nonce",
         "password",
         "remote_router",
         "remote_vpn",
@@ -113,9 +132,11 @@ class Hello:
         resume: bool = False,
         link_port: int = 0,
         links_port: int = 0,
+        nonce: bytes = b"",
         major: int = MAJOR,
         minor: int = MINOR,
     ) -> None:
+        self.nonce = nonce
         self.router = router
         self.bridge = bridge
         self.local_vpn = local_vpn
@@ -152,6 +173,7 @@ class Welcome:
         "minor",
         "resume",
         "router",
+        "signature",
         "vpn",
     )
 
@@ -168,9 +190,11 @@ class Welcome:
         resume: bool = False,
         link_port: int = 0,
         links_port: int = 0,
+        signature: bytes = b"",
         major: int = MAJOR,
         minor: int = MINOR,
     ) -> None:
+        self.signature = signature
         self.router = router
         self.vpn = vpn
         self.client_name = client_name
@@ -183,6 +207,28 @@ class Welcome:
         self.links_port = links_port
         self.major = major
         self.minor = minor
+
+
+@final
+class Challenge:
+    """The acceptor asks for a proof that the dialer knows its password (LINK-51)."""
+
+    __slots__ = ("iterations", "nonce", "salt")
+
+    def __init__(self, nonce: bytes, salt: bytes, iterations: int) -> None:
+        self.nonce = nonce
+        self.salt = salt
+        self.iterations = iterations
+
+
+@final
+class Proof:
+    """The dialer's proof (LINK-51)."""
+
+    __slots__ = ("proof",)
+
+    def __init__(self, proof: bytes) -> None:
+        self.proof = proof
 
 
 @final

@@ -21,6 +21,7 @@ from vpnrouter.wire.link.flow_frames import (
     UNBOUND,
 )
 from vpnrouter.wire.link.frames import (
+    CHALLENGE,
     CLOSE,
     COMPRESSED,
     DETACH,
@@ -29,6 +30,7 @@ from vpnrouter.wire.link.frames import (
     HEARTBEAT,
     HELLO,
     OPTIONAL_FROM,
+    PROOF,
     REFUSE,
     SUBSCRIBE,
     SUBSCRIBED,
@@ -60,9 +62,17 @@ UP: Final = 64
 FLOWING: Final = 128
 """Both agreed on guaranteed flows."""
 
+PROVING: Final = 256
+"""Our HELLO offers a proof, and the challenge has not come."""
+
+CHALLENGING: Final = 512
+"""The peer was sent a challenge, and its proof has not come."""
+
 ALLOWED: Final[dict[int, frozenset[int]]] = {
     STRANGE: frozenset({HELLO}),
     ASKING: frozenset({WELCOME, REFUSE}),
+    PROVING: frozenset({CHALLENGE}),
+    CHALLENGING: frozenset({PROOF}),
     ATTRACTING: frozenset({SUBSCRIBED, DIRECT, DIRECT_X}),
     SERVING: frozenset({SUBSCRIBE, UNSUBSCRIBE, DETACH}),
     REUSABLE: frozenset({HELLO}),
@@ -82,7 +92,7 @@ _AGREED: Final[dict[int, int]] = {
 """Frame type → flag without which nobody agreed on it (LINK-5)."""
 
 KNOWN: Final[frozenset[int]] = frozenset({kind for taken in ALLOWED.values() for kind in taken})
-"""Every frame type of minor 0."""
+"""Every frame type of this minor version."""
 
 
 def accepted(doing: int) -> frozenset[int]:
@@ -108,7 +118,8 @@ def check_order(doing: int, frame_type: int) -> None:
         return
     if doing & STRANGE:
         raise ProtocolError(close_codes.NOT_A_LINK, "LINK-11: the first frame is no HELLO")
-    if not doing & _AGREED.get(frame_type, -1) or (frame_type not in KNOWN and doing & UP):
+    agreed = _AGREED.get(frame_type, 0)
+    if agreed & ~doing or (frame_type not in KNOWN and doing & UP):
         raise ProtocolError(
             close_codes.UNSUPPORTED_FRAME, f"LINK-5: frame 0x{frame_type:02x} is not agreed on"
         )
