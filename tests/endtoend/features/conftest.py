@@ -35,6 +35,7 @@ def site(start: Any) -> Callable[..., Any]:
                 vpn: {
                     "authentication": {"basic": {"enabled": False}},
                     "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+                    "client_usernames": {"bridge": {"password": "word"}},
                     "bridges": bridges,
                 }
                 for vpn, bridges in vpns.items()
@@ -57,7 +58,7 @@ def bridge() -> Callable[..., Document]:
             remote["router"] = router
         return {
             "remote_connection": {"retry_delay": 0},
-            "remote_authentication": {"basic": {"client_username": "bridge"}},
+            "remote_authentication": {"basic": {"client_username": "bridge", "password": "word"}},
             "remote_msg_vpns": [remote],
             "remote_subscriptions": list(topics),
         } | more
