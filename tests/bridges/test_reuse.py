@@ -36,7 +36,9 @@ def test_both_directions(pair: Any, compress: bool) -> None:
     assert both.told.names == ["welcomed", "subscribed"]
     assert both.both_ways() == (3, 3)
     assert len(both.world.links) == 1
-    assert both.link.accepted.features == frames.REUSE | (frames.ZSTD if compress else 0)
+    assert both.link.accepted.features == frames.REUSE | frames.RETAINED | (
+        frames.ZSTD if compress else 0
+    )
     both.balance()
     for record in (both.link.half.record, both.back.record):
         assert record.counters.data_rx_msg_count == 3
