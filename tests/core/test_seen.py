@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import pairwise
 
 from vpnrouter import limits
-from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds, first_id, message_id
+from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds, message_id
 
 
 def test_the_first_copy_enters() -> None:
@@ -44,15 +44,17 @@ def test_the_memory_is_bounded() -> None:
     assert seen.look(1, 1) == FIRST
 
 
-@pytest.mark.parametrize(("one", "other"), [(1, 2), (7, 8), (2**64 - 1, 1), (2**63, 2**63 + 1)])
-def test_ids_of_two_routers_stay_apart(one: int, other: int) -> None:
-    """Even where their seeds are neighbours, neither comes to an id of the other's first billion."""
-    apart = (first_id(one) - first_id(other)) % 2**61
-    assert 1_000_000_000 < apart < 2**61 - 1_000_000_000
+def test_ids_are_no_two_alike_and_never_none() -> None:
+    """Each number of each router has an id of its own, above 0 and below 2**61, the same whenever it is asked for."""
+    made = {message_id(key, number) for key in (b"one", b"other") for number in range(1, 20_000)}
+    assert len(made) == 2 * 19_999
+    assert min(made) > 0
+    assert max(made) < 2**61
+    assert message_id(b"one", 7) == message_id(b"one", 7)
 
 
-def test_an_id_is_never_none() -> None:
-    """0 says that a message has no id, so none is 0; ids count on, and stay below 2**61."""
-    assert message_id(2**61 - 1, 1) == 1
-    assert [message_id(5, number) for number in (1, 2, 3)] == [6, 7, 8]
-    assert 0 < message_id(first_id(2**64 - 1), 2**64 - 1) < 2**61
+def test_ids_that_were_seen_tell_no_other() -> None:
+    """Neither their distances nor what a router tells of itself lead to the next one."""
+    seen = [message_id(b"secret", number) for number in range(1, 1_000)]
+    steps = {(after - before) % 2**61 for before, after in pairwise(seen)}
+    assert len(steps) == 998

@@ -18,7 +18,7 @@ from vpnrouter.core.direct import scan
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.publisher import Publisher
-from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds, first_id, message_id
+from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds, message_id
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
@@ -116,7 +116,7 @@ def test_the_rule_alone(mesh: Mesh, origins: list[int], draws: Random) -> None:
         number = copy.number
         if len(ends) > 1 and not number:
             given_ids[place] += 1
-            number = message_id(first_id(place + 1), given_ids[place])
+            number = message_id(bytes((place + 1,)), given_ids[place])
         for end in ends:
             if may_enter(copy.path, f"r/{end}"):
                 path = path_for(copy.path, f"r/{place}")

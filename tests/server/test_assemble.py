@@ -124,3 +124,12 @@ msg_vpns:
     assert rules.username_source == "subject-alternate-name"
     assert (rules.max_chain_depth, rules.validate_date_enabled) == (1, False)
     assert vpns["green"].credentials.client_cert is None
+
+
+def test_a_router_does_not_tell_where_its_ids_come_from(configured: Any) -> None:
+    """Two routers that say the same of themselves, incarnation and all, give other ids."""
+    config = configured("msg_vpns: {blue: {}}")
+    one, same, other = (build_router(config, 7, secret) for secret in (b"a", b"a", b"b"))
+    assert one.plane.ids.high == other.plane.ids.high
+    numbers = [router.vpns["blue"].number() for router in (one, same, other)]
+    assert numbers[0] == numbers[1] != numbers[2]

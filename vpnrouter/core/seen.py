@@ -6,6 +6,7 @@ Links carry a message id where it matters (`MessageVpn.number`), and the receivi
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final, final
 
 from vpnrouter import limits
@@ -20,21 +21,17 @@ DUPLICATE: Final = 2
 """It has been here, over as many links or fewer: it is discarded."""
 
 _ID_MASK: Final = (1 << 61) - 1
-_SPREAD: Final = 0x9E37_79B9_7F4A_7C15
 
 
-def first_id(seed: int) -> int:
-    """Where a router begins to count message ids; `seed` is its 64 random bits.
+def message_id(key: bytes, number: int) -> int:
+    """The id of a router's message `number` (1, 2, 3 …), never 0: that means none.
 
-    Every router counts from a place of its own among 2**61, far from all others even where seeds are
-    neighbours, so that no two routers of a mesh give the same id within anybody's memory.
+    `key` is the router's own secret. Ids look drawn to whoever does not have it, from however many he has seen: else
+    a remote could tell ids that are to come, and bring messages of its own under them first, so that the true ones
+    are taken for copies. Two routers of a mesh give no two messages the same id within anybody's memory.
     """
-    return seed * _SPREAD & _ID_MASK
-
-
-def message_id(first: int, number: int) -> int:
-    """The id of a router's message `number` (1, 2, 3 …), never 0: that means none."""
-    return (first + number & _ID_MASK) or 1
+    drawn = blake2b(number.to_bytes(8, "big"), digest_size=8, key=key).digest()
+    return (int.from_bytes(drawn, "big") & _ID_MASK) or 1
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.access import AclProfile, TopicRule
@@ -43,6 +44,7 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
         {key: acl_of(key, value) for key, value in written.acl_profiles.items()},
         bounds_of(written),
     )
+    vpn.number_by(sha256(b"message ids" + secret).digest())
     vpn.enabled = written.enabled
     vpn.session_terms = session_terms(written.mqtt.session_queue)
     return vpn
