@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.core.guaranteed.counters import ACKED
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import flow_frames, frames
 
@@ -207,7 +208,7 @@ def test_room_in_an_endpoint_releases_at_once() -> None:
     pair.settle()
     assert pair.received() == [1]
     first = end.waiting[0].pop()
-    end.lose(first)
+    end.lose(first, ACKED)
     pair.settle()
     assert pair.received() == [2]
 

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.core.barrier import BRIDGE, CONNECTION, KINDS, LISTENER, TASK, TIMER, fault_id
+from vpnrouter.core.barrier import (
+    BRIDGE,
+    CONNECTION,
+    KINDS,
+    LISTENER,
+    REQUEST,
+    TASK,
+    TIMER,
+    fault_id,
+)
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.timers import Timed
 from vpnrouter.events.event import Event
@@ -299,6 +308,8 @@ async def test_an_api_request_that_raises(running: Any) -> None:
         assert answer.startswith(b"HTTP/1.1 500")
         events = node.router.plane.events
         assert events is not None
+        # The answer comes before what raised is told.
+        await until(lambda: node.router.plane.barrier.counts[REQUEST] == 1)
         (told,) = [
             event for event in events.newest(99) if event.kind.name == "SYSTEM_MANAGEMENT_FAULT"
         ]

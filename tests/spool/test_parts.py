@@ -28,7 +28,8 @@ def test_bits() -> None:
     assert not parts.settle(store, 1, 19)
     assert parts.left == 27
     batch = Batch()
-    assert parts.write(batch)
+    parts.write(batch)
+    assert parts.written()
     assert sorted(batch.puts) == [(keys.settled(1, 10), b"\1\2"), (keys.settled(2, 10), b"\2\0")]
 
 
@@ -39,9 +40,11 @@ def test_only_what_changed_is_written() -> None:
     parts.settle(store, 1, 10)
     parts.settle(store, 2, 10)
     parts.write(Batch())
+    parts.written()
     parts.settle(store, 2, 11)
     batch = Batch()
-    assert parts.write(batch)
+    parts.write(batch)
+    assert parts.written()
     assert batch.puts == [(keys.settled(2, 10), b"\3\0")]
 
 
@@ -51,6 +54,7 @@ def test_erase_deletes_only_what_is_stored() -> None:
     parts = Parts(10, 10, 30, False)
     parts.settle(store, 1, 10)
     parts.write(Batch())
+    parts.written()
     parts.settle(store, 2, 10)
     batch = Batch()
     parts.erase(store, batch)
@@ -72,5 +76,5 @@ def test_cold_state_is_read_again() -> None:
 
 def test_cold_state_without_changes() -> None:
     """A segment that may have bitmaps in the store is said to have them until they are known."""
-    assert Parts(10, 10, 19, True).write(Batch())
-    assert not Parts(10, 10, 30, False).write(Batch())
+    assert Parts(10, 10, 19, True).written()
+    assert not Parts(10, 10, 30, False).written()

@@ -10,6 +10,7 @@ from vpnrouter.core.timers import Timed
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.guaranteed_in import GuaranteedIn
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.plane import Plane
     from vpnrouter.core.timers import Timer
@@ -28,6 +29,10 @@ class FlowReceipt(Receipt):
 
     def __init__(self, flow: GuaranteedIn) -> None:
         self._flow = flow
+
+    def party(self) -> Connection | None:
+        """See Receipt.party."""
+        return self._flow.party()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
         """See Receipt.settled."""
@@ -86,6 +91,10 @@ class Retry(Timed):
         """There is room."""
         self._asked_room = False
         self._flow.retry()
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._flow.party()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """See Timed.on_timer."""

@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.guaranteed_out import GuaranteedOut
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
 
@@ -17,6 +18,10 @@ class FlowOwner:
     """The link under a flow, and whoever wants to know how the flow fares."""
 
     __slots__ = ()
+
+    def party(self) -> Connection | None:
+        """The link, to be closed when something raises."""
+        return None
 
     def say(self, data: bytes) -> None:
         """Queue one frame of the flow on the link; never discarded."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.flow_terms import FlowTerms
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.bridges.parking_lot import ParkingLot
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
     from vpnrouter.core.vpn import MessageVpn
@@ -207,6 +208,11 @@ class GuaranteedIn:
         """The sender has heard our UNBIND."""
         self._binding.heard(frame.flow_id)
 
+    def party(self) -> Connection | None:
+        """The link under the flow, None while there is none."""
+        owner = self._answers.owner
+        return None if owner is None else owner.party()
+
     def serves(self, owner: FlowOwner) -> bool:
         """Is this the one that it was started for last, and not detached from?"""
         return self._answers.owner is owner
@@ -233,12 +239,13 @@ class GuaranteedIn:
         self._answers.released()
 
     def _drop_held(self) -> None:
-        dropped = self.lanes.drop()
-        for position in dropped:
-            self._messages.pop(position, None)
+        self.lanes.drop()
+        # All of them wait in the lanes, unless something was raised while one was looked at.
+        dropped = len(self._messages)
+        self._messages.clear()
         owner = self._answers.owner
         if dropped and owner is not None:
-            owner.returned(len(dropped), RETURNED)
+            owner.returned(dropped, RETURNED)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -277,17 +284,27 @@ class GuaranteedIn:
     def enter(self, position: int) -> bool:
         """See Steps.enter."""
         message = self._messages[position]
+        # Message and position are both in the unit, or neither is.
         try:
+            self._taken.add(position)
             outcome = self.spool.publish(self.vpn, message, self._told, position)
         except TopicError:
             # Good enough for the sender's VPN but not for ours, and never will be.
+            self._taken.take_back(position)
             self._refuse(position, TOPIC_PARSE_ERROR)
             return True
+        except Exception:
+            if not self.spool.has_taken(message):
+                self._taken.take_back(position)
+            raise
         if outcome == REJECTED:
+            self._taken.take_back(position)
             self.refusals += 1
             self._due = True
             return False
-        self._accept(position)
+        del self._messages[position]
+        self.taken += 1
+        self._due = True
         self._entered(outcome)
         return True
 

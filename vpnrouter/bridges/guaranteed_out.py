@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.bridges.loops import may_enter, path_for
 from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
+from vpnrouter.core.guaranteed.counters import ACKED
 from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
 from vpnrouter.core.guaranteed.pools import holds, take_out
@@ -32,6 +33,7 @@ from vpnrouter.wire.link.ranges import positions_of, ranges_of
 if TYPE_CHECKING:
     from vpnrouter.bridges.flow_owner import FlowOwner
     from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.selectors import Selector
@@ -60,6 +62,10 @@ class _Synced(Receipt):
 
     def __init__(self, flow: GuaranteedOut) -> None:
         self._flow = flow
+
+    def party(self) -> Connection | None:
+        """See Receipt.party."""
+        return self._flow.party()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
         """See Receipt.settled."""
@@ -218,6 +224,10 @@ class GuaranteedOut(Flow):
         self.endpoint.unbind(self, counts=False)
 
     # -- messages --------------------------------------------------------------------------------
+
+    def party(self) -> Connection | None:
+        """See Flow.party."""
+        return self._owner.party()
 
     def room(self) -> int:
         """See Flow.room."""
@@ -379,10 +389,9 @@ class GuaranteedOut(Flow):
 def _settle(endpoint: Endpoint, position: int) -> None:
     """Settle what a bridge has that was bound before, wherever the message is now."""
     if take_out(endpoint, position):
-        endpoint.counters.acked += 1
         if endpoint.watched is not None:
             endpoint.watched.accepted(position)
-        endpoint.lose(position)
+        endpoint.lose(position, ACKED)
         return
     for flow in endpoint.flows:
         if endpoint.settle(flow, position, ACCEPTED):

@@ -15,7 +15,8 @@ from vpnrouter.bridges.outbound import host_of
 from vpnrouter.bridges.tally import RxTally
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.bridges.wanted import Wanted, asked_for
-from vpnrouter.core.discards import DUPLICATE, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR
+from vpnrouter.core.barrier import CONNECTION
+from vpnrouter.core.discards import DUPLICATE, FAULT, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR
 from vpnrouter.core.scram import Derivation, Deriver, both_said, proof_of, verifier_of
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
@@ -507,12 +508,34 @@ class InboundHalf(Deriver):
         self._over = True
         if not self.welcomed and not self.link.dialed:
             self.link.shun()
-        if self.flow is not None:
-            self.flow.end()
-        self.bring()
-        if self.welcomed:
-            self.traces.link(LINK_DOWN, why)
-        self.owner.link_event(self, LinkEvent.LOST, why)
+        for step in range(4):
+            try:
+                self._let_go(step, why)
+            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
+                link = self.link
+                link.faulty = True
+                name, msg_vpn = link.whose()
+                cost = "the end of the bridge's half goes on"
+                link.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
+
+    def _let_go(self, step: int, why: str) -> None:
+        if step == 0:
+            if self.flow is not None:
+                self.flow.end()
+        elif step == 1:
+            self.bring()
+        elif step == 2:
+            if self.welcomed:
+                self.traces.link(LINK_DOWN, why)
+        else:
+            self.owner.link_event(self, LinkEvent.LOST, why)
+
+    def account(self) -> None:
+        """The link ended by a fault of the router: name what came and was neither delivered nor discarded."""
+        counters = self.record.counters
+        missing = counters.rx_imbalance(self.in_flight)
+        if missing > 0:
+            counters.discard_rx(FAULT, missing)
 
     @property
     def over(self) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.guaranteed_in import GuaranteedIn
     from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.terms import BridgeTerms
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.message import Message
     from vpnrouter.core.timers import Timer
     from vpnrouter.wire.link.decode import Frame
@@ -37,6 +38,10 @@ class _Again(Timed):
 
     def __init__(self, flow: InboundFlow) -> None:
         self._flow = flow
+
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self._flow.party()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """See Timed.on_timer."""
@@ -165,6 +170,10 @@ class InboundFlow(FlowOwner):
             self.queue_msgs = frame.messages
 
     # -- what the flow tells ---------------------------------------------------------------------
+
+    def party(self) -> Connection | None:
+        """See FlowOwner.party."""
+        return self._half.link
 
     def say(self, data: bytes) -> None:
         """See FlowOwner.say."""

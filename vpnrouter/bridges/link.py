@@ -16,6 +16,7 @@ from vpnrouter.bridges.link_clock import LinkClock
 from vpnrouter.bridges.outbound import OutboundHalf
 from vpnrouter.bridges.tally import ControlTally
 from vpnrouter.bridges.terms import LinkEvent
+from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import scan
 from vpnrouter.core.entrance import NO_MEMORY
@@ -473,18 +474,31 @@ class Link(Connection):
             return
         self.ended = True
         self.closing = True
-        self.let_go()
-        self._clock.stop()
         self.publisher = None
-        inbound, outbound = self.inbound, self.outbound
-        if outbound is not None:
-            outbound.end(why)
-        self._leave()
-        if inbound is not None:
-            inbound.end(why)
+        for step in range(5):
+            try:
+                self._let_go(step, why)
+            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
+                self.faulty = True
+                name, msg_vpn = self.whose()
+                cost = "the end of the link goes on"
+                self.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
         if not self.outbox.dirty:
             self.outbox.dirty = True
             self.plane.ready.append(self.outbox)
+
+    def _let_go(self, step: int, why: str) -> None:
+        if step == 0:
+            self.let_go()
+        elif step == 4:
+            self._clock.stop()
+        elif step == 1:
+            if self.outbound is not None:
+                self.outbound.end(why)
+        elif step == 2:
+            self._leave()
+        elif self.inbound is not None:
+            self.inbound.end(why)
 
     def _leave(self) -> None:
         """The client is no more in the VPN."""
@@ -510,6 +524,12 @@ class Link(Connection):
         if self.outbound is not None:
             self.outbound.settle(dropped)
         self.tally()
+        if self.faulty:
+            # What the fault cut off is accounted for as well (promise BALANCE).
+            if self.inbound is not None:
+                self.inbound.account()
+            if self.outbound is not None:
+                self.outbound.account()
 
     def tally(self) -> None:
         """Bring the records of both halves up to date."""

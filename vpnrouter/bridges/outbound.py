@@ -13,7 +13,9 @@ from vpnrouter.bridges.outbound_flows import OutboundFlows
 from vpnrouter.bridges.states import Peer
 from vpnrouter.bridges.tally import TxTally
 from vpnrouter.core.attempts import REFUSE
+from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
+from vpnrouter.core.discards import FAULT
 from vpnrouter.core.entrance import RATE_EXCEEDED, THROTTLED, TOO_MANY_FAILURES
 from vpnrouter.core.login import (
     Admission,
@@ -480,14 +482,45 @@ class OutboundHalf(Deriver):
         if self._over or record is None or admission is None:
             return
         self._over = True
-        if self.flows is not None:
-            self.flows.end()
-        admission.vpn.release(admission.username.name)
-        link.book.went(self.key, link)
-        record.handle_peer(Peer.LOGGED_OUT, why)
         record.up_since_ns = -1
-        self._trace(LINK_DOWN, why)
-        link.book.log.peer_down(record, why)
+        for step in range(6):
+            try:
+                self._let_go(step, why)
+            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
+                link.faulty = True
+                name, msg_vpn = link.whose()
+                cost = "the end of the peer's half goes on"
+                link.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
+
+    def _let_go(self, step: int, why: str) -> None:
+        link, admission, record = self.link, self.link.admission, self.record
+        if admission is None or record is None:
+            return
+        if step == 0:
+            if self.flows is not None:
+                self.flows.end()
+        elif step == 1:
+            admission.vpn.release(admission.username.name)
+        elif step == 2:
+            link.book.went(self.key, link)
+        elif step == 3:
+            record.handle_peer(Peer.LOGGED_OUT, why)
+        elif step == 4:
+            self._trace(LINK_DOWN, why)
+        else:
+            link.book.log.peer_down(record, why)
+
+    def account(self) -> None:
+        """The link ended by a fault of the router: name what was offered and neither sent nor discarded."""
+        record = self.record
+        if record is None:
+            return
+        in_flight = 0
+        for half in record.sending:
+            in_flight += half.in_flight
+        missing = record.counters.tx_imbalance(in_flight)
+        if missing > 0:
+            record.counters.discard_tx(FAULT, missing)
 
     # -- counting --------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from vpnrouter.wire.link import close_codes, encode_flows, flow_frames
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.login import Admission
     from vpnrouter.core.message import Message
@@ -204,6 +205,10 @@ class OutboundFlows(FlowOwner):
         self.say(encode_flows.flow_status(flow_frames.FlowStatus(flow.flow_id, *flow.shown)))
 
     # -- what a flow tells -----------------------------------------------------------------------
+
+    def party(self) -> Connection | None:
+        """See FlowOwner.party."""
+        return self._link
 
     def say(self, data: bytes) -> None:
         """See FlowOwner.say."""

@@ -51,6 +51,11 @@ class Taken:
             self._positions.add(position)
         self._dirty = True
 
+    def take_back(self, position: int) -> None:
+        """It is not in the unit after all."""
+        if self._positions is not None:
+            self._positions.remove(position, 1)
+
     def forget(self, ranges: list[tuple[int, int]]) -> None:
         """The sender never sends these again."""
         if self._positions is not None:

@@ -111,6 +111,7 @@ class Barrier:
 
     def end(self, connection: Connection, error: BaseException) -> None:
         """A connection raised: count, tell, and cut it."""
+        connection.faulty = True
         name, msg_vpn = _whose(connection)
         self.caught(error, CONNECTION, name, msg_vpn, "the connection is closed")
         self.cut(connection)

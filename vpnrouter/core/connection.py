@@ -38,7 +38,8 @@ class Connection(Timed):
     both before it feeds the first byte. `admission`
     is what the login came to. `since_ns` is when the transport came, monotonic. `guaranteed` says that what
     comes here is work for the spool, so that the edge can share its time. `origin` is what of `peer` counts
-    against bounds by address, `login` the verification that it waits for.
+    against bounds by address, `login` the verification that it waits for. `faulty`: it ends
+    because the router raised.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class Connection(Timed):
         "certificate",
         "choked",
         "closing",
+        "faulty",
         "guaranteed",
         "heard_ns",
         "held",
@@ -77,6 +79,7 @@ class Connection(Timed):
         self.certificate: PeerCertificate | None = None
         self.binding = b""
         self.closing = False
+        self.faulty = False
         self.guaranteed = False
         self.paused = False
         self.held = False

@@ -199,7 +199,11 @@ class MessageVpn:
             self.plane.work += len(matched) >> 2
         self.plane.work += ROUTE_WORK
         evicted = self.cache.evicted
-        self.cache.put(topic, text, route)
+        try:
+            self.cache.put(topic, text, route)
+        except Exception:
+            self._forget_all_routes()
+            raise
         if self.cache.evicted != evicted:
             self.slots.drop()
         return route
@@ -351,10 +355,11 @@ class MessageVpn:
         ):
             client_events.no_subscription_left(self)
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
-        self._enter(subscription)
+        # First its subscriber's: what raises below is taken away with it.
         subscriber.subscriptions[key] = subscription
         if not subscription.configured:
             self.subscription_count += 1
+        self._enter(subscription)
         if old is None:
             traces.subscribed(self, SUBSCRIBE, subscription)
             if self.on_subscription is not None:
@@ -363,10 +368,12 @@ class MessageVpn:
 
     def unsubscribe(self, subscriber: Subscriber, key: str) -> bool:
         """Remove the subscription `key` (the filter as written); False when there is none."""
-        subscription = subscriber.subscriptions.pop(key, None)
+        subscription = subscriber.subscriptions.get(key)
         if subscription is None:
             return False
+        # It is its subscriber's until it is nowhere else: what raises half-way is done again with its end.
         self._remove(subscription)
+        subscriber.subscriptions.pop(key, None)
         traces.subscribed(self, UNSUBSCRIBE, subscription)
         if self.on_subscription is not None:
             self.on_subscription(subscription, False)
@@ -411,9 +418,18 @@ class MessageVpn:
     def _invalidate(self, filter_: Filter) -> None:
         cache = self.cache
         steps = cache.steps
-        if cache.invalidate(filter_):
-            self.slots.drop()
+        try:
+            if cache.invalidate(filter_):
+                self.slots.drop()
+        except Exception:
+            self._forget_all_routes()
+            raise
         self.plane.work += SUBSCRIPTION_WORK + ((cache.steps - steps) >> 2)
+
+    def _forget_all_routes(self) -> None:
+        """What is known of topics can be found out again: after something raised it may not be true."""
+        self.cache.clear()
+        self.slots.drop()
 
     def forget_routes(self, subscriber: Subscriber) -> None:
         """Drop the cached routes that `subscriber` is part of: it connected, left, or changed its frame."""
@@ -426,7 +442,11 @@ class MessageVpn:
                 cache.clear()
                 dropped = 1
                 break
-            dropped += cache.invalidate(subscription.filter)
+            try:
+                dropped += cache.invalidate(subscription.filter)
+            except Exception:
+                self._forget_all_routes()
+                raise
         if dropped:
             self.slots.drop()
 

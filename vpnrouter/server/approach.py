@@ -248,21 +248,25 @@ class Approach:
         if self.written is not written or overtaken:
             await self.connector.drop(transport)
             return None
-        self.connector.set_clocks()
-        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        half = dial(
-            self.book,
-            self.vpn,
-            shown,
-            terms,
-            owner,
-            record,
-            tls=remote.tls_enabled,
-            moves_from=moves_from,
-        )
-        half.link.address, half.link.interface = self.connector.ends(transport, shown)
-        begun(half)
-        self.connector.serve(transport, half.link)
+        try:
+            self.connector.set_clocks()
+            shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            half = dial(
+                self.book,
+                self.vpn,
+                shown,
+                terms,
+                owner,
+                record,
+                tls=remote.tls_enabled,
+                moves_from=moves_from,
+            )
+            half.link.address, half.link.interface = self.connector.ends(transport, shown)
+            begun(half)
+            self.connector.serve(transport, half.link)
+        except BaseException:
+            await self.connector.drop(transport)
+            raise
         flush_ready(half.link.plane)
         return half
 

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.barrier import THREAD, fault_id
+from vpnrouter.core.barrier import SPOOL, THREAD, fault_id
 from vpnrouter.core.plane import Committing
 from vpnrouter.errors import SpoolError
 from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
@@ -71,7 +71,12 @@ class Committer(Committing):
         if not spool.busy:
             return
         began = time.monotonic_ns()
-        batch = spool.end_round()
+        try:
+            batch = spool.end_round()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            spool.plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
+            # A unit that is sealed must not be lost.
+            batch = None if self._flying else spool.sealed
         self.spent_ns += time.monotonic_ns() - began
         if self._troubles:
             self._tell()
@@ -107,10 +112,22 @@ class Committer(Committing):
                     self._fault("commit-after-sync")
                 if self._spool.down:
                     tell_of(self._spool.plane, SPOOL_UP, "the message spool works again")
-                self._spool.committed()
+                self._committed()
                 if self._fault is not None:
                     self._fault("answered")
         self.spent_ns += time.monotonic_ns() - began
+
+    def _committed(self) -> None:
+        """Tell the spool, until it has done all of it: what raised is not tried again."""
+        spool = self._spool
+        done = False
+        while not done:
+            try:
+                spool.committed()
+                done = True
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                spool.plane.barrier.caught(error, SPOOL, "", "", "the rest of the unit goes on")
+                done = spool.syncing is None and not spool.unfinished
 
     def _failed(self, reason: str) -> None:
         if not self._spool.down:

@@ -93,14 +93,24 @@ class Building:
             self._last = last
         elif not endpoints:
             raise ValueError("a message for no endpoint")
-        self._records.append(record)
         self._sizes.append(size)
         self._priorities.append(priority)
         self._lanes.append(lane)
         self._expires.append(expires_ns)
         self._which.append(self._last_number)
+        self._records.append(record)
         self._bytes += len(record)
         self.left += len(endpoints)
+
+    def cut(self, count: int, left: int) -> None:
+        """Be as before an `add` that came to nothing: with `count` messages and `left` memberships."""
+        for column in (self._sizes, self._priorities, self._lanes, self._expires, self._which):
+            del column[count:]
+        for record in self._records[count:]:
+            self._bytes -= len(record)
+        del self._records[count:]
+        self.left = left
+        self._last = []
 
     def settle(self, endpoint: int, offset: int) -> None:
         """Note that an endpoint needs the message at `offset` no more, if it was to have it."""
@@ -123,11 +133,14 @@ class Building:
         self._records[offset] = b""
 
     def parts(self) -> list[Part]:
-        """What was settled already, to be stored beside the index."""
+        """What was settled already, to be stored beside the index; copies."""
         size = len(self._records) + 7 >> 3
+        found: list[Part] = []
         for part in self._parts.values():
-            del part.bits[size:]
-        return list(self._parts.values())
+            copy = Part(part.endpoint, part.bits[:size], part.stored)
+            copy.changed = part.changed
+            found.append(copy)
+        return found
 
     def bodies(self) -> bytes:
         """The value of the segment's bodies."""

@@ -15,7 +15,7 @@ from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.building import Building
-from vpnrouter.spool.parts import Part, Parts
+from vpnrouter.spool.parts import Parts
 from vpnrouter.spool.recovery import Recovered, Recovery
 from vpnrouter.spool.segment import decode_index, decode_segment
 from vpnrouter.spool.segments import SegmentTable
@@ -54,9 +54,11 @@ class Ledger:
         "_touched",
         "_unit",
         "_unit_first",
+        "faults",
         "next_id",
         "pending",
         "pending_bytes",
+        "sealed",
     )
 
     def __init__(
@@ -89,6 +91,10 @@ class Ledger:
         self._state: dict[bytes, bytes | None] = {}
         self.pending = False
         self.pending_bytes = 0
+        # What was raised unexpectedly and made good here, for the owner to tell.
+        self.faults: list[Exception] = []
+        # The batch that `seal` made last.
+        self.sealed: Batch | None = None
 
     @property
     def store_id(self) -> bytes:
@@ -135,15 +141,24 @@ class Ledger:
         Raises OverflowError or ValueError for an argument that is outside its range.
         """
         building = self._building
-        if not building.takes(len(record)):
-            self._full.append(building)
-            building = Building(self.next_id, self._segment_messages)
-            self._building = building
-        building.add(record, size, priority, lane, expires_ns, endpoints)
+        cost = len(record) + 16
         number = self.next_id
+        if not building.takes(len(record)):
+            # Both at once: a segment that is full is not the one being built.
+            fresh = Building(number, self._segment_messages)
+            full = [*self._full, building]
+            self._full, self._building = full, fresh
+            building = fresh
+        count = len(building)
+        left = building.left
+        try:
+            building.add(record, size, priority, lane, expires_ns, endpoints)
+        except Exception:
+            building.cut(count, left)
+            raise
         self.next_id = number + 1
         self.pending = True
-        self.pending_bytes += len(record) + 16
+        self.pending_bytes += cost
         return number
 
     def settle(self, endpoint: int, number: int) -> None:
@@ -181,23 +196,62 @@ class Ledger:
         self.pending_bytes += len(key)
 
     def seal(self) -> Batch:
-        """End the unit and begin the next; returns what to commit, which may be nothing (`Batch.empty`)."""
+        """End the unit and begin the next; returns what to commit, which may be nothing (`Batch.empty`).
+
+        What raises leaves the unit as it was.
+        """
+        self.sealed = None
         batch = Batch()
-        self._seal_parts(batch)
+        touched = self._touched
+        for parts in touched:
+            if parts.left > 0:
+                parts.write(batch)
+            else:
+                parts.erase(self._store, batch)
+        stored: list[Building] = []
+        early: list[Parts | None] = []
+        lease = self._lease
         if self.next_id > self._unit_first:
-            self._seal_messages(batch)
+            for building in [*self._full, self._building]:
+                # Except where nothing of a segment is left to write.
+                if building.left:
+                    stored.append(building)
+                    early.append(self._write(building, batch))
+            if self.next_id > lease:
+                lease = self.next_id + self._id_lease
+                batch.put(keys.NEXT_ID, keys.pack_id(lease))
         for key, value in self._state.items():
             if value is None:
                 batch.delete(key)
             else:
                 batch.put(key, value)
-        self._state = {}
-        self._cool()
+        fresh = Building(self.next_id, self._segment_messages)
+        # The batch is complete, and must not be lost: what raises from here on is done once more.
+        self._building, self._full, self._touched, self._state = fresh, [], [], {}
+        self._lease = lease
+        self._near = None
+        for parts in touched:
+            try:
+                self._seal_part(parts)
+            except Exception as error:  # noqa: BLE001 - told by who owns the ledger
+                self.faults.append(error)
+                self._seal_part(parts)
+        for index in range(len(stored)):
+            try:
+                self._note(stored[index], early[index])
+            except Exception as error:  # noqa: BLE001 - the same
+                self.faults.append(error)
+                self._note(stored[index], early[index])
+        try:
+            self._cool()
+        except Exception as error:  # noqa: BLE001 - told by who owns the ledger; memory is given back later
+            self.faults.append(error)
         self._unit += 1
         self._sealed_first = int(self._unit_first)
         self._unit_first = self.next_id
         self.pending = False
         self.pending_bytes = 0
+        self.sealed = batch
         return batch
 
     def read(self, number: int) -> list[tuple[int, bytes]]:
@@ -258,50 +312,41 @@ class Ledger:
         self._touched.append(parts)
         self.pending = True
 
-    def _seal_parts(self, batch: Batch) -> None:
-        """Write what was settled of stored segments, and delete those that nobody needs any more."""
-        touched = self._touched
-        self._touched = []
-        for parts in touched:
-            parts.changed = False
-            first = int(parts.first)
-            if parts.left > 0:
-                self._table.update(first, int(parts.left), parts.write(batch))
-                continue
-            parts.erase(self._store, batch)
-            self._hot.pop(first, None)
-            if self._table.seek(first):
-                self._table.remove(first)
-        # It may be one of those that are gone.
-        self._near = None
-
-    def _seal_messages(self, batch: Batch) -> None:
-        """Write the unit's messages, except where nothing of a segment is left to write."""
-        self._full.append(self._building)
-        for building in self._full:
-            if building.left:
-                first = building.first
-                batch.put(keys.bodies(first), building.bodies())
-                batch.put(keys.index(first), building.index())
-                self._table.append(first, len(building), building.left)
-                early = building.parts()
-                if early:
-                    self._keep(first, early, batch)
-        self._full = []
-        self._building = Building(self.next_id, self._segment_messages)
-        if self.next_id > self._lease:
-            self._lease = self.next_id + self._id_lease
-            batch.put(keys.NEXT_ID, keys.pack_id(self._lease))
-
-    def _keep(self, first: int, early: list[Part], batch: Batch) -> None:
-        """Write what was settled before the segment was stored, and hold it: the store has it later."""
-        self._table.seek(first)
-        parts = Parts(first, self._table.count, self._table.left, False)
-        for part in early:
+    def _write(self, building: Building, batch: Batch) -> Parts | None:
+        """Put a segment into the batch, with what was settled of it before it is stored; that, if any."""
+        first = building.first
+        batch.put(keys.bodies(first), building.bodies())
+        batch.put(keys.index(first), building.index())
+        settled = building.parts()
+        if not settled:
+            return None
+        parts = Parts(first, len(building), building.left, False)
+        for part in settled:
             parts.take(part)
-        parts.unit = self._unit
-        self._hot[first] = parts
-        self._table.update(first, int(parts.left), parts.write(batch))
+        parts.write(batch)
+        return parts
+
+    def _seal_part(self, parts: Parts) -> None:
+        """What was settled of a stored segment is in the batch, or its deletion is. May be called again."""
+        first = int(parts.first)
+        if parts.left > 0:
+            self._table.update(first, int(parts.left), parts.written())
+            return
+        parts.changed = False
+        self._hot.pop(first, None)
+        if self._table.seek(first):
+            self._table.remove(first)
+
+    def _note(self, building: Building, early: Parts | None) -> None:
+        """A segment is in the batch. May be called again."""
+        first = building.first
+        if not self._table.seek(first):
+            self._table.append(first, len(building), building.left)
+        if early is not None:
+            early.unit = self._unit
+            # The store has it later.
+            self._hot[first] = early
+            self._table.update(first, int(early.left), early.written())
 
     def _cool(self) -> None:
         """Forget the state of the oldest segments beyond the bound, if what it says is committed."""

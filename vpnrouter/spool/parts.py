@@ -74,15 +74,21 @@ class Parts:
         """Begin with a bitmap that is not in the store yet."""
         self._parts[part.endpoint] = part
 
-    def write(self, batch: Batch) -> bool:
-        """Put the bitmaps that changed; returns whether the store has any bitmap of this segment then."""
+    def write(self, batch: Batch) -> None:
+        """Put the bitmaps that changed; `written` is called when the batch is complete."""
         first = int(self.first)
+        for part in self._parts.values():
+            if part.changed:
+                batch.put(keys.settled(part.endpoint, first), bytes(part.bits))
+
+    def written(self) -> bool:
+        """What changed is in a batch; returns whether the store has any bitmap of this segment then."""
+        self.changed = False
         any_stored = self.cold
         for part in self._parts.values():
             if part.changed:
                 part.changed = False
                 part.stored = True
-                batch.put(keys.settled(part.endpoint, first), bytes(part.bits))
             any_stored = any_stored or part.stored
         return any_stored
 

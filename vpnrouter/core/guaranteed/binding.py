@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core import client_events
+from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.dispatch import next_active
 from vpnrouter.core.guaranteed.flow import FAILED, RELEASED
@@ -68,12 +69,21 @@ def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
     if endpoint.kind in (QUEUE, TOPIC_ENDPOINT):
         endpoint.vpn.egress_flows -= 1
     flow.active = False
-    flow.letting_go()
-    outcome = FAILED if counts else RELEASED
-    for message_id in list(flow.unacked):
-        endpoint.settle(flow, message_id, outcome)
-    _changed(endpoint)
+    try:
+        flow.letting_go()
+    finally:
+        _give_back(endpoint, flow, FAILED if counts else RELEASED)
+        _changed(endpoint)
     client_events.bound(endpoint, flow, bind=False)
+
+
+def _give_back(endpoint: Endpoint, flow: Flow, outcome: int) -> None:
+    barrier = endpoint.vpn.plane.barrier
+    for message_id in list(flow.unacked):
+        try:
+            endpoint.settle(flow, message_id, outcome)
+        except Exception as error:  # noqa: BLE001 - the barrier's: the others go back as well
+            barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
 
 
 def unbind_all(endpoint: Endpoint, reason: str) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from vpnrouter.core.discards import Discards
+
+ACKED: Final = 0
+DISCARDED: Final = 1
+MOVED: Final = 2
+DELETED: Final = 3
+"""Why a message leaves an endpoint; one that is discarded has a reason besides."""
 
 
 @final

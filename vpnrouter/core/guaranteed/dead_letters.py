@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.core.guaranteed.counters import DISCARDED, MOVED
 from vpnrouter.core.guaranteed.dead_letter_properties import addressed, sources
 from vpnrouter.core.guaranteed.sizes import size_of
 from vpnrouter.core.guaranteed.traces import trace_at, trace_lost_at
@@ -37,12 +38,10 @@ def dead_letter(endpoint: Endpoint, message_id: int, message: Message, reason: s
             copy.block = addressed(message.block, reason, endpoint.name)
             if not endpoint.spool.place(queue, copy, even_down=True):
                 counters.to_dmq[reason] = counters.to_dmq.get(reason, 0) + 1
-                counters.moved += 1
-                endpoint.forget(message_id, size_of(message))
+                endpoint.forget(message_id, size_of(message), MOVED)
                 if traced:
                     trace_at(endpoint, DEAD_LETTER, message_id, message, reason)
                 return
             counters.to_dmq_failed[reason] = counters.to_dmq_failed.get(reason, 0) + 1
-    counters.discarded.add(reason)
-    endpoint.forget(message_id, size_of(message))
+    endpoint.forget(message_id, size_of(message), DISCARDED, reason)
     trace_lost_at(endpoint, DISCARD, message_id, message, reason)

@@ -83,8 +83,7 @@ def _to_one(endpoint: Endpoint, waiting: Waiting, flow: Flow) -> None:
         message_id = waiting.first()
         if message_id > endpoint.mark and not _may_deliver(endpoint, message_id):
             return
-        waiting.pop()
-        if _deliver(endpoint, flow, message_id):
+        if _pop(endpoint, waiting, flow, message_id):
             room -= 1
         else:
             lost += 1
@@ -112,8 +111,7 @@ def _in_turn(endpoint: Endpoint, waiting: Waiting, flows: list[Flow]) -> None:
         message_id = waiting.first()
         if message_id > endpoint.mark and not _may_deliver(endpoint, message_id):
             break
-        waiting.pop()
-        if _deliver(endpoint, flows[turn], message_id):
+        if _pop(endpoint, waiting, flows[turn], message_id):
             rooms[turn] -= 1
             left -= 1
             turn = (turn + 1) % count
@@ -170,8 +168,23 @@ def _look(endpoint: Endpoint, waiting: Waiting, flow: Flow, message_id: int) -> 
         return 0
     if selector is not None and not selector.matches(message.properties()):
         return 0
-    waiting.remove(message_id)
-    return 1 if _deliver(endpoint, flow, message_id) else 0
+    return 1 if _pop(endpoint, waiting, flow, message_id) else 0
+
+
+def _pop(endpoint: Endpoint, waiting: Waiting, flow: Flow, message_id: int) -> bool:
+    """Take a message that waits, and deliver it. What raises leaves it with the flow, or where it waited."""
+    try:
+        if waiting.first() == message_id:
+            waiting.pop()
+        else:
+            waiting.remove(message_id)
+        return _deliver(endpoint, flow, message_id)
+    except Exception:
+        spool = endpoint.spool
+        spool.failing = flow
+        if message_id not in flow.unacked:
+            endpoint.mend(message_id, spool.message(message_id))
+        raise
 
 
 def _may_deliver(endpoint: Endpoint, message_id: int) -> bool:

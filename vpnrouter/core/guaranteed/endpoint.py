@@ -18,12 +18,19 @@ from vpnrouter.core.guaranteed import (
     regained,
     reload,
 )
-from vpnrouter.core.guaranteed.counters import EndpointCounters
+from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, EndpointCounters
 from vpnrouter.core.guaranteed.dead_letters import EXPIRED, REJECTED, dead_letter
 from vpnrouter.core.guaranteed.dispatch import dispatch
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.kinds import PARKING, QUEUE, REPLAY_LOG, SESSION, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.kinds import (
+    AGAIN,
+    PARKING,
+    QUEUE,
+    REPLAY_LOG,
+    SESSION,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.core.guaranteed.partitions import Partitions, lane_of
 from vpnrouter.core.guaranteed.redelivery import UNCOUNTED, again, failed
 from vpnrouter.core.guaranteed.sizes import size_of
@@ -33,7 +40,6 @@ from vpnrouter.core.guaranteed.unreadable import size_in_store
 from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
-from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
     from array import array
@@ -198,22 +204,10 @@ class Endpoint(Subscriber):
             return reasons.TOPIC_ENDPOINT_SHUTDOWN
         return reasons.ENDPOINT_SHUTDOWN
 
-    def reserve(self, size: int) -> None:
-        """Count a message that is on its way into the synced spool."""
-        self.pending += 1
-        self.spooled_count += 1
-        self.spooled_bytes += size
-        counters = self.counters
-        counters.spooled += 1
-        counters.spooled_bytes += size
-        counters.peak_bytes = max(counters.peak_bytes, self.spooled_bytes)
-
     def arrive(self, message_id: int, message: Message) -> None:
-        """A message is in the synced spool: from now on it may be delivered."""
-        self.pending -= 1
+        """A message is in the synced spool, and no longer `pending`: from now on it may be delivered."""
         if self.deleted:
-            self.counters.deleted += 1
-            self.forget(message_id, size_of(message))
+            self.forget(message_id, size_of(message), DELETED)
             return
         if self.kind == REPLAY_LOG:
             self.waiting[0].add(message_id, 0)
@@ -225,9 +219,8 @@ class Endpoint(Subscriber):
         newest = self.newest
         self.newest = message_id
         if terms.last_value and newest and pools.take_out(self, newest):
-            self.counters.discarded.add(LAST_VALUE)
+            self.lose(newest, DISCARDED, LAST_VALUE)
             trace_replaced(self, LAST_VALUE, 1)
-            self.lose(newest)
         if terms.delivery_delay:
             delay.hold(self, message_id, message)
         else:
@@ -315,36 +308,47 @@ class Endpoint(Subscriber):
         message = flow.unacked.pop(message_id, None)
         if message is None:
             return False
-        if message.traced or outcome == REFUSED:
-            trace_settled(self, flow.client_name, message_id, message, outcome)
+        try:
+            if message.traced or outcome == REFUSED:
+                trace_settled(self, flow.client_name, message_id, message, outcome)
+            if outcome == ACCEPTED:
+                if self.watched is not None:
+                    self.watched.accepted(message_id)
+                self.forget(message_id, size_of(message), ACKED)
+            elif outcome == RELEASED:
+                again(self, message_id, message, 0)
+            elif outcome == FAILED:
+                failed(self, message_id, message)
+            else:
+                dead_letter(self, message_id, message, REJECTED)
+        except Exception:
+            self.mend(message_id, message)
+            raise
         if outcome == ACCEPTED:
             flow.acked += 1
-            self.counters.acked += 1
-            if self.watched is not None:
-                self.watched.accepted(message_id)
-            self.forget(message_id, size_of(message))
-        elif outcome == RELEASED:
-            again(self, message_id, message, 0)
-        elif outcome == FAILED:
-            failed(self, message_id, message)
-        else:
-            dead_letter(self, message_id, message, REJECTED)
         self.wake()
         return True
 
-    def forget(self, message_id: int, size: int) -> None:
-        """The message is no longer here; whoever calls this has counted why."""
-        self.spooled_count -= 1
-        self.spooled_bytes -= size
-        if self.watched is not None:
-            self.watched.lost(message_id)
-        if self.redeliveries and self.redeliveries.pop(message_id, UNCOUNTED) > 0:
-            self.spool.ledger.delete(keys.redeliveries(self.number, message_id))
-        self.spool.settle(self, message_id, size)
+    def mend(self, message_id: int, message: Message) -> None:
+        """What was being done with a message raised: unless it is gone or somewhere, it waits again."""
+        spool = self.spool
+        for pool in pools.pools(self):
+            pool.recount()
+        if spool.gone_id == message_id and spool.gone_from is self:
+            return
+        if not self.deleted and not pools.holds(self, message_id):
+            if message_id not in self.redeliveries:
+                # Whether somebody has seen it is not known.
+                self.redeliveries[message_id] = UNCOUNTED
+            self.ready(message_id, message)
 
-    def lose(self, message_id: int) -> None:
+    def forget(self, message_id: int, size: int, cause: int, reason: str = "") -> None:
+        """The message is no longer here, for a cause of counters.py: counted when nothing can fail any more."""
+        self.spool.settle(self, message_id, size, cause, reason)
+
+    def lose(self, message_id: int, cause: int, reason: str = "") -> None:
         """Forget a message that waited, whether it can be read or not."""
-        self.forget(message_id, size_in_store(self, message_id))
+        self.forget(message_id, size_in_store(self, message_id), cause, reason)
 
     def expire(self, message_id: int, message: Message) -> None:
         """Its time is over."""
@@ -390,7 +394,10 @@ class Endpoint(Subscriber):
             self._timer = None
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """Delays that are over, messages that expire."""
+        """Delays that are over, messages that expire; with AGAIN, deliveries that raised."""
+        if kind == AGAIN:
+            self.wake()
+            return
         self._timer = None
         if self.deleted:
             return

@@ -71,11 +71,21 @@ def run(endpoint: Endpoint, now_ns: int) -> None:
         if take_out(endpoint, message_id):
             message = readable(endpoint, message_id)
             if message is not None:
-                endpoint.expire(message_id, message)
+                _expire(endpoint, message_id, message)
     if 0 < endpoint.oldest_due_ns <= now_ns:
         endpoint.oldest_due_ns = 0
         if endpoint.terms.respect_ttl_enabled and endpoint.terms.max_ttl:
             _oldest(endpoint, now_ns, left)
+
+
+def _expire(endpoint: Endpoint, message_id: int, message: Message) -> None:
+    """Let one that was taken out expire; what raises puts it back, to be tried again."""
+    try:
+        endpoint.expire(message_id, message)
+    except Exception:
+        endpoint.mend(message_id, message)
+        endpoint.expiring.add(message_id, endpoint.vpn.plane.now_ns)
+        raise
 
 
 def _oldest(endpoint: Endpoint, now_ns: int, left: int) -> None:
@@ -102,7 +112,7 @@ def _oldest(endpoint: Endpoint, now_ns: int, left: int) -> None:
                     break
                 left -= 1
                 pool.remove(message_id)
-                endpoint.expire(message_id, message)
+                _expire(endpoint, message_id, message)
     if first_ns:
         # Whole seconds, so that a stream of messages costs one look a second.
         endpoint.oldest_due_ns = max(-(-first_ns // SECOND_NS) * SECOND_NS, now_ns + 1)

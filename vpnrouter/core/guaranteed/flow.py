@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.spool.waiting import IdQueue
 
 if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.selectors import Selector
@@ -76,6 +77,10 @@ class Flow:
         """Look at all messages of the endpoint again."""
         self.cursors = [0] * PRIORITIES
         self.came_back = IdQueue()
+
+    def party(self) -> Connection | None:
+        """The connection that pays when a delivery raises, None for nobody."""
+        return None
 
     def room(self) -> int:
         """How many messages it can be sent now."""

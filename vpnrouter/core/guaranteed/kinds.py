@@ -12,3 +12,6 @@ REPLAY_LOG: Final = 4
 """What replays are made from."""
 
 KIND_NAMES: Final = ("queue", "topic-endpoint", "session", "parking-lot", "replay-log")
+
+AGAIN: Final = 1
+"""Kind of a timer of an endpoint: a delivery raised, and no flow could be held to it. Others are 0."""

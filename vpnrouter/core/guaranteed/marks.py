@@ -21,10 +21,10 @@ AHEAD: Final = 100_000
 
 def mark(ledger: Ledger, unit: Unit, endpoint: Endpoint, spool_id: int) -> None:
     """Write a mark with the unit being built."""
-    endpoint.mark_wanted = spool_id
     ledger.put(keys.mark(endpoint.number), keys.pack_id(spool_id))
     unit.marks.append(endpoint)
     unit.marked.append(spool_id)
+    endpoint.mark_wanted = spool_id
 
 
 def mark_ahead(ledger: Ledger, unit: Unit) -> None:

@@ -9,6 +9,7 @@ from array import array
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.binding import unbind_all
+from vpnrouter.core.guaranteed.counters import DELETED, MOVED
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.partitions import lane_of
 from vpnrouter.core.guaranteed.pools import pools, take_out, waits
@@ -122,8 +123,7 @@ def move(endpoint: Endpoint, message_id: int, target: Endpoint) -> str:
     if reason:
         return reason
     take_out(endpoint, message_id)
-    endpoint.counters.moved += 1
-    endpoint.forget(message_id, size_of(message))
+    endpoint.forget(message_id, size_of(message), MOVED)
     endpoint.wake()
     return ""
 
@@ -132,8 +132,7 @@ def delete_message(endpoint: Endpoint, message_id: int) -> str:
     """Delete one message; "" or why that cannot be. Not one that a consumer has."""
     if not take_out(endpoint, message_id):
         return NOT_FOUND if find(endpoint, message_id) is None else IN_HAND
-    endpoint.counters.deleted += 1
-    endpoint.lose(message_id)
+    endpoint.lose(message_id, DELETED)
     endpoint.wake()
     return ""
 

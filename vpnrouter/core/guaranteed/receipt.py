@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
+
+if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
 
 SPOOLED: Final = 0
 """Every matching endpoint has the message in the synced spool (promise COMMIT)."""
@@ -34,3 +37,7 @@ class Receipt:
         Called exactly once for each token, in the order in which they were given.
         """
         raise AssertionError(token)
+
+    def party(self) -> Connection | None:
+        """The connection that pays when `settled` raises, None for nobody."""
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.core.guaranteed.counters import DISCARDED
 from vpnrouter.core.guaranteed.dead_letters import REDELIVERED, dead_letter
 from vpnrouter.core.guaranteed.expiry import expired
 from vpnrouter.core.guaranteed.sizes import size_of
@@ -48,9 +49,8 @@ def failed(endpoint: Endpoint, message_id: int, message: Message) -> None:
 def again(endpoint: Endpoint, message_id: int, message: Message, delay_ns: int) -> None:
     """Deliver the message once more, after a delay."""
     if message_id < endpoint.newest and endpoint.terms.last_value:
-        endpoint.counters.discarded.add(LAST_VALUE)
+        endpoint.forget(message_id, size_of(message), DISCARDED, LAST_VALUE)
         trace_replaced(endpoint, LAST_VALUE, 1)
-        endpoint.forget(message_id, size_of(message))
         return
     if message_id not in endpoint.redeliveries:
         endpoint.redeliveries[message_id] = UNCOUNTED

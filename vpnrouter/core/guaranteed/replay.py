@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.counters import MOVED
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.pools import take_out, waits
 from vpnrouter.core.guaranteed.sizes import size_of
@@ -239,8 +240,7 @@ class Replay(Timed):
                 self._ends.append(begin)
             self.brought_count += 1
         if take_out(endpoint, message_id):
-            endpoint.counters.moved += 1
-            endpoint.forget(message_id, size)
+            endpoint.forget(message_id, size, MOVED)
         return True
 
     def _wanted(self, message: Message) -> bool:

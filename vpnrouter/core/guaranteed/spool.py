@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.barrier import RETRY_NS, SPOOL
 from vpnrouter.core.deliver import demote
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.admission import obstructed, rejection, willing
 from vpnrouter.core.guaranteed.bodies import Bodies
+from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED
 from vpnrouter.core.guaranteed.demotion import demote_to_one
 from vpnrouter.core.guaranteed.headers import read_headers
+from vpnrouter.core.guaranteed.kinds import AGAIN
 from vpnrouter.core.guaranteed.marks import AHEAD, mark, mark_ahead
 from vpnrouter.core.guaranteed.purging import Purging
 from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, SYNCED, UNMATCHED, Receipt
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.flow import Flow
     from vpnrouter.core.guaranteed.replay_log import ReplayLog
     from vpnrouter.core.guaranteed.waiting import Waiting
     from vpnrouter.core.message import Message
@@ -60,15 +64,21 @@ class Spool:
         "_next_number",
         "_purging",
         "_refused",
+        "_rests_ns",
         "bodies",
         "dirty",
         "down",
+        "failing",
         "fault",
+        "finishing",
+        "gone_from",
+        "gone_id",
         "later",
         "ledger",
         "max_usage",
         "plane",
         "replay_logs",
+        "sealed",
         "syncing",
         "troubles",
         "unit",
@@ -84,6 +94,15 @@ class Spool:
         self.down = ""
         self.unit, self._refused = Unit(), Unit()
         self.syncing: Unit | None = None
+        # Its batch, until the store has it.
+        self.sealed: Batch | None = None
+        # One that is synced, and is not through here yet.
+        self.finishing: Unit | None = None
+        self._rests_ns = 0
+        # What left an endpoint last, and the flow whose delivery raised.
+        self.gone_from: Endpoint | None = None
+        self.gone_id = 0
+        self.failing: Flow | None = None
         # A fault point of tests (server/faults.py); None costs nothing.
         self.fault: Callable[[str], None] | None = None
         self.dirty: list[Endpoint] = []
@@ -103,6 +122,16 @@ class Spool:
 
         Returns the outcome that it will be told, if the sync succeeds. Raises TopicError for a bad topic.
         """
+        unit = self.unit
+        messages = len(unit.ids)
+        receipts = len(unit.receipts)
+        try:
+            return self._publish(vpn, message, receipt, token)
+        except Exception:
+            self._take_back(messages, receipts)
+            raise
+
+    def _publish(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
         if message.block:
             read_headers(message)
         route = vpn.route(message.topic)
@@ -244,21 +273,59 @@ class Spool:
             message.ingress_ns = plane.steady_ns
         data = to_record(message, plane.now_ns, plane.steady_ns)
         expires_ns = wall_expiry_ns(message, plane.now_ns, plane.steady_ns)
-        numbers: list[int] = []
+        numbers = [endpoint.number for endpoint in takers]
+        ledger = self.ledger
+        unit = self.unit
+        count = len(unit.ids)
+        spool_id = ledger.next_id
+        try:
+            ledger.add(data, size, message.priority, message.lane, expires_ns, numbers)
+            unit.ids.append(spool_id)
+            unit.messages.append(message)
+            unit.takers.append(takers)
+        except Exception:
+            unit.cut(count, len(unit.receipts))
+            if ledger.next_id > spool_id:
+                for number in numbers:
+                    ledger.settle(number, spool_id)
+            raise
+        message.holders = len(takers)
+        # Only what cannot raise: `_take_back` undoes all of it.
         for endpoint in takers:
-            endpoint.reserve(size)
+            endpoint.pending += 1
+            endpoint.spooled_count += 1
+            endpoint.spooled_bytes += size
+            counters = endpoint.counters
+            counters.spooled += 1
+            counters.spooled_bytes += size
+            counters.peak_bytes = max(counters.peak_bytes, endpoint.spooled_bytes)
             endpoint.vpn.spooled_bytes += size
             self.usage += size
-            numbers.append(endpoint.number)
-        spool_id = self.ledger.add(data, size, message.priority, message.lane, expires_ns, numbers)
-        message.holders = len(takers)
-        unit = self.unit
-        unit.ids.append(spool_id)
-        unit.messages.append(message)
-        unit.takers.append(takers)
         if message.traced:
             for endpoint in takers:
                 trace_at(endpoint, ENQUEUE, spool_id, message)
+
+    def has_taken(self, message: Message) -> bool:
+        """Is `message` the newest of the unit being built?"""
+        messages = self.unit.messages
+        return bool(messages) and messages[-1] is message
+
+    def _take_back(self, messages: int, receipts: int) -> None:
+        """Publishing raised half-way: the unit is as it was before, and so are the endpoints."""
+        unit = self.unit
+        for index in range(messages, len(unit.ids)):
+            spool_id = unit.ids[index]
+            size = size_of(unit.messages[index])
+            for endpoint in unit.takers[index]:
+                endpoint.pending -= 1
+                endpoint.spooled_count -= 1
+                endpoint.spooled_bytes -= size
+                endpoint.counters.spooled -= 1
+                endpoint.counters.spooled_bytes -= size
+                endpoint.vpn.spooled_bytes -= size
+                self.usage -= size
+                self.ledger.settle(endpoint.number, spool_id)
+        unit.cut(messages, receipts)
 
     def when_synced(self, receipt: Receipt, token: int) -> None:
         """Tell `receipt` SYNCED when everything asked of the ledger up to now is synced."""
@@ -279,10 +346,10 @@ class Spool:
             return found
         return self.bodies.read(self.ledger, self.plane, spool_id)
 
-    def settle(self, endpoint: Endpoint, spool_id: int, size: int) -> None:
-        """An endpoint has done with a message."""
-        endpoint.vpn.spooled_bytes -= size
-        self.usage -= size
+    def settle(
+        self, endpoint: Endpoint, spool_id: int, size: int, cause: int, reason: str = ""
+    ) -> None:
+        """An endpoint has done with a message, for a cause of counters.py: all of it is noted, or nothing."""
         try:
             self.ledger.settle(endpoint.number, spool_id)
         except SpoolError as error:
@@ -291,14 +358,42 @@ class Spool:
                 f"a message that has left {endpoint.name} in message VPN {endpoint.vpn.name} may come back with"
                 f" the next start: {error}"
             )
+        # Only what cannot raise.
+        counters = endpoint.counters
+        if cause == ACKED:
+            counters.acked += 1
+        elif cause == DISCARDED:
+            counts = counters.discarded.counts
+            counts[reason] = counts.get(reason, 0) + 1
+        elif cause == MOVED:
+            counters.moved += 1
+        else:
+            counters.deleted += 1
+        endpoint.spooled_count -= 1
+        endpoint.spooled_bytes -= size
+        endpoint.vpn.spooled_bytes -= size
+        self.usage -= size
         self._freed = True
-        if self.fault is not None:
-            self.fault("endpoint-settled")
+        self.gone_from = endpoint
+        self.gone_id = spool_id
+        try:
+            self._gone(endpoint, spool_id)
+        except Exception as error:  # noqa: BLE001 - the barrier's: the message is gone all the same
+            self.plane.barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
+
+    def _gone(self, endpoint: Endpoint, spool_id: int) -> None:
+        """What follows from that."""
         message = self.bodies.kept.get(spool_id)
         if message is not None:
             message.holders -= 1
             if message.holders <= 0:
                 self.bodies.drop(spool_id)
+        if endpoint.redeliveries and endpoint.redeliveries.pop(spool_id, -1) > 0:
+            self.ledger.delete(keys.redeliveries(endpoint.number, spool_id))
+        if endpoint.watched is not None:
+            endpoint.watched.lost(spool_id)
+        if self.fault is not None:
+            self.fault("endpoint-settled")
 
     def trouble(self, text: str) -> None:
         """Count something that the store cannot do with a single message, and have the operator told."""
@@ -336,14 +431,16 @@ class Spool:
 
     def end_round(self) -> Batch | None:
         """Deliver what can be delivered; the batch to commit, if any. None while one is being synced."""
-        if self.later:
-            later = self.later
-            self.later = []
-            for endpoint in later:
-                endpoint.wake()
+        barrier = self.plane.barrier
+        while self.later:
+            self.later.pop().wake()
         self._deliver()
         if self._purging.busy:
-            why = self._purging.run(self.ledger, self.bodies, self.unit)
+            try:
+                why = self._purging.run(self.ledger, self.bodies, self.unit)
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                why = str(error)
+                barrier.caught(error, SPOOL, "", "", "purging goes on")
             if why:
                 self.trouble(f"a message that was purged may come back with the next start: {why}")
         if self._freed and self._hungry:
@@ -351,51 +448,127 @@ class Spool:
             self._hungry = []
             self._freed = False
             for receipt, token in hungry:
-                receipt.settled(token, SYNCED, "")
+                try:
+                    receipt.settled(token, SYNCED, "")
+                except Exception as error:  # noqa: BLE001 - the barrier's
+                    barrier.of(receipt.party(), error)
         if self._refused.receipts:
             refused, self._refused = self._refused, Unit()
-            refused.answer()
+            refused.answer(barrier)
         if self.syncing is not None or (self.unit.empty and not self.ledger.pending):
             return None
+        return self._seal()
+
+    def _seal(self) -> Batch | None:
+        """End the unit being built. What raises here leaves it as it is, to be tried again a second later."""
+        plane = self.plane
+        ledger = self.ledger
         unit = self.unit
-        mark_ahead(self.ledger, unit)
-        self.unit = Unit()
-        if not self.ledger.pending:
-            unit.answer()
-            self._deliver()
+        fresh = Unit()
+        if self._rests_ns and plane.now_ns < self._rests_ns:
             return None
+        batch: Batch | None = None
+        try:
+            mark_ahead(ledger, unit)
+            if not ledger.pending:
+                self.unit = fresh
+                unit.answer(plane.barrier)
+                self._deliver()
+                return None
+            batch = ledger.seal()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            fault = plane.barrier.caught(error, SPOOL, "", "", "the unit is tried again")
+            # It may have come to its end before.
+            batch = ledger.sealed
+            if batch is None:
+                self._rests_ns = plane.now_ns + RETRY_NS
+                self.down = reasons.SERVICE_UNAVAILABLE
+                self.trouble(
+                    f"fault {fault}: guaranteed messages are refused until a unit can be written"
+                )
+                return None
+        for mended in ledger.faults:
+            plane.barrier.caught(mended, SPOOL, "", "", "made good")
+        ledger.faults.clear()
+        self.unit = fresh
         self.syncing = unit
-        batch = self.ledger.seal()
+        self.sealed = batch
+        ledger.sealed = None
         if self.fault is not None and any(key[:1] == keys.BODIES for key in batch.deletes):
             self.fault("segment-deleted")
         return batch
 
     def _deliver(self) -> None:
         while self.dirty:
-            dirty = self.dirty
-            self.dirty = []
-            for endpoint in dirty:
+            endpoint = self.dirty.pop(0)
+            try:
                 endpoint.dispatch()
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                self._undelivered(endpoint, error)
+
+    def _undelivered(self, endpoint: Endpoint, error: Exception) -> None:
+        """Delivering raised: the flow that was served is closed, and the others have their turn."""
+        flow, self.failing = self.failing, None
+        endpoint.dirty = False
+        plane = self.plane
+        party = None if flow is None else flow.party()
+        plane.barrier.of(party, error)
+        if party is None:
+            plane.timers.arm(plane.now_ns + RETRY_NS, endpoint, AGAIN)
+        else:
+            self.later.append(endpoint)
 
     def committed(self) -> None:
-        """The unit that `end_round` gave out is synced."""
-        unit = self.syncing
+        """The unit that `end_round` gave out is synced.
+
+        Each thing is done once, whatever raises: who calls again, while `unfinished`, goes on behind it.
+        """
+        unit = self.finishing
         if unit is None:
-            raise AssertionError("nothing was being synced")
-        self.syncing = None
+            unit = self.syncing
+            if unit is None:
+                raise AssertionError("nothing was being synced")
+            self.finishing = unit
         self.down = ""
-        for index in range(len(unit.marks)):
-            endpoint = unit.marks[index]
-            endpoint.mark = max(endpoint.mark, unit.marked[index])
+        self.sealed = None
+        while unit.marks:
+            endpoint = unit.marks.pop()
+            endpoint.mark = max(endpoint.mark, unit.marked.pop())
             endpoint.wake()
-        for index in range(len(unit.ids)):
-            spool_id = unit.ids[index]
-            message = unit.messages[index]
-            self.bodies.keep(spool_id, message)
-            for endpoint in unit.takers[index]:
-                endpoint.arrive(spool_id, message)
-        unit.answer()
+        while unit.arrived < len(unit.ids):
+            self._arrived(unit, unit.arrived)
+            unit.arrived += 1
+            unit.placed = 0
+        self.syncing = None
+        unit.answer(self.plane.barrier)
+        self.finishing = None
         self._deliver()
+
+    @property
+    def unfinished(self) -> bool:
+        """Has `committed` raised half-way?"""
+        return self.finishing is not None
+
+    def _arrived(self, unit: Unit, index: int) -> None:
+        barrier = self.plane.barrier
+        spool_id = unit.ids[index]
+        message = unit.messages[index]
+        takers = unit.takers[index]
+        if unit.placed == 0:
+            try:
+                self.bodies.keep(spool_id, message)
+            except Exception as error:  # noqa: BLE001 - the barrier's: it can be read from the store
+                barrier.caught(error, SPOOL, "", "", "goes on")
+        while unit.placed < len(takers):
+            endpoint = takers[unit.placed]
+            unit.placed += 1
+            endpoint.pending -= 1
+            try:
+                endpoint.arrive(spool_id, message)
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
+                endpoint.mend(spool_id, message)
+                endpoint.wake()
 
     def failed(self, reason: str) -> None:
         """The commit failed and is tried again: until it succeeds, nothing more is taken."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 from vpnrouter.core.guaranteed.sizes import size_of
 
 if TYPE_CHECKING:
+    from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.receipt import Receipt
     from vpnrouter.core.message import Message
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
 class Unit:
     """Columns: message `ids[i]` is `messages[i]` and goes to `takers[i]`; `receipts[j]` is told that
     `tokens[j]` came to `outcomes[j]`, with `reasons[j]`. `marks` are endpoints whose mark moves to
-    `marked[k]`.
+    `marked[k]`. `arrived` messages are in their endpoints, and the next one in `placed` of its own; `answered` receipts
+    are told.
     """
 
     __slots__ = (
+        "answered",
+        "arrived",
         "ids",
         "marked",
         "marks",
         "messages",
         "outcomes",
+        "placed",
         "reasons",
         "receipts",
         "takers",
@@ -35,6 +40,9 @@ class Unit:
     )
 
     def __init__(self) -> None:
+        self.arrived = 0
+        self.placed = 0
+        self.answered = 0
         self.ids: list[int] = []
         self.messages: list[Message] = []
         self.takers: list[list[Endpoint]] = []
@@ -62,12 +70,26 @@ class Unit:
         """Does `receipt` wait for this unit or the one before it? Looks at all."""
         return receipt in self.receipts or (before is not None and receipt in before.receipts)
 
-    def answer(self) -> None:
-        """Tell all that wait."""
-        for index in range(len(self.receipts)):
-            self.receipts[index].settled(
-                self.tokens[index], self.outcomes[index], self.reasons[index]
-            )
+    def answer(self, barrier: Barrier) -> None:
+        """Tell all that wait; one that raises is the barrier's, and costs the others nothing."""
+        while self.answered < len(self.receipts):
+            index = self.answered
+            self.answered = index + 1
+            receipt = self.receipts[index]
+            try:
+                receipt.settled(self.tokens[index], self.outcomes[index], self.reasons[index])
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                barrier.of(receipt.party(), error)
+
+    def cut(self, messages: int, receipts: int) -> None:
+        """Be as before, with so many messages and receipts: what came behind them came to nothing."""
+        del self.ids[messages:]
+        del self.messages[messages:]
+        del self.takers[messages:]
+        del self.receipts[receipts:]
+        del self.tokens[receipts:]
+        del self.outcomes[receipts:]
+        del self.reasons[receipts:]
 
     def tell(self, receipt: Receipt, token: int, outcome: int, reason: str) -> None:
         """Tell `receipt` when the unit is synced."""

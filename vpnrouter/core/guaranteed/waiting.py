@@ -80,6 +80,13 @@ class Waiting:
             index -= 1
         raise IndexError("nothing waits")
 
+    def recount(self) -> None:
+        """Count anew, after something raised in the middle of a change."""
+        count = 0
+        for level in self._levels:
+            count += len(level)
+        self.count = count
+
     def remove(self, message_id: int) -> bool:
         """Take one id out of the middle; False when it is not here."""
         for level in self._levels:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core import client_events
+from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import PUBLISH_QOS0, scan
 from vpnrouter.core.entrance import NO_MEMORY, SAYS
@@ -344,9 +345,6 @@ class MqttConnection(Connection):
 
     def lost(self, reason_text: str) -> None:
         """See Connection.lost."""
-        if self.state == ENDED:
-            # Something that ended it may have raised: what is left is done now.
-            self._let_go(True, reason_text)
         self._end(True, reason_text)
         self.drop_waiting()
 
@@ -355,31 +353,42 @@ class MqttConnection(Connection):
             return
         self.state = ENDED
         self.closing = True
-        self.let_go()
-        self._forget_opening()
-        self._let_go(publish_will, why)
+        publisher = self.publisher
+        for step in range(6):
+            try:
+                self._let_go(step, publisher, publish_will, why)
+            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
+                name, msg_vpn = self.whose()
+                cost = "the end of the connection goes on"
+                self.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
         if not self.outbox.dirty:
             # Nothing to send: the edge still has to hear that it may close.
             self.outbox.dirty = True
             self.plane.ready.append(self.outbox)
 
-    def _let_go(self, publish_will: bool, why: str) -> None:
-        """Let go of everything, each thing once: what raises is not tried again, what comes behind it is."""
-        self._cancel_timer()
-        ingress = self.ingress
-        self.ingress = None
-        if ingress is not None:
-            ingress.end()
-        publisher = self.publisher
-        self.publisher = None
-        if publisher is not None:
-            self._retire(publisher)
-            client_events.disconnected(self, publisher, why)
-        session = self.session
-        if session is not None:
-            # Until it has let go of the connection completely.
-            session.detach(publish_will)
+    def _let_go(self, step: int, publisher: Publisher | None, publish_will: bool, why: str) -> None:
+        if step == 0:
+            self._cancel_timer()
+        elif step == 5:
+            self.let_go()
+            self._forget_opening()
+        elif step == 1:
+            ingress = self.ingress
+            self.ingress = None
+            if ingress is not None:
+                ingress.end()
+        elif step == 2:
+            self.publisher = None
+            if publisher is not None:
+                self._retire(publisher)
+        elif step == 3:
+            if publisher is not None:
+                client_events.disconnected(self, publisher, why)
+        else:
+            session = self.session
             self.session = None
+            if session is not None:
+                session.detach(publish_will)
 
     def _retire(self, publisher: Publisher) -> None:
         vpn = publisher.vpn

@@ -17,6 +17,7 @@ from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
 from vpnrouter.wire.mqtt.user_properties import with_user_properties
 
 if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.unit import Unit
     from vpnrouter.core.message import Message
@@ -98,6 +99,10 @@ class MqttFlow(Flow):
         self._unsent: list[list[int]] = []
         self._promised: Unit | None = None
         self._written = Written(self)
+
+    def party(self) -> Connection | None:
+        """See Flow.party."""
+        return self.outbound.session.connection
 
     def room(self) -> int:
         """See Flow.room: the endpoint's window, the client's, and what waits to be sent to it."""
@@ -300,6 +305,10 @@ class Written(Receipt):
 
     def __init__(self, flow: MqttFlow) -> None:
         self._flow = flow
+
+    def party(self) -> Connection | None:
+        """See Receipt.party."""
+        return self._flow.party()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
         """See Receipt.settled."""

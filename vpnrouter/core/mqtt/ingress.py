@@ -25,6 +25,7 @@ from vpnrouter.wire.mqtt.message_packets import Ack
 from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC
 
 if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
     from vpnrouter.core.mqtt.connection import MqttConnection
@@ -134,10 +135,12 @@ class Ingress(Answers):
             return
         if self.end_to_end is not None:
             outcome = self.end_to_end.publish(publisher.vpn, message, token)
+            if message.qos == 2 and outcome != REJECTED:
+                self._remember(packet_id)
+        elif message.qos == 2:
+            outcome = self._publish_once(message, packet_id, token)
         else:
             outcome = self.spool.publish(publisher.vpn, message, self, token)
-        if message.qos == 2 and outcome != REJECTED:
-            self._remember(packet_id)
         if outcome == SPOOLED:
             publisher.spooled += 1
         elif outcome == DEMOTED:
@@ -146,6 +149,19 @@ class Ingress(Answers):
             # Refused, or nobody wanted it: counted where that is found.
             publisher.refused += 1
         self.hold_back()
+
+    def _publish_once(self, message: Message, packet_id: int, token: int) -> int:
+        """The same for QoS 2: message and identifier are both in the unit, or neither is."""
+        try:
+            self._remember(packet_id)
+            outcome = self.spool.publish(self.publisher.vpn, message, self, token)
+        except Exception:
+            if not self.spool.has_taken(message):
+                self._forget(packet_id)
+            raise
+        if outcome == REJECTED:
+            self._forget(packet_id)
+        return outcome
 
     def _begin_flow(self, message: Message, token: int) -> bool:
         """Count the connection as an ingress flow; False, with an answer, beyond a bound.
@@ -225,6 +241,10 @@ class Ingress(Answers):
         self.waiting += 1
         self.spool.when_synced(self, packet_id | COMPLETE)
 
+    def party(self) -> Connection | None:
+        """See Receipt.party."""
+        return self.connection
+
     def settled(self, token: int, outcome: int, reason: str) -> None:
         """See Receipt.settled: PUBACK, PUBREC or PUBCOMP."""
         connection = self.connection
@@ -278,6 +298,10 @@ class Answer(Receipt):
     def __init__(self, connection: MqttConnection, frame: bytes) -> None:
         self.connection = connection
         self.frame = frame
+
+    def party(self) -> Connection | None:
+        """See Receipt.party."""
+        return self.connection
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
         """See Receipt.settled."""

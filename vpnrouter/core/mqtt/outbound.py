@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
+from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.guaranteed.expiry import expires_ns
 from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME
@@ -28,6 +29,7 @@ from vpnrouter.wire.mqtt.encode import encode_ack
 from vpnrouter.wire.mqtt.packet_type import PUBREL
 
 if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.mqtt.session import MqttSession
     from vpnrouter.core.subscriber import Subscription
@@ -246,12 +248,29 @@ class Outbound:
 
     def unplug(self) -> None:
         """The connection is gone: remember what the client may have of the session's own messages."""
+        own = self.own
+        stays = False
+        try:
+            stays = own is not None and self._must_stay(own)
+            self._keep_identifiers(own, stays)
+        finally:
+            # Whatever raised: a flow that stays bound without a connection would hold its messages for ever.
+            if own is not None:
+                own.closed = True
+            if own is not None and not stays:
+                self.own = None
+                # Nothing was wrong with them: this does not count as a redelivery.
+                self._part(own, False)
+            flows = list(self.flows.values())
+            self.flows.clear()
+            for flow in flows:
+                self._part(flow, True)
+
+    def _keep_identifiers(self, own: MqttFlow | None, stays: bool) -> None:
         orphans = self.reserved - {known & 0xFFFF for known in self.resend.values()}
         self.reserved -= orphans
         for packet_id in orphans:
             self.abandon(packet_id)
-        own = self.own
-        stays = own is not None and self._must_stay(own)
         unsent = set() if own is None or stays else own.unsent()
         before = self.held
         self.held = {}
@@ -267,15 +286,6 @@ class Outbound:
                     self.sent(held.message_id, packet_id, held.qos)
             elif held.qos == 2:
                 self.abandon(packet_id)
-        if own is not None and stays:
-            own.closed = True
-        elif own is not None:
-            self.own = None
-            # Nothing was wrong with them: this does not count as a redelivery.
-            self._part(own, False)
-        for flow in list(self.flows.values()):
-            self._part(flow, True)
-        self.flows.clear()
 
     def _must_stay(self, own: MqttFlow) -> bool:
         """Is there a QoS 2 message that would expire, were it given back? It must not (MQTT-4.3.3-7).
@@ -316,8 +326,14 @@ class Outbound:
 
     def _part(self, flow: MqttFlow, counts: bool) -> None:
         flow.closed = True
-        if not flow.browsing:
-            flow.endpoint.unbind(flow, counts=counts)
+        if flow.browsing:
+            return
+        endpoint = flow.endpoint
+        try:
+            endpoint.unbind(flow, counts=counts)
+        except Exception as error:  # noqa: BLE001 - the barrier's: other flows are unbound all the same
+            vpn = endpoint.vpn
+            vpn.plane.barrier.caught(error, CONNECTION, flow.client_name, vpn.name, "goes on")
 
     # -- deliveries ------------------------------------------------------------------------------
 
@@ -389,6 +405,15 @@ class Releases(Receipt):
     def __init__(self, outbound: Outbound) -> None:
         self._outbound = outbound
 
+    def party(self) -> Connection | None:
+        """See Receipt.party."""
+        return self._outbound.session.connection
+
     def settled(self, token: int, outcome: int, reason: str) -> None:
         """See Receipt.settled."""
-        self._outbound.released(token)
+        outbound = self._outbound
+        state = outbound.releasing.get(token, -1)
+        if state >= 0:
+            # Before anything can raise: the client asks for it again when it is back.
+            outbound.releasing[token] = state | SYNCED
+            outbound.released(token)

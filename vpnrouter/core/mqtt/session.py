@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.discards import (
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
@@ -26,6 +27,7 @@ from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
@@ -199,28 +201,44 @@ class MqttSession(Subscriber):
     def _unplug(self) -> None:
         self.connection = None
         self.connected = False
-        self.vpn.forget_routes(self)
-        if self.outbound is not None:
-            self.outbound.unplug()
+        try:
+            self.vpn.forget_routes(self)
+        finally:
+            if self.outbound is not None:
+                self.outbound.unplug()
 
     def detach(self, publish_will: bool) -> None:
         """The connection ended; publish or delay the will, keep or end the session."""
-        self._unplug()
-        if not publish_will:
-            self.have_will(None)
-        if self.will is not None:
-            delay_s = min(self.will.delay_s, self.expiry_s)
-            if delay_s == 0:
-                self.publish_will()
-            else:
-                self.await_will(self.will, delay_s * SECOND_NS)
-                session_store.keep_will(self, self.will)
-        if self.expiry_s == 0:
+        for step in range(3):
+            try:
+                self._detach(step, publish_will)
+            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is done all the same
+                self._raised(error)
+
+    def _detach(self, step: int, publish_will: bool) -> None:
+        if step == 0:
+            self._unplug()
+        elif step == 1:
+            if not publish_will:
+                self.have_will(None)
+            if self.will is not None:
+                delay_s = min(self.will.delay_s, self.expiry_s)
+                if delay_s == 0:
+                    self.publish_will()
+                else:
+                    self.await_will(self.will, delay_s * SECOND_NS)
+                    session_store.keep_will(self, self.will)
+        elif self.expiry_s == 0:
             self.end()
-            return
-        if self.durable:
-            session_store.keep(self)
-        self.expire_in(self.expiry_s * SECOND_NS)
+        else:
+            self.expire_in(self.expiry_s * SECOND_NS)
+            if self.durable:
+                session_store.keep(self)
+
+    def _raised(self, error: Exception) -> None:
+        cost = "the end of the session goes on"
+        barrier = self.vpn.plane.barrier
+        barrier.caught(error, CONNECTION, self.client_name, self.vpn.name, cost)
 
     def expire_in(self, left_ns: int) -> None:
         """End the session when its client has not come back by then."""
@@ -230,27 +248,42 @@ class MqttSession(Subscriber):
 
     def end(self) -> None:
         """The session is over: a waiting will is published now, everything else forgotten."""
+        for step in range(6):
+            try:
+                self._end(step)
+            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is done all the same
+                self._raised(error)
+
+    def _end(self, step: int) -> None:
+        if step == 0:
+            self._cancel_timers()
+        elif step == 1:
+            self.publish_will()
+        elif step == 2:
+            if self.lasting:
+                self.lasting = False
+                self.vpn.lasting.add(self.owner, -1)
+            if self.durable:
+                session_store.erase(self)
+        elif step == 3:
+            self.vpn.forget(self)
+            if self.feed is not None:
+                self.feed.go_on()
+        elif step == 4:
+            endpoint = self.endpoint
+            self.endpoint = None
+            if endpoint is not None:
+                drop(endpoint, self.owner)
+        elif self.vpn.clients.get(self.client_name) is self:
+            del self.vpn.clients[self.client_name]
+
+    def _cancel_timers(self) -> None:
         if self._will_timer is not None:
             self._will_timer.cancel()
             self._will_timer = None
         if self._expiry_timer is not None:
             self._expiry_timer.cancel()
             self._expiry_timer = None
-        self.publish_will()
-        if self.lasting:
-            self.lasting = False
-            self.vpn.lasting.add(self.owner, -1)
-        if self.durable:
-            session_store.erase(self)
-        self.vpn.forget(self)
-        if self.feed is not None:
-            self.feed.go_on()
-        endpoint = self.endpoint
-        if endpoint is not None:
-            self.endpoint = None
-            drop(endpoint, self.owner)
-        if self.vpn.clients.get(self.client_name) is self:
-            del self.vpn.clients[self.client_name]
 
     def have_will(self, will: Will | None) -> None:
         """Have this will from now on, in the store too, or none."""
@@ -315,6 +348,10 @@ class MqttSession(Subscriber):
         else:
             self.vpn.publish(message)
 
+    def party(self) -> Connection | None:
+        """See Timed.party."""
+        return self.connection
+
     def on_timer(self, kind: int, now_ns: int) -> None:
         """A will delay or the session itself ran out."""
         if kind == WILL:
@@ -323,7 +360,8 @@ class MqttSession(Subscriber):
         elif kind == DRAIN:
             if self.outbound is not None:
                 self.outbound.drained()
-        else:
+        elif self.connection is None:
+            # Else a try that comes after one that raised, and its client is back.
             self._expiry_timer = None
             self.end()
 
