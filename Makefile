@@ -38,7 +38,7 @@ NO_PEERS := $(if $(and $(call has,mosquitto),$(call has,nats-server)),,and not p
 COMPILER := $(if $(filter-out 0,$(VPNROUTER_PURE)),,$(call has,$(or $(CC),cc)))
 
 .NOTPARALLEL:
-.PHONY: demo test test-pure test-compiled test-long bench bench-direct clean
+.PHONY: constraints demo test test-pure test-compiled test-long bench bench-direct clean
 .PHONY: lint lint-rules lint-format lint-types lint-layers
 
 demo: $(DEMO_NEEDS) $(INSTALLED)
@@ -94,6 +94,15 @@ SECONDS ?= 60
 fuzz: $(TEST_NEEDS)
 	for driver in mqtt link topics sessions links; do \
 		echo "== fuzz.$$driver"; $(PY) -m fuzz.$$driver --seconds $(SECONDS) || exit 1; done
+
+# The releases that are tested together, with their hashes. It asks the package index that pip is set to, and
+# names none. Look at the difference, run the tests, and commit it.
+constraints:
+	$(PYTHON) -m venv build/constraints && build/constraints/bin/python -m pip install --quiet pip-tools
+	VPNROUTER_PURE=1 build/constraints/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+		--no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--extra demo --extra otel --extra simulate --extra spark --output-file constraints.txt pyproject.toml
+	sed -i -e '/^#/d' -e '/^vpnrouter @/d' -e '/^$$/d' constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
