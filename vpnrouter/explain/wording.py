@@ -25,6 +25,7 @@ WORDS: Final[dict[str, str]] = {
     discards.DUPLICATE: "another copy came before, over another way",
     discards.RETURNED: "the link was lost before it was taken; it comes again",
     discards.REFUSED: "it was refused and is given up, for the dead message queue of the remote",
+    discards.FAULT: "a fault of the router, which was contained, cut it off",
     discards.UNACCOUNTED: "the router was killed, and nobody knows where it went",
     CONSUMER: "its consumer does not take it, now or ever",
     PROMOTION_CONGESTION: "the spool has no room for it",
