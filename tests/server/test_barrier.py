@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -24,10 +25,11 @@ from vpnrouter.core.barrier import (
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.timers import Timed
 from vpnrouter.events.event import Event
+from vpnrouter.server import loop
 from vpnrouter.server.acceptor import Acceptor
 from vpnrouter.server.listeners import bind, serve_streams
 from vpnrouter.server.loop import kept
-from vpnrouter.server.run import Node
+from vpnrouter.server.run import Node, serve
 
 OPEN = """
 listeners:
@@ -331,3 +333,31 @@ async def _get(port: int, path: str) -> bytes:
             answer += data
     await stream.aclose()
     return answer
+
+
+@pytest.mark.parametrize("hides", [True, False])
+async def test_a_trio_that_hides_its_epoll(
+    configured: Any,
+    interpreter: None,
+    client_of: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    hides: bool,
+) -> None:
+    """Where trio does not show what it waits with, that is told once, and everything is served through trio."""
+    if hides:
+        monkeypatch.setattr(loop, "_trio_epoll", lambda: -1)
+    nodes: list[Node] = []
+    config = configured(OPEN)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve, config, nodes.append, alone=True))
+        await until(lambda: bool(nodes))
+        (node,) = nodes
+        client = await client_of(node)
+        await client.connect("good")
+        await client.subscribe("#")
+        await works(node, client)
+        events = node.router.plane.events
+        assert events is not None
+        told = [event for event in events.newest(99) if "does not show" in event.text]
+        assert len(told) == int(hides)
+        nursery.cancel_scope.cancel()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from vpnrouter.server import management
 from vpnrouter.server.management import Place, serve_management
@@ -151,3 +152,29 @@ async def test_who_has_gone_gives_its_place_at_once() -> None:
     served.waiting_since = math.inf
     served.leave()
     assert (gone.waiting_since, served.waiting_since) == (-math.inf, math.inf)
+
+
+async def test_slow_readers_that_go_while_they_are_answered(
+    listening: socket.socket, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Clients that read nothing, that say their last, that go in the middle, and a stop: no fault is told."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"8000000")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for left in range(79, -1, -1):
+            body = {"type": "http.response.body", "body": b"x" * 100_000, "more_body": left > 0}
+            await send(body)
+
+    async with serving(listening, app) as connect:
+        streams = [await connect() for _ in range(30)]
+        for stream in streams:
+            await stream.send_all(GET)
+        for number, stream in enumerate(streams):
+            if number % 3 == 0:
+                await stream.send_eof()
+            elif number % 3 == 1:
+                await stream.receive_some(10)
+                await stream.aclose()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+    assert not capfd.readouterr().err

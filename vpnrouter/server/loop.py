@@ -14,7 +14,9 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import TASK
+from vpnrouter.events.table import NOTE
 from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.narrate import tell_of
 from vpnrouter.server.settle import Collector
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ FORGIVEN_S: Final = 60.0
 
 SLICE_NS: Final = 2_000_000
 """Nanoseconds of long work between two rounds."""
+
+HIDDEN: Final = (
+    f"trio {trio.__version__} does not show the descriptor that it waits with: the router waits through trio,"
+    " which makes it slower, and is no other difference"
+)
 
 TICK_S: Final = 0.1
 """Seconds between looks at the timers; keep-alives and expiries are counted in seconds."""
@@ -85,6 +92,8 @@ async def drive(reactor: Reactor, verifier: Verifier, *, alone: bool) -> None:
     Two would each wait without seeing the other's sockets.
     """
     descriptor = _trio_epoll() if alone else -1
+    if alone and descriptor < 0:
+        tell_of(reactor.plane, NOTE, HIDDEN)
     if descriptor < 0:
         await _drive_blind(reactor, verifier)
     runnable = Runnable()
