@@ -7,6 +7,7 @@ from vpnrouter.config.bridge import Bridge, ClientCertRemoteAuthentication, Remo
 from vpnrouter.config.check_attraction import check_attraction
 from vpnrouter.config.filters import FilterRules
 from vpnrouter.config.findings import Findings
+from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import RouterConfig
@@ -29,7 +30,7 @@ def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
         check_attraction(found, path, bridge, rules)
         _check_remotes(found, path, bridge)
         _check_parking(found, path, bridge)
-        _check_authentication(found, path, bridge)
+        _check_authentication(found, path, bridge, server_certificate(config.listeners) is not None)
         _check_proof(found, path, bridge, vpn.bridging.tls_server_cert, config.router.name)
         for index, remote in enumerate(bridge.remote_msg_vpns):
             place = (*path, "remote_msg_vpns", index)
@@ -86,7 +87,7 @@ def _check_parking(found: Findings, path: Path, bridge: Bridge) -> None:
         found.warning(quota, "has no effect without on_reject: park")
 
 
-def _check_authentication(found: Findings, path: Path, bridge: Bridge) -> None:
+def _check_authentication(found: Findings, path: Path, bridge: Bridge, has_server: bool) -> None:
     """The field finds these when the bridge starts; here the configuration is refused."""
     schemes = {_scheme(bridge, remote) for remote in bridge.remote_msg_vpns}
     if _BASIC in schemes or bridge.remote_authentication.scheme == _BASIC:
@@ -101,11 +102,12 @@ def _check_authentication(found: Findings, path: Path, bridge: Bridge) -> None:
                 found.warning((*at, "client_cert"), "has no effect with scheme basic")
             continue
         if remote.client_cert is not None:
-            _check_certificate(found, at, (*at, "client_cert"), remote.client_cert)
+            _check_certificate(found, at, (*at, "client_cert"), remote.client_cert, has_server)
         elif not told:
             told = True
             from_bridge = remote.authentication_scheme is None
-            _check_certificate(found, place if from_bridge else at, (*place, "client_cert"), own)
+            told_at = place if from_bridge else at
+            _check_certificate(found, told_at, (*place, "client_cert"), own, has_server)
         if not remote.tls_enabled:
             found.error(
                 at,
@@ -167,8 +169,15 @@ def _check_basic(found: Findings, path: Path, bridge: Bridge) -> None:
 
 
 def _check_certificate(
-    found: Findings, told_at: Path, place: Path, certificate: ClientCertRemoteAuthentication
+    found: Findings,
+    told_at: Path,
+    place: Path,
+    certificate: ClientCertRemoteAuthentication,
+    has_server: bool,
 ) -> None:
+    if has_server and certificate.certificate is None and certificate.key is None:
+        # The router's own certificate is shown.
+        return
     whole = found.is_whole(place) or not found.document.has(place)
     if whole and (certificate.certificate is None or certificate.key is None):
         found.error(

@@ -1,6 +1,7 @@
 """Listeners: the addresses that a router answers on."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
@@ -70,3 +71,11 @@ class Listener(Model):
     def address(self) -> Address:
         """`bind` taken apart."""
         return parse_bind(self.bind)
+
+
+def server_certificate(listeners: Iterable[Listener]) -> ListenerTls | None:
+    """The server certificate of the router, for whoever asks for one: that of its first TLS listener, links first."""
+    order = ("links", "mqtts", "wss", "https")
+    found = [each for each in listeners if each.tls is not None and each.protocol in order]
+    found.sort(key=lambda each: order.index(each.protocol))
+    return found[0].tls if found else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.bridges.bridge import Bridge
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.terms import LinkEvent, Owner
+from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.mesh_remotes import Place
 from vpnrouter.errors import OperationError
 from vpnrouter.server.approach import Approach
@@ -45,6 +46,7 @@ class TwinBridge(Owner):
         self.approach = Approach(
             node.book, cables, vpn, name, self.written, written_vpn.bridging.tls_server_cert
         )
+        self.approach.identity = server_certificate(node.loaded.config.listeners)
         self.record = Bridge(facts_of(self.approach), node.router.plane.now_ns)
         self.taker = None if node.flows is None else node.flows.of(vpn, name, self.written).taker
         self.half: InboundHalf | None = None

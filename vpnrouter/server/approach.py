@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.config.bridge import RemoteMsgVpn
     from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.config.tls import ListenerTls
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.connect import Connector
     from vpnrouter.server.handshake import Secured
@@ -74,6 +75,8 @@ class Approach:
         self.backoff = Backoff()
         self.written = written
         self.server_cert = server_cert
+        # The router's own certificate, for a bridge that is to show one and has none.
+        self.identity: ListenerTls | None = None
         self._by_key: dict[tuple[str, str], RemoteMsgVpn] = {}
         self.failures: dict[tuple[str, str], str] = {}
         self._learned: dict[tuple[str, str], str] = {}
@@ -237,7 +240,7 @@ class Approach:
         if remote.tls_enabled:
             # Where a router is depends on who says so; who it is, on its certificate.
             name = router_of(remote.location) or ""
-            tls = TlsTerms(self.server_cert, client_cert_of(written, remote), name)
+            tls = TlsTerms(self.server_cert, client_cert_of(written, remote, self.identity), name)
         terms = self.terms(remote)
         if terms.password and terms.scheme != SCRAM and not terms.verified:
             raise OperationError(SHOWN)

@@ -8,6 +8,7 @@ from vpnrouter.bridges.flow_terms import FlowTerms
 from vpnrouter.bridges.lanes import POLICIES
 from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.config.address import router_of
+from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, directed
 from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
@@ -16,8 +17,9 @@ from vpnrouter.wire.link.flow_frames import LANES_PARTITION_KEY, LANES_TOPIC
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 if TYPE_CHECKING:
-    from vpnrouter.config.bridge import Bridge, ClientCertRemoteAuthentication, RemoteMsgVpn
+    from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
     from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.config.tls import ListenerTls
 
 LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}
 
@@ -65,11 +67,21 @@ def scheme_of(written: Bridge, remote: RemoteMsgVpn) -> str:
     return remote.authentication_scheme or written.remote_authentication.scheme
 
 
-def client_cert_of(written: Bridge, remote: RemoteMsgVpn) -> ClientCertRemoteAuthentication | None:
-    """What the bridge shows to this remote, None where it logs in otherwise."""
+def client_cert_of(
+    written: Bridge, remote: RemoteMsgVpn, server: ListenerTls | None = None
+) -> ClientCertRemoteAuthentication | None:
+    """What the bridge shows to this remote, None where it logs in otherwise.
+
+    Where no certificate is configured it is that of the router, `server`.
+    """
     if scheme_of(written, remote) != "client-certificate":
         return None
-    return remote.client_cert or written.remote_authentication.client_cert
+    chosen = remote.client_cert or written.remote_authentication.client_cert
+    if server is not None and chosen.certificate is None and chosen.key is None:
+        return ClientCertRemoteAuthentication(
+            certificate=server.certificate, key=server.key, password=server.key_password
+        )
+    return chosen
 
 
 def expected_router(remote: RemoteMsgVpn) -> str:

@@ -9,6 +9,7 @@ import trio
 
 from vpnrouter.config.change import Effect, describe
 from vpnrouter.config.diff import changes
+from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.load import read
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply_bridges import change_bridges
@@ -131,6 +132,8 @@ class Reload:
         change_bridges(
             self._runners, before, after, found, lambda vpn, name: self._begin(after, vpn, name)
         )
+        for runner in self._runners:
+            runner.approach.identity = server_certificate(after.listeners)
         for name in before.msg_vpns:
             if name not in after.msg_vpns:
                 vpn = router.vpns[name]
@@ -169,6 +172,7 @@ class Reload:
             vpn.bridging.tls_server_cert,
             flows=self._flows,
         )
+        runner.approach.identity = server_certificate(config.listeners)
         self._nursery.start_soon(runner.run)
         return runner
 

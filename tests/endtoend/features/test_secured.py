@@ -111,6 +111,22 @@ def test_mutual_tls(site: Any, bridge: Any, certificates: Path) -> None:
     edge.says("certificate verify failed: untrusted issuer")
 
 
+def test_the_certificate_of_the_router(site: Any, bridge: Any, certificates: Path) -> None:
+    """A bridge by certificate that has none configured shows that of its router's first links listener."""
+    listeners = secured(certificates, client_ca=str(certificates / "edge/ca.pem"))
+    edge = site("edge", more=listeners | {"msg_vpns": MUTUAL}, blue={})
+    own = {"protocol": "links", "bind": "127.0.0.1:0", "tls": shown(certificates / "edge", CLIENT)}
+    login = {"scheme": "client-certificate"}
+    bridges = {"in": over_tls(bridge, edge, remote_authentication=login)}
+    more = trusting(bridges, certificates / "edge/ca.pem")
+    core = site(
+        "core",
+        more=more | {"listeners": [own, {"protocol": "http", "bind": "127.0.0.1:0"}]},
+        yellow={},
+    )
+    core.bridge("in", inboundState="ready-in-sync", encrypted=True)
+
+
 def test_compression(site: Any, bridge: Any, listener: Any, heard: Any) -> None:
     """Where both sides compress, messages arrive unchanged and in order, and both sides show it."""
     edge = site("edge", blue={})
