@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from fuzz.whole_router import Finding, HonestClient, WholeRouter
+from vpnrouter.core.scram import both_said, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import close_codes, encode, encode_flows, flow_frames, frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
@@ -30,7 +31,9 @@ from vpnrouter.wire.link.decode import Frame, decode, link_frame_at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BRIDGES: Final = 4
+PASSWORD: Final = b"secret"
+SALT: Final = b"0123456789abcdef"
+BRIDGES: Final = 12
 PEERS: Final = 4
 STEPS_BETWEEN_LOOKS: Final = 300
 RESTART_S: Final = 12.0
@@ -101,6 +104,14 @@ PATHS: Final[tuple[list[str], ...]] = (
 )
 
 
+_REMOTES: Final = (
+    ", queue_binding: q1",
+    ", queue_binding: q2, compressed_data_enabled: true",
+    ", compressed_data_enabled: true",
+    ", queue_binding: q3",
+)
+
+
 def configuration(ports: list[int]) -> str:
     """The router's: bridges to the ports, queues that peers may take, another message VPN to watch."""
     bridges = "".join(
@@ -109,16 +120,9 @@ def configuration(ports: list[int]) -> str:
         remote_authentication: {{basic: {{client_username: peer, password: secret}}}}
         remote_connection: {{retry_delay: 1}}
         on_reject: {("block", "park", "skip", "block")[index % 4]}
-        remote_msg_vpns: [{{name: v, location: "127.0.0.1:{port}"{queue}{packed}}}]
+        remote_msg_vpns: [{{name: v, location: "127.0.0.1:{port}"{_REMOTES[index % 4]}}}]
         remote_subscriptions: [{{topic: "d/>"}}, "e"]"""
-        for index, (port, queue, packed) in enumerate(
-            zip(
-                ports,
-                (", queue_binding: q1", ", queue_binding: q2", "", ", queue_binding: q3"),
-                ("", ", compressed_data_enabled: true", ", compressed_data_enabled: true", ""),
-                strict=True,
-            )
-        )
+        for index, port in enumerate(ports)
     )
     return f"""\
 router: {{name: fuzzed, data_dir: ./data}}
@@ -160,6 +164,9 @@ class Peer:
         self.flows: list[int] = []
         self.positions: list[int] = []
         self.requests: list[Frame] = []
+        self.hello: frames.Hello | None = None
+        self.hello_raw = b""
+        self.signature = b""
         self.packer: LinkPacker | None = None
         self._unpacker: LinkUnpacker | None = None
         self._came = b""
@@ -205,6 +212,8 @@ class Peer:
         start = 0
         while size := link_frame_at(data, start, len(data), MOST_FRAME):
             frame = decode(data, start, size)
+            if isinstance(frame, frames.Hello):
+                self.hello, self.hello_raw = frame, data[start : start + size]
             start += size
             if isinstance(frame, frames.Compressed):
                 if self._unpacker is None:
@@ -228,6 +237,8 @@ class Links:
         self._peers: list[Peer] = []
         self.count = 0
         self.logins = 0
+        # Subscriptions that the router's own bridges placed here: these are really up.
+        self.asked = 0
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -326,7 +337,13 @@ class Links:
         """Note what came, and answer what asks for an answer, mostly."""
         for frame in peer.listen():
             if isinstance(frame, frames.Hello):
-                self._welcome(peer, frame)
+                if frame.scheme == frames.SCRAM and self._draw.randrange(20):
+                    self._challenge(peer)
+                else:
+                    self._welcome(peer, frame)
+            elif isinstance(frame, frames.Proof):
+                if peer.hello is not None:
+                    self._welcome(peer, peer.hello)
             elif isinstance(frame, frames.Welcome):
                 self.logins += 1
                 peer.up = True
@@ -341,6 +358,18 @@ class Links:
             else:
                 self._answer(peer, frame)
 
+    def _challenge(self, peer: Peer) -> None:
+        """Ask for a proof, as somebody who knows the password, mostly, and who asks for what is allowed, mostly."""
+        draw = self._draw
+        iterations = draw.choice((4_096, 4_096, 4_096, 4_096, 1, 0xFFFFFFFF))
+        asked = frames.Challenge(draw.randbytes(frames.NONCE_BYTES), SALT, iterations)
+        password = PASSWORD if draw.randrange(12) else b"wrong"
+        verifier = verifier_of(salted_password(password, SALT, 4_096), SALT, 4_096)
+        raw = encode.challenge(asked)
+        peer.signature = verifier.signature(both_said(peer.hello_raw, raw, b"", b""))
+        self._router.note(f"{peer.name} Challenge({iterations})")
+        self._say(peer, raw)
+
     def _welcome(self, peer: Peer, hello: frames.Hello) -> None:
         draw = self._draw
         answer = frames.Welcome(
@@ -353,6 +382,7 @@ class Links:
             incarnation=self._number(),
             resume=hello.resume and draw.randrange(2) == 0,
             link_port=draw.choice((0, 1)),
+            signature=peer.signature,
         )
         if draw.randrange(12) == 0:
             self._send(
@@ -372,6 +402,7 @@ class Links:
         if isinstance(frame, frames.Heartbeat) and not frame.answer:
             self._send(peer, encode.heartbeat, frames.Heartbeat(frame.token, answer=True))
         elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe)) and draw.randrange(20):
+            self.asked += 1
             codes = [draw.choice((0, 0, 0, 0x87)) for _ in frame.filters]
             self._send(
                 peer, encode.subscribed, frames.Subscribed(frame.request_id, codes, self._text())
@@ -533,8 +564,8 @@ class Links:
             peer.close()
 
 
-def fuzz(draw: random.Random, seconds: float, folder: Path) -> tuple[int, int]:
-    """Run for so long; how many steps and logins there were. Raises Finding."""
+def fuzz(draw: random.Random, seconds: float, folder: Path) -> str:
+    """Run for so long; what was done. Raises Finding."""
     doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(BRIDGES)]
     for door in doors:
         door.setblocking(False)
@@ -570,7 +601,7 @@ def fuzz(draw: random.Random, seconds: float, folder: Path) -> tuple[int, int]:
         except Finding:
             print("the last steps:", *router.steps, sep="\n    ", file=sys.stderr)
             raise
-        return links.count, links.logins
+        return f"{links.count} steps, {links.logins} logins, {links.asked} requests of bridges"
 
 
 def main() -> int:
@@ -583,11 +614,11 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            steps, logins = fuzz(random.Random(seed), options.seconds, Path(folder))
+            done = fuzz(random.Random(seed), options.seconds, Path(folder))
         except Finding as finding:
             print(f"finding with seed {seed}: {finding}", file=sys.stderr)
             return 1
-    print(f"{steps} steps, {logins} logins, no finding")
+    print(f"{done}, no finding")
     return 0
 
 
