@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from vpnrouter.core.outbox import Channel, Outbox
 from vpnrouter.core.plane import Plane
-from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.flush import LARGE_BYTES, LARGE_NS, flush_ready
 from vpnrouter.trace.recorder import Recorder
 
 
@@ -38,3 +40,42 @@ def test_each_dirty_outbox_is_flushed_once() -> None:
     assert not last.dirty
     flush_ready(plane)
     assert (at_first.flushes, at_last.flushes) == (1, 1)
+
+
+def test_those_with_little_to_send_come_first() -> None:
+    """An outbox with much in it is flushed behind all others; what takes too long waits for the next round."""
+    plane = Plane("here", 1, Recorder(), 0.0)
+    order: list[str] = []
+
+    class Slow(Channel):
+        def __init__(self, name: str, outbox: Outbox) -> None:
+            self.name = name
+            self.outbox = outbox
+
+        def flush(self) -> None:
+            order.append(self.name)
+            self.outbox.take(1 << 30)
+            until = time.monotonic_ns() + (LARGE_NS if self.name == "large" else 0)
+            while time.monotonic_ns() < until:
+                pass
+
+    large = [Outbox(plane.ready, 1 << 30) for _ in range(3)]
+    small = [Outbox(plane.ready, 1 << 30) for _ in range(3)]
+    for outbox in large:
+        outbox.channel = Slow("large", outbox)
+        outbox.control(bytes(LARGE_BYTES + 1))
+    for outbox in small:
+        outbox.channel = Slow("small", outbox)
+        outbox.control(b"x")
+    flush_ready(plane)
+    assert order[:4] == ["small", "small", "small", "large"]
+    assert plane.large
+    before = len(order)
+    small[0].control(b"x")
+    flush_ready(plane)
+    assert order[before] == "small"
+    for _ in range(3):
+        flush_ready(plane)
+    assert order.count("large") == 3
+    assert not plane.large
+    assert not any(outbox.dirty for outbox in large + small)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, final
 
 from mypy_extensions import i64, mypyc_attr
@@ -69,6 +70,7 @@ class Plane:
         "honours",
         "ids",
         "jobs",
+        "large",
         "losses",
         "now_ns",
         "outboxes",
@@ -121,6 +123,8 @@ class Plane:
         self.outboxes = Holdings(limits.UNREAD_BYTES, unread=True)
         self.wills = Quota(limits.WILL_BYTES_ALL)
         self.ready: list[Outbox] = []
+        # Outboxes with much in them, which the edge flushes last.
+        self.large: deque[Outbox] = deque()
         self.streams = 0
         self.troubles: list[str] = []
         self.events: EventLog | None = None

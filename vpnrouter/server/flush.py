@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.barrier import SPOOL
 
 if TYPE_CHECKING:
+    from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.plane import Plane
 
 
+LARGE_BYTES: Final = 262_144
+"""From so many bytes on an outbox stands aside for those with less."""
+
+LARGE_NS: Final = 3_000_000
+"""Nanoseconds of one round for those with more."""
+
+
 def flush_ready(plane: Plane) -> None:
-    """Hand each outbox that got something in this round to its channel.
+    """Hand each outbox that got something in this round to its channel; those with much in them last.
+
+    To copy a long message for each of many receivers takes a long time: what does not fit this round waits in
+    `plane.large` for the next.
 
     A flush can find a peer gone, whose will then makes others dirty: so until nobody is. That ends,
     because each connection is lost once.
@@ -23,11 +35,27 @@ def flush_ready(plane: Plane) -> None:
         except Exception as error:  # noqa: BLE001 - the barrier's
             plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
     ready = plane.ready
-    while ready:
+    large = plane.large
+    until_ns = 0
+    while ready or large:
         batch = ready[:]
         ready.clear()
         for outbox in batch:
-            outbox.dirty = False
-            channel = outbox.channel
-            if channel is not None:
-                channel.flush()
+            if outbox.size > LARGE_BYTES:
+                large.append(outbox)
+            else:
+                _flush(outbox)
+        if large and not ready:
+            now_ns = time.monotonic_ns()
+            if not until_ns:
+                until_ns = now_ns + LARGE_NS
+            elif now_ns > until_ns:
+                return
+            _flush(large.popleft())
+
+
+def _flush(outbox: Outbox) -> None:
+    outbox.dirty = False
+    channel = outbox.channel
+    if channel is not None:
+        channel.flush()

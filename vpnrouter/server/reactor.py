@@ -88,7 +88,20 @@ class SocketChannel(Channel):
         self.writing = False
 
     def flush(self) -> None:
-        """Write what waits, as far as the kernel takes it."""
+        """Write what waits, as far as the kernel takes it; one that is full says itself when it takes more."""
+        try:
+            outbox = self.connection.outbox
+            if self.writing and outbox.size:
+                self.connection.stuck_with(outbox.size)
+                if self.connection.closing and self.fd >= 0:
+                    self.reactor.leave(self)
+                return
+            self._write()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            self.reactor.plane.barrier.end(self.connection, error)
+
+    def drain(self) -> None:
+        """The kernel takes more."""
         try:
             self._write()
         except Exception as error:  # noqa: BLE001 - the barrier's
@@ -255,11 +268,15 @@ class Reactor:
         The poll waits up to `wait_s` seconds, which holds up every other task: see loop.py.
         """
         self.wanted = False
-        events = self.epoll.poll(wait_s, ROUND_EVENTS)
-        if not events:
-            return False
-        self.set_clocks()
         plane = self.plane
+        events = self.epoll.poll(0.0 if plane.large else wait_s, ROUND_EVENTS)
+        if not events:
+            if not plane.large:
+                return False
+            self.set_clocks()
+            flush_ready(plane)
+            return True
+        self.set_clocks()
         recorder = plane.recorder
         recorder.begin_round()
         recorded = recorder.recorded
@@ -278,7 +295,7 @@ class Reactor:
                     self._others(fd)
                 continue
             if mask & select.EPOLLOUT:
-                channel.flush()
+                channel.drain()
                 if channel.fd < 0:
                     continue
             if mask & ~select.EPOLLOUT:
