@@ -249,7 +249,7 @@ class PahoClient:
             CallbackAPIVersion.VERSION2,
             client_id=name,
             reconnect_on_failure=False,
-            protocol=mqtt.MQTTv5 if level == 5 else mqtt.MQTTv311,
+            protocol={3: mqtt.MQTTv31, 4: mqtt.MQTTv311, 5: mqtt.MQTTv5}[level],
             **options,
         )
         if tls is not None:

@@ -15,6 +15,10 @@ class ClientUsername(Model):
     """Text, {env: NAME}, {file: PATH} or a hash from `vpnrouter hash-password`. Without it nobody
     logs in by password."""
 
+    password_required: bool = True
+    """Whether a login needs the password. If not, a client may come in by the name alone; a password
+    that it gives has to be right all the same."""
+
     client_profile: ClientProfileName = "default"
     """What its clients may do and how much of it."""
 

@@ -201,7 +201,7 @@ TABLE: Final[dict[Pattern, Row]] = {
         " subscribe_share_name.topic_syntax",
     ),
     **_rows(_USERNAME, Effect.NEXT_LOGIN, "enabled", off=Effect.DISCONNECT),
-    **_rows(_USERNAME, Effect.NEXT_LOGIN, "password"),
+    **_rows(_USERNAME, Effect.NEXT_LOGIN, "password password_required"),
     **_rows(_USERNAME, Effect.IN_PLACE, "client_profile acl_profile"),
     **_rows(_USERNAME, Effect.IN_PLACE, "guaranteed_endpoint_permission_override_enabled"),
     **_rows(_QUEUE, Effect.IN_PLACE, _ENDPOINT_KEYS),

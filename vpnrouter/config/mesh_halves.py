@@ -116,6 +116,8 @@ def _check_login(
     if not vpn.authentication.basic.enabled:
         return
     said = f"client username {username} of {where}"
+    if password is None and not account.password_required:
+        return
     if account.password is None:
         found.tell("error", loaded, path, f"{said} has no password ({at})")
     elif password is None:

@@ -33,7 +33,7 @@ _ONE_SHOTS: Final[dict[int, Kind]] = {
     LARGE: table.LARGE_MESSAGE,
 }
 
-_PROTOCOLS: Final = {4: "MQTT 3.1.1", 5: "MQTT 5"}
+_PROTOCOLS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5"}
 
 
 def connected(connection: MqttConnection, publisher: Publisher) -> None:

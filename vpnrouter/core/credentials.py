@@ -38,6 +38,9 @@ BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
 class ClientUsername:
     """One configured client username. `password` is a scrypt hash, a SCRAM verifier or plain text; None lets nobody
     in by password.
+
+    Without `password_required` a client may come in by the name alone. `listed` is False for the built-in
+    `default` that nobody wrote down.
     """
 
     __slots__ = (
@@ -45,8 +48,10 @@ class ClientUsername:
         "client_profile",
         "enabled",
         "guaranteed_endpoint_permission_override_enabled",
+        "listed",
         "name",
         "password",
+        "password_required",
     )
 
     def __init__(
@@ -57,7 +62,11 @@ class ClientUsername:
         acl_profile: str = "default",
         enabled: bool = True,
         guaranteed_endpoint_permission_override_enabled: bool = False,
+        password_required: bool = True,
+        listed: bool = True,
     ) -> None:
+        self.password_required = password_required
+        self.listed = listed
         self.name = name
         self.password = password
         self.client_profile = client_profile
@@ -157,6 +166,13 @@ class Credentials:
             raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
         return self._unlisted(name)
 
+    def without_password(self, name: str | None, given: bytes) -> ClientUsername | None:
+        """The client username of a login by the name alone, where it may come in so."""
+        known = self.usernames.get(name or "")
+        if known is None or known.password_required or given or not self.basic_enabled:
+            return None
+        return known
+
     def of_name(self, name: str) -> ClientUsername | None:
         """What holds now for a client username that was let in before; None when none of that name is any more."""
         known = self.usernames.get(name)
@@ -186,7 +202,7 @@ class Credentials:
             raise Refused("403 Client Certificate Authentication is Shutdown", NOT_AUTHORIZED)
         rules.check(certificate, wall_ns)
         known = self.usernames.get(rules.name_of(certificate))
-        if known is None:
+        if known is None or not known.listed:
             raise Refused("403 Forbidden: the certificate names no client username", NOT_AUTHORIZED)
         return known
 

@@ -112,6 +112,11 @@ def admit(
         check_allowed(admission, peer, holder)
         return admission
     given = password or b""
+    alone = credentials.without_password(username, given)
+    if alone is not None:
+        admission = _admission(vpn, alone, False, given)
+        check_allowed(admission, peer, holder)
+        return admission
     try:
         known = credentials.identify(username)
     except Refused:

@@ -94,6 +94,9 @@ def _username(name: str, written: client_username.ClientUsername) -> ClientUsern
         written.acl_profile,
         written.enabled,
         written.guaranteed_endpoint_permission_override_enabled,
+        written.password_required,
+        # The built-in one is not written, or says nothing.
+        name != "default" or bool(written.model_fields_set),
     )
 
 

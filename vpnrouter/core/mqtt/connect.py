@@ -41,7 +41,7 @@ def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
         raise ProtocolError(
             reason.BAD_AUTHENTICATION_METHOD, "enhanced authentication is not offered"
         )
-    if not packet.client_id and not packet.clean_start and packet.protocol_level == 4:
+    if not packet.client_id and not packet.clean_start and packet.protocol_level < 5:
         raise ProtocolError(
             reason.CLIENT_IDENTIFIER_NOT_VALID, "empty client id wants clean session (MQTT-3.1.3-8)"
         )

@@ -217,7 +217,7 @@ class Ingress(Answers):
     def hold_back(self) -> None:
         """Read no further where too much waits for the spool."""
         if self.spool.ledger.pending_bytes > limits.UNIT_BYTES or (
-            self.level == 4 and self.waiting >= limits.RECEIVE_MAXIMUM
+            self.level < 5 and self.waiting >= limits.RECEIVE_MAXIMUM
         ):
             connection = self.connection
             if connection is not None:
@@ -258,7 +258,7 @@ class Ingress(Answers):
         code = codes.SUCCESS
         if outcome == REJECTED:
             code = NACKS.get(reason, codes.QUOTA_EXCEEDED)
-            if self.level == 4:
+            if self.level < 5:
                 # 3.1.1 has no other way to say no (MQTT-3.3.5-2 of 3.1.1).
                 self.publisher.vpn.nack_disconnects += 1
                 connection.fail(code, reason)

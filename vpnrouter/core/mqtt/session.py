@@ -419,7 +419,7 @@ class MqttSession(Subscriber):
 
         It may establish a topic alias: what is sent with QoS 1 or 2 must leave, and in this order.
         """
-        if self.level == 4:
+        if self.level < 5:
             frame = encode_publish_field(
                 message.topic, message.payload, b"", qos, retain, dup, packet_id
             )

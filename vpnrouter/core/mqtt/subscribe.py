@@ -132,6 +132,9 @@ class Subscribing(Job):
             is_new = session.vpn.subscribe(subscription)
         except Refused as refusal:
             self._texts[refusal.reason] = None
+            if connection.level == 3:
+                # MQTT 3.1 has no failure code: as other brokers do, grant what nothing will come of.
+                return request.qos
             return refusal.reason_code if connection.level == 5 else V3_FAILURE
         if session.outbound is not None:
             session.outbound.deliveries.clear()

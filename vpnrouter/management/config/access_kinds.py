@@ -37,6 +37,7 @@ CLIENT_USERNAME: Final = kind_of(
             "aclProfileName": (1, limits.PROFILE_NAME_LENGTH),
         },
         hashed=frozenset({"password"}),
+        ours=frozenset({"passwordRequired"}),
     ),
     absent=absent.CLIENT_USERNAME,
     built_in="default",

@@ -1,4 +1,4 @@
-"""From one whole frame to one packet, at level 4 (MQTT 3.1.1) or 5, whichever side sent it.
+"""From one whole frame to one packet, at level 3 (MQTT 3.1), 4 (3.1.1) or 5, whichever side sent it.
 
 Which side may send which packet, and when, is the session's business. So are subscription
 identifiers in a client's PUBLISH (MQTT-3.3.4-6): the codec can not see who sent it.
@@ -35,6 +35,7 @@ from vpnrouter.wire.mqtt.packet_type import (
     PUBACK,
     PUBCOMP,
     PUBLISH,
+    PUBREL,
     SUBACK,
     SUBSCRIBE,
     TYPE_NAMES,
@@ -56,7 +57,7 @@ from vpnrouter.wire.mqtt.subscription_packets import (
 def decode(frame: bytes, start: int, length: int, level: int) -> Packet:
     """The packet in `frame[start:start + length]`, which must be exactly one frame.
 
-    `level` is 4 or 5; CONNECT carries its own and ignores it. Raises ProtocolError and nothing
+    `level` is 3, 4 or 5; CONNECT carries its own and ignores it. Raises ProtocolError and nothing
     else: 0x81 for what can not be parsed, 0x82 and the more telling codes for broken rules; the
     message begins with the clause.
     """
@@ -71,6 +72,9 @@ def decode(frame: bytes, start: int, length: int, level: int) -> Packet:
     flags = first & 0x0F
     if packet_type == PUBLISH:
         return _decode_publish(frame, pos, end, flags, level)
+    if level == 3 and packet_type in (PUBREL, SUBSCRIBE, UNSUBSCRIBE):
+        # They may be marked as sent again (MQTT 3.1, 2.1).
+        flags &= 7
     if flags != reserved_flags(packet_type):
         clause = FLAG_CLAUSES.get(packet_type, "MQTT-2.1.3-1")
         raise malformed(f"{clause}: flags {flags:#x} in packet type {packet_type}")

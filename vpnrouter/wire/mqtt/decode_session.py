@@ -32,18 +32,21 @@ _USERNAME: Final = 0x80
 
 
 def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
-    """CONNECT of level 4 or 5, whichever it says.
+    """CONNECT of level 3, 4 or 5, whichever it says.
 
     Raises ProtocolError: 0x84 for any other protocol or level, 0x85 for a 3.1.1 client that wants
     its session kept and gives no client id, else as `decode` does.
     """
     name, pos = read_binary(buf, pos, end)
     level = read_u8(buf, pos, end)
-    if name != b"MQTT":
+    if name == b"MQIsdp" and level == 3:
+        # MQTT 3.1, which old devices speak.
+        pass
+    elif name != b"MQTT":
         raise ProtocolError(
             UNSUPPORTED_PROTOCOL_VERSION, f"MQTT-3.1.2-1: protocol name {name[:16]!r} is not MQTT"
         )
-    if level not in (4, 5):
+    elif level not in (4, 5):
         raise ProtocolError(
             UNSUPPORTED_PROTOCOL_VERSION, f"MQTT-3.1.2-2: protocol level {level} is not 4 or 5"
         )
@@ -58,6 +61,11 @@ def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
     else:
         props = Properties()
     client_id, pos = read_string(buf, pos, end)
+    if level == 3 and not client_id:
+        raise ProtocolError(
+            CLIENT_IDENTIFIER_NOT_VALID,
+            "MQTT 3.1, 3.1: a client identifier has one character or more",
+        )
     if level == 4 and not client_id and not flags & _CLEAN_START:
         raise ProtocolError(
             CLIENT_IDENTIFIER_NOT_VALID,
@@ -67,10 +75,11 @@ def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
     if flags & _WILL:
         will, pos = _read_will(buf, pos, end, flags, level)
     username: str | None = None
-    if flags & _USERNAME:
+    # In MQTT 3.1 (3.1, payload) the length of the packet counts and not the flag.
+    if flags & _USERNAME and (level > 3 or pos < end):
         username, pos = read_string(buf, pos, end)
     password: bytes | None = None
-    if flags & _PASSWORD:
+    if flags & _PASSWORD and (level > 3 or pos < end):
         password, pos = read_binary(buf, pos, end)
     if pos != end:
         raise malformed("MQTT-3.1.3-1: bytes after the last field of CONNECT")
@@ -87,7 +96,7 @@ def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
 
 
 def _check_connect_flags(flags: int, level: int) -> None:
-    if flags & 1:
+    if flags & 1 and level > 3:
         raise malformed("MQTT-3.1.2-3: reserved connect flag is set")
     will_qos = (flags >> 3) & 3
     if flags & _WILL:

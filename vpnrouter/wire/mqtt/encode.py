@@ -1,4 +1,4 @@
-"""From packets to bytes, at level 4 (MQTT 3.1.1) or 5; and lean ways to write a PUBLISH or an ack.
+"""From packets to bytes, at level 3 (MQTT 3.1), 4 (3.1.1) or 5; and lean ways to write a PUBLISH or an ack.
 
 What 3.1.1 has no room for (properties, most reason codes, subscription options) is left out at
 level 4. Encoding checks that values fit their fields, not that the protocol allows them: tests must
@@ -189,7 +189,7 @@ def _connect(packet: Connect) -> bytes:
     if packet.username is not None:
         flags |= 0x80
     parts: list[bytes] = [
-        b"\x00\x04MQTT",
+        b"\x00\x06MQIsdp" if level == 3 else b"\x00\x04MQTT",
         _BYTE[level],
         _BYTE[flags],
         u16(packet.keep_alive_s),
@@ -210,7 +210,8 @@ def _connect(packet: Connect) -> bytes:
 
 
 def _connack(packet: Connack, level: int) -> bytes:
-    head = b"\x01" if packet.session_present else b"\x00"
+    # MQTT 3.1 has no word for a session that is there.
+    head = b"\x01" if packet.session_present and level > 3 else b"\x00"
     if level == 5:
         return head + _BYTE[packet.reason_code] + encode_properties(packet.properties)
     return head + _BYTE[to_v3_return_code(packet.reason_code)]
