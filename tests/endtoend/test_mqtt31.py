@@ -62,16 +62,16 @@ def test_a_login_without_password(start: Any, paho: Any) -> None:
 
 
 @pytest.mark.peers
-def test_mosquitto(start: Any, paho: Any, mosquitto: Any) -> None:
+def test_mosquitto(start: Any, mosquitto: Any) -> None:
     """mosquitto_sub and mosquitto_pub with -V mqttv31 subscribe and publish."""
     port = str(start(CONFIG).port("mqtt"))
     told = [*("-p", port, "-V", "mqttv31", "-u", "open", "-t", "t", "-q", "1")]
-    with subprocess.Popen(
-        [mosquitto("mosquitto_sub"), *told, "-C", "1", "-d"], stdout=subprocess.PIPE, text=True
-    ) as hearing:
-        assert hearing.stdout is not None
-        for line in hearing.stdout:
-            if "Subscribed" in line:
-                break
-        subprocess.run([mosquitto("mosquitto_pub"), *told, "-m", "hello"], check=True, timeout=20)
-        assert any("hello" in line for line in hearing.stdout)
+    subprocess.run([mosquitto("mosquitto_pub"), *told, "-m", "hello", "-r"], check=True, timeout=20)
+    heard = subprocess.run(
+        [mosquitto("mosquitto_sub"), *told, "-C", "1", "-W", "20"],
+        check=True,
+        timeout=30,
+        capture_output=True,
+        text=True,
+    )
+    assert heard.stdout == "hello\n"
