@@ -148,8 +148,13 @@ class OutboundFlows(FlowOwner):
             self._mapping,
             f"{self._admission.username.name}\0{self._name}",
         )
-        flow.begin(frame, spool.ledger.store_id, permission, CONSUME)
+        # Before it is bound: whatever raises, it ends with this half.
         self._flows[flow_id] = flow
+        try:
+            flow.begin(frame, spool.ledger.store_id, permission, CONSUME)
+        except Refused:
+            del self._flows[flow_id]
+            raise
 
     def _permission(self, endpoint: Endpoint) -> int:
         username = self._admission.username

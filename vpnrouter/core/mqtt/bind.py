@@ -166,12 +166,18 @@ def bind(
             raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
         if replay_from is not None:
             raise Refused(reasons.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
+        outbound.flows[text] = flow
     else:
-        endpoint.bind(flow, permission, CONSUME)
-        if replay_from is not None:
-            _start_replay(endpoint, flow, replay_from)
+        # Before it is bound: whatever raises, it is let go of with the connection.
+        outbound.flows[text] = flow
+        try:
+            endpoint.bind(flow, permission, CONSUME)
+            if replay_from is not None:
+                _start_replay(endpoint, flow, replay_from)
+        except Refused:
+            outbound.flows.pop(text, None)
+            raise
         connection.guaranteed = True
-    outbound.flows[text] = flow
     flow.wake()
     return granted
 

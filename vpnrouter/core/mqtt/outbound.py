@@ -23,6 +23,7 @@ from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.mqtt.flow import Delivery, MqttFlow
 from vpnrouter.core.mqtt.session import DRAIN
+from vpnrouter.errors import Refused
 from vpnrouter.spool import keys
 from vpnrouter.topics.algebra import matches
 from vpnrouter.wire.mqtt.encode import encode_ack
@@ -218,8 +219,13 @@ class Outbound:
     def bind_own(self, endpoint: Endpoint) -> None:
         """Let messages of the session's own endpoint flow."""
         flow = MqttFlow(self, endpoint, "", 2)
-        endpoint.bind(flow, CONSUME, CONSUME)
+        # Before it is bound: whatever raises, it is let go of with the connection.
         self.own = flow
+        try:
+            endpoint.bind(flow, CONSUME, CONSUME)
+        except Refused:
+            self.own = None
+            raise
         self.open_own()
         connection = self.session.connection
         if connection is not None:
