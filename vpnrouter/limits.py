@@ -154,6 +154,9 @@ LINK_REMOTE_RECORDS: Final = 20_000
 """Bridges of other routers whose counters are kept when they are gone. Beyond: those of the oldest that is
 not logged in make room."""
 
+CIPHER_SUITES_LENGTH: Final = 2_048
+"""Characters of a list of cipher suites: all that OpenSSL has. Beyond: the configuration is refused."""
+
 LINK_PLACES: Final = 4_096
 """Other routers whose addresses are remembered, for locations that name a router. Beyond: the oldest is
 forgotten; it is learned again with the next link."""

@@ -82,3 +82,19 @@ def test_beyond_bounds(written: dict[str, int]) -> None:
     """One beyond a bound is refused."""
     with pytest.raises(ValidationError):
         RemoteConnection.model_validate(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("ECDHE-RSA-AES256-GCM-SHA384:NONSENSE", "'NONSENSE' is no cipher suite of TLS 1.2"),
+        ("TLS_AES_256_GCM_SHA384", "is no cipher suite of TLS 1.2"),
+        ("", "'' is no cipher suite"),
+        (":".join(["ECDHE-RSA-AES256-GCM-SHA384"] * 100), "at most 2048 characters"),
+    ],
+)
+def test_cipher_suites(written: str, said: str) -> None:
+    """Each has to be one that can be chosen: what OpenSSL does not know it would pass over."""
+    assert Bridge(tls_cipher_suite_list="ECDHE-RSA-AES256-GCM-SHA384").tls_cipher_suite_list
+    with pytest.raises(ValidationError, match=said):
+        Bridge(tls_cipher_suite_list=written)

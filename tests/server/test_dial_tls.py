@@ -309,3 +309,24 @@ def test_a_certificate_to_show_that_cannot_be_used(works: Works) -> None:
     shown = ClientCertRemoteAuthentication(certificate=one, key=other)
     with pytest.raises(OperationError, match=r"cannot use certificate .*1.pem with key .*2.pem: "):
         client_context(TlsServerCert(ca=works.ca), shown)
+
+
+async def test_cipher_suites(works: Works, door: Any) -> None:
+    """With TLS 1.2 one of the list is agreed on, or none, which is told."""
+    tls = tls_of(works.issue("s.pem", "localhost"))
+    tls.context.maximum_version = ssl.TLSVersion.TLSv1_2
+    wanted = "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
+    async with door(tls) as opened:
+        context = client_context(TlsServerCert(ca=works.ca), None, wanted)
+        stream = await trio.open_tcp_stream("127.0.0.1", opened.port)
+        with trio.fail_after(PATIENCE_S):
+            secured = await secure(stream, context, "localhost")
+        assert secured.cipher()[0] in wanted.split(":")
+        await secured.aclose()
+        tls.context.set_ciphers("ECDHE+CHACHA20")
+        stream = await trio.open_tcp_stream("127.0.0.1", opened.port)
+        with (
+            trio.fail_after(PATIENCE_S),
+            pytest.raises(OperationError, match="found nothing in common"),
+        ):
+            await secure(stream, context, "localhost")

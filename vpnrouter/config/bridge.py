@@ -2,7 +2,8 @@
 from.
 """
 
-from typing import Annotated, Literal
+import ssl
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -24,6 +25,22 @@ def _check_heartbeat(interval: int) -> int:
             f" not {interval}"
         )
     return interval
+
+
+DEFAULT_CIPHERS: Final = "default"
+
+
+def _check_ciphers(written: str) -> str:
+    """Names of TLS 1.2 as OpenSSL has them: what it does not know it would pass over in silence."""
+    if written == DEFAULT_CIPHERS:
+        return written
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers("ALL")
+    known = {str(each["name"]) for each in context.get_ciphers() if each["protocol"] != "TLSv1.3"}
+    for name in written.split(":"):
+        if name not in known:
+            raise ValueError(f"{name!r} is no cipher suite of TLS 1.2 that this system has")
+    return written
 
 
 class BasicRemoteAuthentication(Model):
@@ -205,6 +222,12 @@ class Bridge(Model):
     retained: Literal["ignore", "replay"] = "ignore"
     """What becomes of messages that the remote retains before this bridge subscribes: replay has them
     sent, ignore leaves them there. What is published with RETAIN later comes in any case."""
+
+    tls_cipher_suite_list: Annotated[
+        str, Field(max_length=limits.CIPHER_SUITES_LENGTH), AfterValidator(_check_ciphers)
+    ] = DEFAULT_CIPHERS
+    """Cipher suites of TLS 1.2 that it may agree on, with colons between them; default leaves the choice
+    to OpenSSL. TLS 1.3 has its own."""
 
     topic_mapping: Many[TopicMapping] = ()
     """Rules by which messages take other topics where they cross; each has from and to, or

@@ -227,7 +227,9 @@ TABLE: Final[dict[Pattern, Row]] = {
         " remote_connection.retry_count remote_connection.retry_delay"
         " remote_connection.failback_delay",
     ),
-    **_rows(_BRIDGE, Effect.RECONNECT, "remote_connection.heartbeat_interval"),
+    **_rows(
+        _BRIDGE, Effect.RECONNECT, "remote_connection.heartbeat_interval tls_cipher_suite_list"
+    ),
     # Credentials are looked up at each login, so no link goes down for a rotated password.
     **_rows(
         _BRIDGE,

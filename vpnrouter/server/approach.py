@@ -239,8 +239,12 @@ class Approach:
         tls = None
         if remote.tls_enabled:
             # Where a router is depends on who says so; who it is, on its certificate.
-            name = router_of(remote.location) or ""
-            tls = TlsTerms(self.server_cert, client_cert_of(written, remote, self.identity), name)
+            tls = TlsTerms(
+                self.server_cert,
+                client_cert_of(written, remote, self.identity),
+                router_of(remote.location) or "",
+                written.tls_cipher_suite_list,
+            )
         terms = self.terms(remote)
         if terms.password and terms.scheme != SCRAM and not terms.verified:
             raise OperationError(SHOWN)

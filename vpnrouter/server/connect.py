@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from vpnrouter.config.bridge import DEFAULT_CIPHERS
 from vpnrouter.config.locations import Locations, refusal
 from vpnrouter.errors import OperationError
 from vpnrouter.server.dial_tls import client_context, secure
@@ -36,8 +37,8 @@ passwords and write traces."""
 
 
 class TlsTerms:
-    """How a connection is encrypted: what is asked of the remote's certificate, and what is shown. `name` is what
-    the certificate must be made out to, "" for the host that is dialled.
+    """How a connection is encrypted: what is asked of the remote's certificate, what is shown, and which cipher
+    suites are offered. `name` is what the certificate must be made out to, "" for the host that is dialled.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class TlsTerms:
         server_cert: TlsServerCert,
         client_cert: ClientCertRemoteAuthentication | None,
         name: str = "",
+        ciphers: str = DEFAULT_CIPHERS,
     ) -> None:
         self.name = name
+        self.ciphers = ciphers
         self.server_cert = server_cert
         self.client_cert = client_cert
 
@@ -95,7 +98,7 @@ class Connector:
             raise OperationError(f"cannot connect to {shown}: {_why(error)}") from error
         if tls is None:
             return sock
-        context = client_context(tls.server_cert, tls.client_cert)
+        context = client_context(tls.server_cert, tls.client_cert, tls.ciphers)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         try:
             with trio.fail_after(CONNECT_S):

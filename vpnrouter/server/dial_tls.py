@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import trio
 
+from vpnrouter.config.bridge import DEFAULT_CIPHERS
 from vpnrouter.errors import OperationError
 from vpnrouter.server.handshake import Secured, shake_hands
 from vpnrouter.server.peer_certificate import load_parser, peer_certificate
@@ -30,7 +31,9 @@ class DialTls:
 
 
 def client_context(
-    server_cert: TlsServerCert, client_cert: ClientCertRemoteAuthentication | None = None
+    server_cert: TlsServerCert,
+    client_cert: ClientCertRemoteAuthentication | None = None,
+    ciphers: str = DEFAULT_CIPHERS,
 ) -> DialTls:
     """Read what a bridge trusts and, with `client_cert`, what it shows; TLS 1.2 or newer.
 
@@ -39,6 +42,8 @@ def client_context(
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if ciphers != DEFAULT_CIPHERS:
+        context.set_ciphers(ciphers)
     context.check_hostname = server_cert.validate_name_enabled
     if server_cert.ca is None:
         context.load_default_certs()

@@ -86,7 +86,7 @@ def test_a_misspelt_name_is_told_with_the_right_one() -> None:
         (MSG_VPN, "dmrEnabled", False, 0),
         (MSG_VPN, "authenticationBasicType", "internal", "ldap"),
         (CLIENT_PROFILE, "tcpMaxSegmentSize", 1460, 1400),
-        (BRIDGE, "tlsCipherSuiteList", "default", "AES"),
+        (BRIDGE, "remoteAuthenticationClientCertContent", "", "PEM"),
         (REMOTE_MSG_VPN, "unidirectionalClientProfile", "#client-profile", "p"),
     ],
 )

@@ -172,7 +172,6 @@ TOPIC_ENDPOINT: Final[dict[str, Any]] = {"consumerAckPropagationEnabled": True}
 
 BRIDGE: Final[dict[str, Any]] = {
     "remoteAuthenticationClientCertContent": "",
-    "tlsCipherSuiteList": "default",
 }
 
 REMOTE_MSG_VPN: Final[dict[str, Any]] = {"unidirectionalClientProfile": "#client-profile"}
