@@ -173,3 +173,16 @@ def test_decoys_are_mixed_like_known_names() -> None:
     kinds = [is_hash(credentials.decoy(f"n{number}").password or "") for number in range(64)]
     assert set(kinds) == {True, False}
     assert kinds == [is_hash(credentials.decoy(f"n{n}").password or "") for n in range(64)]
+
+
+def test_the_built_in_default_has_no_certificate() -> None:
+    """A certificate whose name is `default` logs in only where somebody listed that client username."""
+    shown = certificate(common_name="default")
+    for listed in (False, True):
+        default = ClientUsername("default", listed=listed)
+        credentials = Credentials(True, [default], client_cert=ClientCertRules())
+        if listed:
+            assert credentials.identify_certificate(shown, 150) is default
+        else:
+            with pytest.raises(Refused, match="names no client username"):
+                credentials.identify_certificate(shown, 150)
