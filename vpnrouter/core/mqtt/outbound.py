@@ -241,9 +241,13 @@ class Outbound:
 
     def resume(self) -> None:
         """CONNACK is out: go on with what the client has received and not completed (MQTT-4.4.0-1)."""
+        spool = self.session.vpn.plane.spool
         for packet_id, state in self.releasing.items():
             if state & SYNCED:
                 self.send_pubrel(packet_id)
+            elif spool is not None:
+                # Whoever was to tell of the sync may have raised; told twice, it counts once.
+                spool.when_synced(self._releases, packet_id)
         own = self.own
         if own is not None:
             unsent = own.unsent()
@@ -419,7 +423,7 @@ class Releases(Receipt):
         """See Receipt.settled."""
         outbound = self._outbound
         state = outbound.releasing.get(token, -1)
-        if state >= 0:
+        if state >= 0 and not state & SYNCED:
             # Before anything can raise: the client asks for it again when it is back.
             outbound.releasing[token] = state | SYNCED
             outbound.released(token)
