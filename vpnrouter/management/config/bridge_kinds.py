@@ -48,6 +48,7 @@ BRIDGE: Final = kind_of(
                 "laneBy",
                 "maxParkedMsgSpoolUsage",
                 "onReject",
+                "remoteAuthenticationBasicMechanism",
                 "remoteConnectionFailbackDelay",
                 "remoteConnectionHeartbeatInterval",
                 "retained",
