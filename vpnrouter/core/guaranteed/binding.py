@@ -62,19 +62,22 @@ def bind(endpoint: Endpoint, flow: Flow, permission: int, needed: int) -> None:
 
 
 def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
-    """Let a consumer go; see Endpoint.unbind."""
-    if flow not in endpoint.flows:
-        return
-    endpoint.flows.remove(flow)
-    if endpoint.kind in (QUEUE, TOPIC_ENDPOINT):
-        endpoint.vpn.egress_flows -= 1
-    flow.active = False
+    """Let a consumer go; see Endpoint.unbind. Once more, it goes on behind what raised."""
+    bound = flow in endpoint.flows
+    if bound:
+        endpoint.flows.remove(flow)
+        if endpoint.kind in (QUEUE, TOPIC_ENDPOINT):
+            endpoint.vpn.egress_flows -= 1
+        flow.active = False
     try:
         flow.letting_go()
     finally:
-        _give_back(endpoint, flow, FAILED if counts else RELEASED)
-        _changed(endpoint)
-    client_events.bound(endpoint, flow, bind=False)
+        try:
+            _give_back(endpoint, flow, FAILED if counts else RELEASED)
+        finally:
+            _changed(endpoint)
+    if bound:
+        client_events.bound(endpoint, flow, bind=False)
 
 
 def _give_back(endpoint: Endpoint, flow: Flow, outcome: int) -> None:

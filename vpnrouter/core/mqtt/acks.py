@@ -77,8 +77,9 @@ def puback(connection: MqttConnection, packet_id: int, code: int) -> None:
         raise ProtocolError(
             reason.PROTOCOL_ERROR, f"PUBACK for the QoS 2 message {packet_id} (MQTT-4.3.3-1)"
         )
-    del outbound.held[packet_id]
+    # The identifier is kept until nothing can raise: see Outbound.unplug.
     held.flow.settle(held.message_id, REJECTED if code >= reason.UNSPECIFIED_ERROR else ACCEPTED)
+    outbound.held.pop(packet_id, None)
     fault = held.flow.endpoint.spool.fault
     if fault is not None:
         fault("ack-received")
@@ -113,9 +114,9 @@ def pubrec(connection: MqttConnection, packet_id: int, code: int) -> None:
         raise ProtocolError(
             reason.PROTOCOL_ERROR, f"PUBREC for the QoS 1 message {packet_id} (MQTT-4.3.2-2)"
         )
-    del outbound.held[packet_id]
     if code >= reason.UNSPECIFIED_ERROR:
         held.flow.settle(held.message_id, REJECTED)
+        outbound.held.pop(packet_id, None)
         if held.flow.keyed:
             outbound.forget_key(packet_id)
         outbound.wake()

@@ -336,12 +336,15 @@ class MqttConnection(Connection):
     def taken_over(self) -> None:
         """Another connection took the session (MQTT 5, 3.1.4)."""
         session = self.session
-        self.session = None
-        if self.level == 5:
-            self.outbox.control(encode(Disconnect(reason.SESSION_TAKEN_OVER), 5))
-        self._end(False, "session taken over")
-        if session is not None:
-            session.leave()
+        try:
+            if self.level == 5:
+                self.outbox.control(encode(Disconnect(reason.SESSION_TAKEN_OVER), 5))
+            self.session = None
+            self._end(False, "session taken over")
+        finally:
+            self.session = None
+            if session is not None:
+                session.leave()
 
     def lost(self, reason_text: str) -> None:
         """See Connection.lost."""
@@ -354,7 +357,8 @@ class MqttConnection(Connection):
         self.state = ENDED
         self.closing = True
         publisher = self.publisher
-        for step in range(6):
+        # Three are gone through twice, and do nothing where the first time has done all.
+        for step in (0, 1, 1, 2, 2, 3, 4, 4, 5):
             try:
                 self._let_go(step, publisher, publish_will, why)
             except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
@@ -374,27 +378,28 @@ class MqttConnection(Connection):
             self._forget_opening()
         elif step == 1:
             ingress = self.ingress
-            self.ingress = None
             if ingress is not None:
                 ingress.end()
+            self.ingress = None
         elif step == 2:
-            self.publisher = None
-            if publisher is not None:
-                self._retire(publisher)
+            if self.publisher is not None:
+                self._retire(self.publisher)
         elif step == 3:
             if publisher is not None:
                 client_events.disconnected(self, publisher, why)
         else:
             session = self.session
-            self.session = None
             if session is not None:
                 session.detach(publish_will)
+            self.session = None
 
     def _retire(self, publisher: Publisher) -> None:
         vpn = publisher.vpn
         name = publisher.subscriber.client_name
         if vpn.publishers.get(name) is publisher:
             del vpn.publishers[name]
+        # Once: what follows counts.
+        self.publisher = None
         if self.admission is not None:
             vpn.release(self.admission.username.name)
         absorb(vpn, publisher)

@@ -108,7 +108,9 @@ class MqttFlow(Flow):
         """See Flow.room: the endpoint's window, the client's, and what waits to be sent to it."""
         outbound = self.outbound
         session = outbound.session
-        if self.closed or not session.connected:
+        connection = session.connection
+        if self.closed or connection is None or connection.faulty or not session.connected:
+            # To one that is being cut a message would go under another identifier than before.
             return 0
         outbox = session.outbox
         if outbox.size * 2 > outbox.limit:
@@ -140,6 +142,8 @@ class MqttFlow(Flow):
         else:
             packet_id = outbound.next_id()
         held = outbound.hold(packet_id, self, message_id, qos)
+        if known:
+            outbound.sends_again(message_id, packet_id)
         if qos == 2 and self.keyed and not known:
             self._write_down(packet_id, message_id)
         elif self._unsent:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 from vpnrouter import limits
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.guaranteed.expiry import expires_ns
+from vpnrouter.core.guaranteed.pools import holds
 from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.mqtt.flow import Delivery, MqttFlow
@@ -129,18 +130,20 @@ class Outbound:
 
     def sent_before(self, message_id: int) -> int:
         """Identifier and QoS (from bit 16 on) under which the client got this message before, 0 if not."""
-        known = self.resend.pop(message_id, 0)
-        if known:
-            self.reserved.discard(known & 0xFFFF)
-        elif message_id > self._newest_resend:
+        known = self.resend.get(message_id, 0)
+        if not known and message_id > self._newest_resend:
             # All older ones have passed: what is left has expired or was deleted meanwhile.
-            for left in self.resend.values():
-                self.reserved.discard(left & 0xFFFF)
+            for old_id, left in list(self.resend.items()):
                 if left >> 16 == 2:
                     self.abandon(left & 0xFFFF)
                     self.send_pubrel(left & 0xFFFF)
-            self.resend.clear()
+                self.sends_again(old_id, left & 0xFFFF)
         return known
+
+    def sends_again(self, message_id: int, packet_id: int) -> None:
+        """The identifier is held once more, or being released: what was kept of it while the client was away goes."""
+        self.resend.pop(message_id, 0)
+        self.reserved.discard(packet_id)
 
     def sent(self, message_id: int, packet_id: int, qos: int) -> None:
         """The client may have this message: it is to be sent again under the same identifier."""
@@ -155,11 +158,11 @@ class Outbound:
     def release(self, packet_id: int, flow: MqttFlow) -> None:
         """PUBREC came and the message is settled: PUBREL when that is synced."""
         spool = flow.endpoint.spool
+        # Before anything can raise: the client waits for PUBREL, and `resume` sees to it.
+        self.releasing[packet_id] = KEYED if flow.keyed else 0
+        self.held.pop(packet_id, None)
         if flow.keyed:
             spool.ledger.put(keys.outbound(self.session.number, packet_id), b"")
-            self.releasing[packet_id] = KEYED
-        else:
-            self.releasing[packet_id] = 0
         if flow.endpoint.durable:
             spool.when_synced(self._releases, packet_id)
         else:
@@ -278,24 +281,29 @@ class Outbound:
 
     def _keep_identifiers(self, own: MqttFlow | None, stays: bool) -> None:
         orphans = self.reserved - {known & 0xFFFF for known in self.resend.values()}
-        self.reserved -= orphans
         for packet_id in orphans:
             self.abandon(packet_id)
+            self.reserved.discard(packet_id)
         unsent = set() if own is None or stays else own.unsent()
-        before = self.held
-        self.held = {}
-        for packet_id, held in before.items():
-            if held.flow.own:
-                if stays:
-                    self.held[packet_id] = held
-                elif packet_id in unsent:
-                    # Its identifier is not in the spool yet, and was never used.
-                    if held.qos == 2:
-                        self.forget_key(packet_id)
-                else:
-                    self.sent(held.message_id, packet_id, held.qos)
-            elif held.qos == 2:
-                self.abandon(packet_id)
+        # Taken out one by one, so that another try goes on behind what raised.
+        for packet_id, held in list(self.held.items()):
+            flow = held.flow
+            if not flow.own:
+                if held.qos == 2:
+                    self.abandon(packet_id)
+            elif held.message_id not in flow.unacked and not holds(flow.endpoint, held.message_id):
+                # The message is settled, and what had to follow that raised.
+                if held.qos == 2:
+                    self.release(packet_id, flow)
+            elif stays and held.message_id in flow.unacked:
+                continue
+            elif packet_id in unsent:
+                # Its identifier is not in the spool yet, and was never used.
+                if held.qos == 2:
+                    self.forget_key(packet_id)
+            else:
+                self.sent(held.message_id, packet_id, held.qos)
+            self.held.pop(packet_id, None)
 
     def _must_stay(self, own: MqttFlow) -> bool:
         """Is there a QoS 2 message that would expire, were it given back? It must not (MQTT-4.3.3-7).
@@ -339,11 +347,14 @@ class Outbound:
         if flow.browsing:
             return
         endpoint = flow.endpoint
-        try:
-            endpoint.unbind(flow, counts=counts)
-        except Exception as error:  # noqa: BLE001 - the barrier's: other flows are unbound all the same
-            vpn = endpoint.vpn
-            vpn.plane.barrier.caught(error, CONNECTION, flow.client_name, vpn.name, "goes on")
+        for _ in range(2):
+            try:
+                endpoint.unbind(flow, counts=counts)
+            except Exception as error:  # noqa: BLE001 - the barrier's: other flows are unbound all the same
+                vpn = endpoint.vpn
+                vpn.plane.barrier.caught(error, CONNECTION, flow.client_name, vpn.name, "goes on")
+            else:
+                return
 
     # -- deliveries ------------------------------------------------------------------------------
 

@@ -209,11 +209,18 @@ class MqttSession(Subscriber):
 
     def detach(self, publish_will: bool) -> None:
         """The connection ended; publish or delay the will, keep or end the session."""
-        for step in range(3):
+        again = True
+        step = 0
+        while step < 3:
             try:
                 self._detach(step, publish_will)
             except Exception as error:  # noqa: BLE001 - the barrier's: the rest is done all the same
                 self._raised(error)
+                if step == 0 and again:
+                    # It goes on behind what raised: a flow that stayed bound would hold its messages for ever.
+                    again = False
+                    continue
+            step += 1
 
     def _detach(self, step: int, publish_will: bool) -> None:
         if step == 0:
