@@ -454,7 +454,11 @@ class Spool:
                     barrier.of(receipt.party(), error)
         if self._refused.receipts:
             refused, self._refused = self._refused, Unit()
-            refused.answer(barrier)
+            try:
+                refused.answer(barrier)
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                barrier.caught(error, SPOOL, "", "", "told in the next round")
+                self._refused.answers_for(refused)
         if self.syncing is not None or (self.unit.empty and not self.ledger.pending):
             return None
         return self._seal()
@@ -478,6 +482,10 @@ class Spool:
             batch = ledger.seal()
         except Exception as error:  # noqa: BLE001 - the barrier's
             fault = plane.barrier.caught(error, SPOOL, "", "", "the unit is tried again")
+            if self.unit is fresh:
+                # There was nothing to write, and telling those that wait raised.
+                fresh.answers_for(unit)
+                return None
             # It may have come to its end before.
             batch = ledger.sealed
             if batch is None:

@@ -81,6 +81,15 @@ class Unit:
             except Exception as error:  # noqa: BLE001 - the barrier's
                 barrier.of(receipt.party(), error)
 
+    def answers_for(self, other: Unit) -> None:
+        """Whom `other` has not told, because telling raised, this one tells first."""
+        left = other.answered
+        told = self.answered
+        self.receipts[told:told] = other.receipts[left:]
+        self.tokens[told:told] = other.tokens[left:]
+        self.outcomes[told:told] = other.outcomes[left:]
+        self.reasons[told:told] = other.reasons[left:]
+
     def cut(self, messages: int, receipts: int) -> None:
         """Be as before, with so many messages and receipts: what came behind them came to nothing."""
         del self.ids[messages:]
