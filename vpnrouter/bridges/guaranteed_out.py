@@ -219,9 +219,10 @@ class GuaranteedOut(Flow):
         """The flow is over, or the link is lost: what was not acknowledged is the queue's again."""
         if self.over:
             return
-        self.over = True
         self._open = False
         self.endpoint.unbind(self, counts=False)
+        # Only now: who ends it once more goes on behind what raised.
+        self.over = True
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -389,9 +390,13 @@ class GuaranteedOut(Flow):
 def _settle(endpoint: Endpoint, position: int) -> None:
     """Settle what a bridge has that was bound before, wherever the message is now."""
     if take_out(endpoint, position):
-        if endpoint.watched is not None:
-            endpoint.watched.accepted(position)
-        endpoint.lose(position, ACKED)
+        try:
+            if endpoint.watched is not None:
+                endpoint.watched.accepted(position)
+            endpoint.lose(position, ACKED)
+        except Exception:
+            endpoint.mend(position, endpoint.spool.message(position))
+            raise
         return
     for flow in endpoint.flows:
         if endpoint.settle(flow, position, ACCEPTED):

@@ -70,9 +70,10 @@ class OutboundFlows(FlowOwner):
             self._bind(frame)
         elif isinstance(frame, flow_frames.Unbind):
             flow = self._of(frame.flow_id)
-            if not flow.over:
-                del self._flows[frame.flow_id]
+            was_over = flow.over
             flow.on_unbind()
+            if not was_over:
+                del self._flows[frame.flow_id]
         elif isinstance(frame, flow_frames.Unbound):
             if not self._of(frame.flow_id).over:
                 raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-40: UNBOUND without UNBIND")
@@ -185,10 +186,9 @@ class OutboundFlows(FlowOwner):
 
     def end(self) -> None:
         """The half is over: what was not acknowledged is the queues' again."""
-        flows = list(self._flows.values())
-        self._flows.clear()
-        for flow in flows:
+        for flow_id, flow in list(self._flows.items()):
             flow.end()
+            del self._flows[flow_id]
 
     def queues(self) -> list[str]:
         """The queues that flows stand to, for those who look."""

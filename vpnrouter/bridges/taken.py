@@ -66,9 +66,10 @@ class Taken:
     def write(self) -> None:
         """Put what changed into the unit being built, where the messages are."""
         if self._dirty:
-            self._dirty = False
             value = self.accepted.encode()
             if value:
                 self._spool.ledger.put(self._key, value)
             else:
                 self._spool.ledger.delete(self._key)
+            # Only now: what raised leaves it to be written with the next chunk of input.
+            self._dirty = False

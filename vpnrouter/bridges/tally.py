@@ -36,13 +36,17 @@ class RxTally:
     def bring(self, sink: Publisher, counters: Counters, now_ns: int) -> None:
         """Add to `counters` what `sink` counted since the last time."""
         messages = sink.messages - self._messages
-        if messages:
-            counters.data_rx(messages, sink.bytes_ - self._bytes, now_ns)
         delivered = sink.delivered + sink.spooled
-        counters.delivered_rx_msg_count += delivered - self._delivered
         unmatched = sink.unmatched - self._unmatched
+        # Nothing here calls what may raise: it would be counted and not remembered, or the other way round.
+        if messages:
+            counters.data_rx_msg_count += messages
+            counters.data_rx_byte_count += sink.bytes_ - self._bytes
+            counters.last_data_rx_ns = now_ns
+        counters.delivered_rx_msg_count += delivered - self._delivered
         if unmatched:
-            counters.discard_rx(NO_SUBSCRIPTION_MATCH, unmatched)
+            counts = counters.discarded_rx.counts
+            counts[NO_SUBSCRIPTION_MATCH] = counts.get(NO_SUBSCRIPTION_MATCH, 0) + unmatched
         self._messages = sink.messages
         self._bytes = sink.bytes_
         self._delivered = delivered
@@ -71,16 +75,21 @@ class TxTally:
         many wait that still leave after this last look.
         """
         sent = outbox.messages - outbox.waiting() - dropped
+        # From here on nothing is called that may raise, as above.
         if sent != self._sent:
-            counters.data_tx(sent - self._sent, outbox.bytes_ - self._bytes, now_ns)
+            counters.data_tx_msg_count += sent - self._sent
+            counters.data_tx_byte_count += outbox.bytes_ - self._bytes
+            counters.last_data_tx_ns = now_ns
+        counts = counters.discarded_tx.counts
         if dropped > 0:
-            counters.discard_tx(CLIENT_NOT_CONNECTED, dropped)
+            counts[CLIENT_NOT_CONNECTED] = counts.get(CLIENT_NOT_CONNECTED, 0) + dropped
         if outbox.discarded != self._full:
-            counters.discard_tx(TRANSMIT_CONGESTION, outbox.discarded - self._full)
+            full = outbox.discarded - self._full
+            counts[TRANSMIT_CONGESTION] = counts.get(TRANSMIT_CONGESTION, 0) + full
         for reason, count in client.discarded.counts.items():
             before = self._discarded.get(reason, 0)
             if count != before:
-                counters.discard_tx(reason, count - before)
+                counts[reason] = counts.get(reason, 0) + count - before
                 self._discarded[reason] = count
         counters.offered_tx_msg_count += client.offered - self._offered
         self._sent = sent
