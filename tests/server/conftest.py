@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import trio
 
+from vpnrouter.build_info import build_kind
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.connection import Connection
@@ -35,6 +36,9 @@ from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.packet import Packet
 from vpnrouter.wire.mqtt.session_packets import Connack, Connect
 from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
+
+# Compiled functions cannot be traced, and what cannot run there is not collected there.
+collect_ignore = [] if build_kind() == "pure" else ["test_planted_faults.py"]
 
 PATIENCE_S = 20.0
 """How long a test waits for what it expects; only a failing one waits that long."""

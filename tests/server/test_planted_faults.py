@@ -24,7 +24,6 @@ import pytest
 import trio
 
 import vpnrouter
-from vpnrouter.build_info import build_kind
 from vpnrouter.core import barrier as barrier_module
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.events.event import Event
@@ -38,13 +37,6 @@ from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.packet import Packet
 from vpnrouter.wire.mqtt.session_packets import Connack, Connect
 from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
-
-pytestmark = [
-    pytest.mark.skipif(
-        build_kind() != "pure", reason="functions are traced in the pure build only"
-    ),
-    pytest.mark.skipif(not hasattr(sys, "settrace"), reason="no trace functions here"),
-]
 
 PACKAGE = Path(vpnrouter.__file__).parent
 CORE = ("core", "bridges", "spool", "topics", "wire", "selectors")
@@ -304,12 +296,17 @@ class Load:
         )
 
     @property
+    def busy(self) -> list[str]:
+        """Clients that have something that is not answered, received or acknowledged."""
+        consumers = [*self.consumers, self.far]
+        return [each.name for each in self.producers if not each.done] + [
+            each.name for each in consumers if not (each.idle and each.ready)
+        ]
+
+    @property
     def settled(self) -> bool:
         """Everything sent is answered, received and acknowledged."""
-        consumers = [*self.consumers, self.far]
-        return all(each.done for each in self.producers) and all(
-            each.idle and each.ready for each in consumers
-        )
+        return not self.busy
 
     def stop(self, stopped: bool) -> None:
         """Publish no more guaranteed messages, or go on."""
@@ -454,7 +451,7 @@ async def settle(load: Load, nodes: tuple[Node, ...], names: list[str], wrong: l
     load.stop(stopped=True)
     found = []
     if not await until(lambda: load.settled):
-        found.append("the clients do not come to rest")
+        found.append(f"{', '.join(load.busy)} do not come to rest")
     for node in nodes:
         await until(partial(empty, node), 5.0)
         found += left_behind(node)
