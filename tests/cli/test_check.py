@@ -107,8 +107,8 @@ def test_json(tmp_path: Path, accepted: bool) -> None:
                 "file": str(path),
                 "line": 2,
                 "column": 1,
-                "message": "unknown key zzz; known keys are guaranteed_msging, listeners, logging, management,"
-                " msg_vpns, router, trace",
+                "message": "unknown key zzz; known keys are bridging, guaranteed_msging, listeners, logging,"
+                " management, msg_vpns, router, trace",
             }
         ]
     )

@@ -53,6 +53,6 @@ def test_unknown_key_as_long_as_a_file() -> None:
     """A key of any length is answered at once."""
     (only,) = told("{router: {name: r}, ? " + "k" * 100_000 + " : 1}")
     assert (
-        "; known keys are guaranteed_msging, listeners, logging, management, msg_vpns, router, trace"
+        "; known keys are bridging, guaranteed_msging, listeners, logging, management, msg_vpns, router, trace"
         in only
     )

@@ -33,7 +33,7 @@ def test_hop_limit_and_the_way_back(configured: Callable[..., Loaded]) -> None:
     for at, name in enumerate("abc"):
         bridges = "".join(
             f"      from-{other}: {{max_ttl: 1, remote_subscriptions: ['>'],"
-            " remote_authentication: {basic: {client_username: any}},"
+            " remote_authentication: {basic: {client_username: any, password: p}},"
             f" remote_msg_vpns: [{{name: v, router: {other}, location: '127.0.0.1:{5000 + far}'}}]}}\n"
             for far, other in enumerate("abc")
             if abs(far - at) == 1
@@ -42,6 +42,7 @@ def test_hop_limit_and_the_way_back(configured: Callable[..., Loaded]) -> None:
             f"listeners: [{{protocol: link, bind: '127.0.0.1:{5000 + at}'}}]\n"
             "msg_vpns:\n  v:\n    authentication: {basic: {enabled: false}}\n"
             "    client_profiles: {default: {allow_bridge_connections_enabled: true}}\n"
+            "    client_usernames: {any: {password: p}}\n"
             f"    bridges:\n{bridges}"
         )
     mesh = [configured(text, name) for name, text in texts.items()]

@@ -52,6 +52,7 @@ async def test_the_description_names_every_path(still: Any, opened: Any) -> None
         "msgVpnName",
         "count",
         "cursor",
+        "sort",
         "where",
         "select",
     }

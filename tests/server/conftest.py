@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import os
 import select
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -44,6 +45,14 @@ PATIENCE_S = 20.0
 """How long a test waits for what it expects; only a failing one waits that long."""
 
 OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """Files are the owner's alone, as `vpnrouter run` has it."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture

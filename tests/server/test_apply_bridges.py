@@ -14,14 +14,15 @@ from vpnrouter.wire.mqtt.message_packets import Publish
 
 BASIC = "authentication: {basic: {enabled: false}}"
 ALLOWED = "client_profiles: {default: {allow_bridge_connections_enabled: true}}"
-LOGIN = "remote_authentication: {basic: {client_username: core}}"
+LOGIN = "remote_authentication: {basic: {client_username: core, password: core}}"
+USERNAMES = "client_usernames: {core: {password: core}}"
 EDGE = f"""
 listeners:
   - {{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}
   - {{protocol: link, bind: "127.0.0.1:0"}}
   LINKS
 msg_vpns:
-  blue: {{{BASIC}, {ALLOWED}}}
+  blue: {{{BASIC}, {ALLOWED}, {USERNAMES}}}
 """
 
 
@@ -219,7 +220,7 @@ async def test_a_client_username_of_a_bridge(
     running: Any, configured: Any, port: Any, capfd: Any
 ) -> None:
     """A peer's bridge whose client username is removed is put out with 0x98, and stays out."""
-    edge_text = EDGE.replace("LINKS", "").replace(BASIC, "USERS")
+    edge_text = EDGE.replace("LINKS", "").replace(f"{BASIC}, ", "").replace(USERNAMES, "USERS")
     known = edge_text.replace("USERS", "client_usernames: {bridge: {password: x}}")
     login = "remote_authentication: {basic: {client_username: bridge, password: x}}"
     async with running(known, "edge") as edge:
@@ -262,7 +263,7 @@ async def test_tls_under_load(
     """A bridge goes from a plain connection to TLS and back, and nothing that was on the way is lost."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
+    authority.issue_cert("127.0.0.1", "edge").private_key_and_cert_chain_pem.write_to_path(
         str(tmp_path / "s.pem")
     )
     tls = f"{{certificate: {tmp_path}/s.pem, key: {tmp_path}/s.pem}}"
@@ -307,7 +308,8 @@ async def test_tls_under_load(
 
 async def test_credentials_of_a_bridge(running: Any, configured: Any, port: Any) -> None:
     """Other credentials leave the link alone and hold at its next login."""
-    edge_text = EDGE.replace("LINKS", "").replace(BASIC, "client_usernames: {one: {password: x}}")
+    edge_text = EDGE.replace("LINKS", "").replace(f"{BASIC}, ", "")
+    edge_text = edge_text.replace(USERNAMES, "client_usernames: {one: {password: x}}")
     login = "remote_authentication: {basic: {client_username: one, password: %s}}"
     async with running(edge_text, "edge") as edge:
         location = f"127.0.0.1:{port(edge, 'link')}"

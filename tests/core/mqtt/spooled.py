@@ -200,8 +200,10 @@ class SpooledWorld(World):
 
     def settle(self) -> None:
         """Rounds until nothing is left to do."""
+        jobs = self.router.plane.jobs
         for _ in range(1_000):
-            if not self.round() and not self.spool.busy:
+            jobs.finish()
+            if not self.round() and not self.spool.busy and not len(jobs):
                 return
         raise AssertionError("the spool does not come to rest")
 

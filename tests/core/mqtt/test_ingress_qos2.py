@@ -224,6 +224,8 @@ def test_as_many_as_the_receive_maximum(router: SpooledWorld) -> None:
     bridge.sub("$queue/q")
     bridge.puback(*[packet for packet in bridge.rest if isinstance(packet, Publish)])
     bridge.take()
+    router.settle()
+    bridge.take()
     assert [pid for _, pid, _ in client.acks()] == list(range(1, limits.RECEIVE_MAXIMUM + 11))
 
 

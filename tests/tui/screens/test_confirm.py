@@ -10,7 +10,7 @@ def test_only_y_is_yes(looking: Any, mesh: Any) -> None:
             seen.app.confirm("Delete \x1b[2J everything " * 6 + "?", given.append)
             await seen.pilot.pause()
             screen = await seen.screen()
-            assert "·[2J" in screen
+            assert r"\x1b[2J" in screen
             assert "y yes   n no" in screen
             await seen.press(*keys)
         assert given == [True, False, False]
