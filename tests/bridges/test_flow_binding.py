@@ -23,28 +23,37 @@ def asked(binding: FlowBinding) -> Bind:
 def test_only_the_last_wish_is_asked_for() -> None:
     """Two wishes within one sync are one BIND, for the second."""
     binding = FlowBinding()
-    binding.want("a", 1)
-    binding.want("b", 2)
-    assert not binding.due()
-    assert binding.due()
+    first, second = binding.want("a", 1), binding.want("b", 2)
+    assert not binding.due(first)
+    assert binding.due(second)
     assert (asked(binding).queue, binding.window) == ("b", 2)
+
+
+def test_a_sync_that_nobody_was_told_of() -> None:
+    """The wish behind it is asked for all the same."""
+    binding = FlowBinding()
+    binding.want("a", 1)
+    binding.give_up()
+    binding.over()
+    again = binding.want("a", 1)
+    assert binding.due(again)
+    assert asked(binding).queue == "a"
 
 
 def test_what_is_not_wanted_any_more_is_not_asked_for() -> None:
     """A wish that was given up before the sync leaves nothing behind."""
     binding = FlowBinding()
-    binding.want("a", 1)
+    number = binding.want("a", 1)
     binding.give_up()
     binding.over()
-    assert not binding.due()
+    assert not binding.due(number)
     assert not binding.unwanted(Bound(1, 0, 2, 1, STORE))
 
 
 def test_an_answer_that_comes_too_late() -> None:
     """It is known, once, as the answer to what was given up."""
     binding = FlowBinding()
-    binding.want("a", 1)
-    assert binding.due()
+    assert binding.due(binding.want("a", 1))
     late = Bound(asked(binding).request_id, 0, 2, 1, STORE)
     binding.give_up()
     binding.over()

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 @final
 class FlowBinding:
     """`queue` is the one that is wanted, "" for none, with `window` messages on the way. `unready`: BIND waits
-    for the parking lot.
+    for the parking lot. `asked` numbers the BINDs that were wanted.
     """
 
     __slots__ = (
         "_left",
         "_named",
         "_request_id",
+        "_synced",
         "_unwanted",
-        "_waiting",
+        "asked",
         "queue",
         "unready",
         "window",
@@ -36,26 +37,27 @@ class FlowBinding:
         self.window = 0
         self.unready = False
         self._request_id = 0
-        # BINDs that wait for a sync, requests whose answers nobody wants, flows that end.
-        self._waiting = 0
+        self.asked = 0
+        # The last BIND whose sync is here, requests whose answers nobody wants, flows that end.
+        self._synced = 0
         self._unwanted: set[int] = set()
         self._left: set[int] = set()
         self._named: dict[bytes, list[tuple[int, int]]] = {}
 
-    def want(self, queue: str, window: int) -> None:
-        """BIND is to be said after the next sync."""
+    def want(self, queue: str, window: int) -> int:
+        """BIND is to be said after the next sync; its number."""
         self.queue = queue
         self.window = window
-        self._waiting += 1
+        self.asked += 1
+        return self.asked
 
-    def wait(self) -> None:
-        """BIND is to be said after all, for what is wanted."""
-        self._waiting += 1
+    def due(self, number: int) -> bool:
+        """The sync is here; False where another request comes behind this one, or nothing is wanted any more.
 
-    def due(self) -> bool:
-        """The sync is here; False where another request comes behind this one, or nothing is wanted any more."""
-        self._waiting -= 1
-        return not self._waiting and self.queue != ""
+        They are numbered and not counted: one whose sync nobody was told of holds up none behind it.
+        """
+        self._synced = max(self._synced, number)
+        return number == self.asked and self.queue != ""
 
     def ask(self, accepted: Accepted, terms: FlowTerms) -> bytes:
         """The BIND for what is wanted."""
@@ -97,7 +99,7 @@ class FlowBinding:
 
     def give_up(self) -> None:
         """The answer to what was asked for, if one is due, is not wanted any more."""
-        if self.queue and self._request_id and not self._waiting:
+        if self.queue and self._request_id and self._synced == self.asked:
             self._unwanted.add(self._request_id)
 
     def leave(self, flow_id: int, code: int, reason: str) -> bytes:

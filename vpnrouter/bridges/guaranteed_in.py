@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
 
 _ACK: Final = -1
-_BIND: Final = -2
 _UNBOUND: Final = -3
-"""Tokens of what is not a message; positions are 0 and above."""
+_BIND: Final = -16
+"""Tokens of what is not a message; positions are 0 and above. From the number of a BIND comes one at most `_BIND`."""
 
 
 @final
@@ -121,11 +121,11 @@ class GuaranteedIn:
         self._client = client
         self._path = [client.vpn_id]
         self.flush()
-        self._binding.want(queue, window)
-        self.spool.when_synced(self._told, _BIND)
+        number = self._binding.want(queue, window)
+        self.spool.when_synced(self._told, _BIND - number)
 
-    def _bind(self) -> None:
-        due = self._binding.due()
+    def _bind(self, number: int) -> None:
+        due = self._binding.due(number)
         lot = self.lot
         if lot is not None and not lot.ready:
             # Nobody knows yet which lanes stand still.
@@ -394,8 +394,7 @@ class GuaranteedIn:
         lot = self.lot
         if self._binding.unready and lot is not None and lot.ready:
             self._binding.unready = False
-            self._binding.wait()
-            self._bind()
+            self._bind(self._binding.asked)
         self.flush()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
@@ -409,8 +408,8 @@ class GuaranteedIn:
             if self.spool.fault is not None and self._answers.owes:
                 self.spool.fault("bridge-ack-before-send")
             self._answers.acknowledge()
-        elif token == _BIND:
-            self._bind()
+        elif token <= _BIND:
+            self._bind(_BIND - token)
         elif token == _UNBOUND:
             self._ended()
         else:

@@ -161,6 +161,8 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         vpn.clients[client_id] = session
     elif not session.owner:
         session.belong_to(owner)
+    # Before it is changed or attached: whatever raises, it is let go of with the connection.
+    connection.session = session
     session.expiry_s = expiry_s
     if expiry_s:
         session.last()
@@ -194,7 +196,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         assign(plane, publisher, admission.username.name)
     if plane.losses is not None:
         connection.outbox.losses = plane.losses.of(vpn.name, session)
-    connection.session = session
+    vpn.occupy(admission.username.name)
     connection.publisher = publisher
     connection.max_packet = max_packet
     if guaranteed is not None:
@@ -204,7 +206,6 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
             connection, publisher, session, guaranteed, says_no_match, profile.end_to_end_bridge
         )
     vpn.publishers[client_id] = publisher
-    vpn.occupy(admission.username.name)
     longest_s = admission.profile.max_keepalive_timeout
     keep_alive_s = packet.keep_alive_s
     if longest_s and not 0 < keep_alive_s <= longest_s:

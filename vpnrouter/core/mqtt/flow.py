@@ -161,9 +161,14 @@ class MqttFlow(Flow):
             value += FOREIGN
         spool.ledger.put(keys.outbound(self.outbound.session.number, packet_id), value)
         if self._promised is not spool.unit:
-            self._promised = spool.unit
             self._unsent.append([])
-            spool.when_synced(self._written, 0)
+            try:
+                spool.when_synced(self._written, 0)
+            except Exception:
+                # Nobody is told of this batch, and it must not stand before those of others.
+                self._unsent.pop()
+                raise
+            self._promised = spool.unit
         self._unsent[-1].append(packet_id)
 
     def unsent(self) -> set[int]:
@@ -172,7 +177,7 @@ class MqttFlow(Flow):
 
     def written(self) -> None:
         """The oldest unit of identifiers is in the spool: send what they stand for."""
-        batch = self._unsent.pop(0)
+        batch = self._unsent.pop(0) if self._unsent else []
         if self.closed:
             return
         for packet_id in batch:

@@ -249,6 +249,9 @@ class MqttSession(Subscriber):
 
     def expire_in(self, left_ns: int) -> None:
         """End the session when its client has not come back by then."""
+        if self._expiry_timer is not None:
+            # Of a client that came back, and was lost before it was attached.
+            self._expiry_timer.cancel()
         if self.expiry_s != NEVER_S:
             plane = self.vpn.plane
             self._expiry_timer = plane.timers.arm(plane.now_ns + left_ns, self, EXPIRE)
