@@ -25,6 +25,7 @@ import pytest
 import trio
 
 import vpnrouter
+from vpnrouter.build_info import build_kind
 from vpnrouter.core import barrier as barrier_module
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.events.event import Event
@@ -415,6 +416,7 @@ async def test_planted_faults(
     running: Any, port: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each costs at most the connection that was fed; the balance holds, and nothing acknowledged is lost."""
+    assert build_kind() == "pure", "compiled functions cannot be traced"
     drawn = random.SystemRandom().randrange(1 << 31) if os.environ.get("VPNROUTER_LONG") else SEED
     seed = int(os.environ.get("VPNROUTER_PLANTED_SEED", drawn))
     with capsys.disabled():
