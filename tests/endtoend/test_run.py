@@ -61,6 +61,7 @@ def test_a_host_that_cannot_be_looked_up(start: Any) -> None:
 def test_a_bad_key_is_one_line(start: Any, tmp_path: Path) -> None:
     """A certificate that cannot be used is named in one line, exit code 1."""
     (tmp_path / "bad.pem").write_text("not a key")
+    (tmp_path / "bad.pem").chmod(0o600)
     tls = f"tls: {{certificate: {tmp_path}/bad.pem, key: {tmp_path}/bad.pem}}"
     router = start(
         f'listeners: [{{protocol: mqtts, bind: "127.0.0.1:0", msg_vpn: blue, {tls}}}]\n' + BLUE,

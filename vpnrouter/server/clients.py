@@ -178,7 +178,15 @@ class RouterClients:
     def subscription_count(self, msg_vpn: str) -> int:
         """See ClientSource."""
         vpn = self._router.vpns.get(msg_vpn)
-        return 0 if vpn is None else vpn.subscription_count
+        if vpn is None:
+            return 0
+        # Those of the configuration are in no count: no bound is for them.
+        return vpn.subscription_count + sum(
+            one.configured
+            for (kind, _), each in vpn.endpoints.items()
+            if kind in (QUEUE, TOPIC_ENDPOINT)
+            for one in each.subscriptions.values()
+        )
 
     def holders(self, msg_vpn: str) -> Sequence[tuple[str, str]]:
         """See ClientSource."""
