@@ -15,8 +15,9 @@ from vpnrouter.testing.faulty_network import FaultyNetwork
 OPEN: dict[str, Any] = {
     "authentication": {"basic": {"enabled": False}},
     "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+    "client_usernames": {name: {"password": "word"} for name in ("core", "edge")},
 }
-"""A message VPN that lets everybody in, bridges too."""
+"""A message VPN that lets everybody in, and proves to bridges that it is the one they mean."""
 
 
 def listeners(msg_vpn: str, link: int = 0) -> list[dict[str, str]]:
@@ -54,7 +55,7 @@ def core(*remotes: dict[str, Any], link: int = 0, **bridge: Any) -> dict[str, An
     written = {
         "guaranteed_retry_interval": 50,
         "remote_connection": {"retry_delay": 0, "failback_delay": 1},
-        "remote_authentication": {"basic": {"client_username": "core"}},
+        "remote_authentication": {"basic": {"client_username": "core", "password": "word"}},
         "remote_msg_vpns": list(remotes),
         "remote_subscriptions": ["weather/>"],
         **bridge,
@@ -110,7 +111,7 @@ def test_both_ways_over_one_connection(up: Any, paho: Any, patiently: Any, free_
     """Each message comes once and in order in each direction, and monitoring shows what is bound to what."""
     port = free_port()
     back = {
-        "remote_authentication": {"basic": {"client_username": "edge"}},
+        "remote_authentication": {"basic": {"client_username": "edge", "password": "word"}},
         "remote_msg_vpns": [
             {"name": "yellow", "router": "core", "location": "v:core", "queue_binding": "to-edge"}
         ],

@@ -121,17 +121,14 @@ def test_two_vpns_of_one_router(
 def test_a_router_found_by_name(
     site: Any, bridge: Any, listener: Any, heard: Any, connections: Any
 ) -> None:
-    """`v:ROUTER` leads, both ways, to where a router that an established link goes to says it listens."""
-    edge = site(
-        "edge",
-        blue={},
-        green={},
-        black={"from-white": bridge("white", "v:core", "b/>", "end")},
-    )
+    """`v:ROUTER` leads, both ways, to where a router that a link of the message VPN goes to says it listens."""
+    edge = site("edge", blue={"from-white": bridge("white", "v:core", "b/>", "end")}, green={})
     core = site(
         "core",
-        yellow={"from-blue": bridge("blue", edge, "x")},
-        red={"from-green": bridge("green", "v:edge", "a/>", "end")},
+        yellow={
+            "from-blue": bridge("blue", edge, "x"),
+            "from-green": bridge("green", "v:edge", "a/>", "end"),
+        },
         white={},
     )
     found = core.bridge("from-green", inboundState=IN_SYNC)
@@ -139,14 +136,14 @@ def test_a_router_found_by_name(
     found = edge.bridge("from-white", inboundState=IN_SYNC)
     assert found["remoteAddress"] == f"127.0.0.1:{core.port('link')}"
     assert connections(edge, core) == 3
-    green, red = listener(edge, 1), listener(core, 1)
-    black, white = listener(edge, 2), listener(core, 2)
+    blue, green = listener(edge, 0), listener(edge, 1)
+    yellow, white = listener(core, 0), listener(core, 1)
     green.publish("a/1")
     white.publish("b/1")
     for client in (green, white):
         client.publish("end")
-    assert heard(red) == [("a/1", b"")]
-    assert heard(black) == [("b/1", b"")]
+    assert heard(yellow) == [("a/1", b"")]
+    assert heard(blue) == [("b/1", b"")]
 
 
 def test_an_unknown_router_by_name(site: Any, bridge: Any) -> None:
