@@ -48,6 +48,8 @@ def test_a_file_in_its_place(start: Any, tmp_path: Path) -> None:
     place = tmp_path / "data-edge" / "spool"
     place.parent.mkdir()
     place.write_text("something else", encoding="utf-8")
+    place.parent.chmod(0o700)
+    place.chmod(0o600)
     assert str(place.name) in refused(start)
     assert place.read_text(encoding="utf-8") == "something else"
 
