@@ -80,6 +80,7 @@ msg_vpns:
   blue:
     authentication: {basic: {enabled: false}}
     client_profiles: {default: {allow_bridge_connections_enabled: true, compression_enabled: true}}
+    client_usernames: {own: {password: secret}}
     queues: {q: {subscriptions: ["s/>"], permission: delete}}
   green:
     authentication: {client_cert: {enabled: true}}

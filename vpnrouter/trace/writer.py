@@ -405,4 +405,7 @@ class WriterThread:
 
 def load() -> None:
     """Load what the writer, and whoever looks at traces as they come, will need: some hundred milliseconds."""
+    import numpy.ma  # noqa: F401 - pyarrow looks for it with each array
+    import pyarrow.compute  # noqa: F401
+
     import vpnrouter.trace.parquet  # noqa: F401
