@@ -76,14 +76,14 @@ class Toolchain:
         for part in (version, sys.version.encode(), commands, *texts):
             self._base.update(part + b"\0")
 
-    def object(self, source: Path, arguments: Sequence[str], into: Path) -> bool:
+    def compiled(self, source: Path, arguments: Sequence[str], into: Path) -> bool:
         """Compile `source` into the object `into`; True when the cache had it. Raises Failed."""
         command = [*self._compile, *arguments, "-c", str(source), "-o", str(into)]
         # Where headers lie differs from build to build; what they hold is part of every hash.
         lasting = [argument for argument in arguments if not argument.startswith("-I")]
         return self._made(command, [source], lasting, into)
 
-    def library(self, objects: Sequence[Path], into: Path) -> bool:
+    def linked(self, objects: Sequence[Path], into: Path) -> bool:
         """Link `objects` into the library `into`; True when the cache had it. Raises Failed."""
         into.parent.mkdir(parents=True, exist_ok=True)
         return self._made(
@@ -172,7 +172,7 @@ def compiled(extensions: Sequence[Extension], work: Path, toolchain: Toolchain) 
     with ThreadPoolExecutor(cores()) as pool:
         try:
             futures = [
-                pool.submit(toolchain.object, source, arguments, objects[source])
+                pool.submit(toolchain.compiled, source, arguments, objects[source])
                 for source, arguments in jobs
             ]
             for count, future in enumerate(as_completed(futures), 1):
@@ -181,7 +181,7 @@ def compiled(extensions: Sequence[Extension], work: Path, toolchain: Toolchain) 
                     say(f"C files compiled: {count} of {len(futures)}")
             linked = [
                 pool.submit(
-                    toolchain.library,
+                    toolchain.linked,
                     [objects[source] for source in extension.sources],
                     extension.target,
                 )
