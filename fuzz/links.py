@@ -11,17 +11,15 @@ last steps.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import random
 import socket
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from fuzz.whole_router import Finding, HonestClient, WholeRouter
+from fuzz.whole_router import Finding, HonestClient, WholeRouter, drive
 from vpnrouter.core.scram import both_said, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import close_codes, encode, encode_flows, flow_frames, frames
@@ -604,23 +602,5 @@ def fuzz(draw: random.Random, seconds: float, folder: Path) -> str:
         return f"{links.count} steps, {links.logins} logins, {links.asked} requests of bridges"
 
 
-def main() -> int:
-    """Run for the time asked; 0 when nothing was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            done = fuzz(random.Random(seed), options.seconds, Path(folder))
-        except Finding as finding:
-            print(f"finding with seed {seed}: {finding}", file=sys.stderr)
-            return 1
-    print(f"{done}, no finding")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drive(__doc__ or "", fuzz))

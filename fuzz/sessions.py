@@ -10,19 +10,17 @@ processes allows; exits 1 on a finding, with the last steps.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import random
 import socket
 import string
 import struct
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
-from fuzz.whole_router import Finding, HonestClient, WholeRouter
+from fuzz.whole_router import Finding, HonestClient, WholeRouter, drive
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -516,8 +514,8 @@ class Sessions:
             peer.close()
 
 
-def fuzz(draw: random.Random, seconds: float, folder: Path) -> int:
-    """Run for so long; how many steps were made. Raises Finding."""
+def fuzz(draw: random.Random, seconds: float, folder: Path) -> str:
+    """Run for so long; what was done. Raises Finding."""
     with WholeRouter(folder, CONFIG) as router:
         try:
             sessions = Sessions(router, draw)
@@ -541,26 +539,8 @@ def fuzz(draw: random.Random, seconds: float, folder: Path) -> int:
         except Finding:
             print("the last steps:", *router.steps, sep="\n    ", file=sys.stderr)
             raise
-        return sessions.count
-
-
-def main() -> int:
-    """Run for the time asked; 0 when nothing was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            steps = fuzz(random.Random(seed), options.seconds, Path(folder))
-        except Finding as finding:
-            print(f"finding with seed {seed}: {finding}", file=sys.stderr)
-            return 1
-    print(f"{steps} steps, no finding")
-    return 0
+        return f"{sessions.count} steps"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drive(__doc__ or "", fuzz))

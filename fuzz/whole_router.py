@@ -6,19 +6,22 @@ VPN was not served, a counter of what is unaccounted for is not 0, or the router
 
 from __future__ import annotations
 
+import argparse
 import collections
 import http.client
 import json
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Final, Self, final
+from typing import TYPE_CHECKING, Final, Self, final
 
 import vpnrouter
 from vpnrouter.wire.mqtt.decode import decode
@@ -26,6 +29,9 @@ from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.framing import frame_at
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Packet, Publish, Suback, Subscribe
 from vpnrouter.wire.mqtt.packets import SubscriptionRequest as Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE_S: Final = 30.0
 """Seconds that a router has to start, to stop, and to serve an honest client on a busy machine."""
@@ -246,3 +252,21 @@ class HonestClient:
             if not chunk:
                 raise ConnectionError("closed by the router")
             self._came += chunk
+
+
+def drive(description: str, fuzz: Callable[[random.Random, float, Path], str]) -> int:
+    """Run `fuzz` for the time that the command line asks for; 0 when nothing was found."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = fuzz(random.Random(seed), options.seconds, Path(folder))
+        except Finding as finding:
+            print(f"finding with seed {seed}: {finding}", file=sys.stderr)
+            return 1
+    print(f"{done}, no finding")
+    return 0
