@@ -194,10 +194,10 @@ def test_one_selector_for_all_filters_of_a_packet(router: SpooledWorld) -> None:
     client = router.join("c")
     selector = "1+" * 4_000 + "a"
     filters = [SubscriptionRequest("$queue/open", 1)] * 4_000
-    began = time.process_time()
+    began = time.thread_time()
     client.send(Subscribe(9, filters, Properties(user_properties=[("selector", selector)])))
     (answer,) = client.got()
-    assert time.process_time() - began < 1
+    assert time.thread_time() - began < 1
     assert isinstance(answer, Suback)
     assert answer.reason_codes == [0x83] * 4_000
 

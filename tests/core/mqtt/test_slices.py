@@ -259,10 +259,10 @@ def test_a_subscription_changes_no_route_but_those_that_it_must(world: World) ->
     assert kept >= 15_000
     client.subscribe("a/b/c/d/e/f/g/7/x")
     assert kept - len(vpn.cache) == 1
-    began = time.process_time()
+    began = time.thread_time()
     for number in range(100):
         client.subscribe(f"a/+/c/+/e/+/g/+/y{number}/#")
-    assert time.process_time() - began < 1.0
+    assert time.thread_time() - began < 1.0
     assert len(vpn.cache) == 0
     # What is freed is freed with what is cached anew.
     publisher.publish("a/b/c/d/e/f/g/7/x", b"1")
