@@ -1,25 +1,59 @@
 """Identifiers that must be unique without coordination.
 
 A trace id is 128 bits, as W3C trace context wants it: the high half is drawn once per process by the
-edge and handed in, the low half counts. A message id is the low half alone.
+edge and handed in, the low half counts. A message id is drawn from the count by a secret.
 """
 
+from hashlib import shake_128
+from struct import Struct
 from typing import Final, final
 
 _MASK: Final = (1 << 64) - 1
+
+_ID_MASK: Final = (1 << 61) - 1
+
+_BLOCK: Final = 256
+"""Message ids drawn at a time: one by one the hash would cost more than the rest of a traced message."""
+
+_IDS: Final = Struct(f">{_BLOCK}Q")
 
 
 @final
 class IdSource:
     """Hands out ids; one per router. `seed` is 64 random bits drawn by the caller."""
 
-    __slots__ = ("_next", "high")
+    __slots__ = ("_block", "_drawn", "_next", "_secret", "high")
 
     def __init__(self, seed: int) -> None:
         self.high = (seed & _MASK) or 1
         self._next = 0
+        self.draw_by(self.high.to_bytes(8, "big"))
+
+    def draw_by(self, secret: bytes) -> None:
+        """Draw message ids that nobody can tell beforehand who does not have `secret`; before the first one."""
+        self._secret = secret
+        self._block = -1
+        self._drawn: list[int] = []
 
     def next(self) -> int:
-        """The next message id: 1, then 2, then 3."""
+        """The next number: 1, then 2, then 3."""
         self._next += 1
         return self._next & _MASK
+
+    def message_id(self, number: int) -> int:
+        """The message id of what `next` gave `number`: below 2**61, and never 0, which means none.
+
+        Ids look drawn to whoever does not have the secret, from however many he has seen: else a remote could tell
+        ids that are to come, and bring messages of its own under them first, so that the true ones are taken for
+        copies. Two routers of a mesh give no two messages the same id within anybody's memory.
+        """
+        block = number // _BLOCK
+        if block != self._block:
+            drawn = shake_128(self._secret + block.to_bytes(8, "big")).digest(_IDS.size)
+            self._drawn = [(each & _ID_MASK) or 1 for each in _IDS.unpack(drawn)]
+            self._block = block
+        return self._drawn[number % _BLOCK]
+
+    def new_message_id(self) -> int:
+        """A message id like no other in the mesh."""
+        return self.message_id(self.next())

@@ -18,8 +18,9 @@ from vpnrouter.core.direct import scan
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.publisher import Publisher
-from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds, message_id
+from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
+from vpnrouter.ids import IdSource
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.wire.mqtt.encode import encode
@@ -107,7 +108,7 @@ class Copy(NamedTuple):
 def test_the_rule_alone(mesh: Mesh, origins: list[int], draws: Random) -> None:
     """Whatever the order in which links deliver."""
     seen = [SeenIds() for _ in range(mesh.size)]
-    given_ids = [0] * mesh.size
+    sources = [IdSource(place + 1) for place in range(mesh.size)]
     got: Counter[tuple[int, int]] = Counter()
     waiting: dict[tuple[int, int], list[Copy]] = {edge: [] for edge in mesh.edges}
 
@@ -115,8 +116,7 @@ def test_the_rule_alone(mesh: Mesh, origins: list[int], draws: Random) -> None:
         ends = mesh.onward(place)
         number = copy.number
         if len(ends) > 1 and not number:
-            given_ids[place] += 1
-            number = message_id(bytes((place + 1,)), given_ids[place])
+            number = sources[place].new_message_id()
         for end in ends:
             if may_enter(copy.path, f"r/{end}"):
                 path = path_for(copy.path, f"r/{place}")

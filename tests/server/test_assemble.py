@@ -131,5 +131,5 @@ def test_a_router_does_not_tell_where_its_ids_come_from(configured: Any) -> None
     config = configured("msg_vpns: {blue: {}}")
     one, same, other = (build_router(config, 7, secret) for secret in (b"a", b"a", b"b"))
     assert one.plane.ids.high == other.plane.ids.high
-    numbers = [router.vpns["blue"].number() for router in (one, same, other)]
+    numbers = [router.plane.ids.new_message_id() for router in (one, same, other)]
     assert numbers[0] == numbers[1] != numbers[2]

@@ -29,7 +29,7 @@ def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_
     `links_have_it` says that the route's one link got the message in a batch.
     """
     if route.many_links and message.message_id == 0:
-        message.message_id = vpn.number()
+        message.message_id = vpn.plane.ids.new_message_id()
     outcome = NOBODY
     for target in route.special:
         subscriptions = target.wanting(message) if target.selective else target.subscriptions
@@ -75,7 +75,7 @@ def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
             offered = True
     if route.links:
         if route.many_links and message.message_id == 0:
-            message.message_id = vpn.number()
+            message.message_id = vpn.plane.ids.new_message_id()
         if to_links(route, message):
             offered = True
     for group in route.groups:

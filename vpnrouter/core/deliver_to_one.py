@@ -61,7 +61,7 @@ def deliver_to_one(vpn: MessageVpn, route: Route, message: Message) -> int:
     Whoever has no room is passed over; where all are full, one of them counts the loss.
     """
     if route.many_links and message.message_id == 0:
-        message.message_id = vpn.number()
+        message.message_id = vpn.plane.ids.new_message_id()
     outcome = NOBODY
     for target in route.special:
         subscriptions = target.wanting(message)

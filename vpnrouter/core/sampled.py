@@ -31,7 +31,7 @@ def trace(publisher: Publisher, message: Message, parent: TraceParent | None = N
     number = plane.ids.next()
     message.trace_high = plane.ids.high
     message.trace_low = number
-    message.message_id = publisher.vpn.id_of(number)
+    message.message_id = plane.ids.message_id(number)
     message.ingress_ns = plane.steady_ns
     message.origin_ts_ns = plane.wall_ns
     context = publisher.context
@@ -145,7 +145,7 @@ def _record(
         topic,
         plane.ids.high,
         number,
-        publisher.vpn.id_of(number),
+        plane.ids.message_id(number),
         payload,
         0,
         now_ns,

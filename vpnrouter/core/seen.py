@@ -1,12 +1,11 @@
 """Which messages have been in a message VPN: in a mesh one message may come by several ways.
 
-Links carry a message id where it matters (`MessageVpn.number`), and the receiving end of a link asks
+Links carry a message id where it matters (`IdSource.message_id`), and the receiving end of a link asks
 `SeenIds.look` before a message enters.
 """
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Final, final
 
 from vpnrouter import limits
@@ -19,19 +18,6 @@ SHORTER: Final = 1
 
 DUPLICATE: Final = 2
 """It has been here, over as many links or fewer: it is discarded."""
-
-_ID_MASK: Final = (1 << 61) - 1
-
-
-def message_id(key: bytes, number: int) -> int:
-    """The id of a router's message `number` (1, 2, 3 …), never 0: that means none.
-
-    `key` is the router's own secret. Ids look drawn to whoever does not have it, from however many he has seen: else
-    a remote could tell ids that are to come, and bring messages of its own under them first, so that the true ones
-    are taken for copies. Two routers of a mesh give no two messages the same id within anybody's memory.
-    """
-    drawn = blake2b(number.to_bytes(8, "big"), digest_size=8, key=key).digest()
-    return (int.from_bytes(drawn, "big") & _ID_MASK) or 1
 
 
 @final

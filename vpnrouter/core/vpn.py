@@ -21,7 +21,6 @@ from vpnrouter.core.jobs import Job
 from vpnrouter.core.keep_retained import retain
 from vpnrouter.core.retained import Retained
 from vpnrouter.core.route import QUEUE_PREFIX, Route, build, point_to_point
-from vpnrouter.core.seen import message_id
 from vpnrouter.core.slots import Slots
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.errors import Refused
@@ -61,7 +60,6 @@ class MessageVpn:
     """One message VPN of a router. `plane` holds what all VPNs of the router share (ids, traces, time)."""
 
     __slots__ = (
-        "_id_key",
         "acl_profiles",
         "cache",
         "clients",
@@ -149,7 +147,6 @@ class MessageVpn:
         self.subscription_count = 0
         # Whoever publishes the subscriptions that come and go (True: come) as events, None for nobody.
         self.on_subscription: Callable[[Subscription, bool], None] | None = None
-        self._id_key = plane.ids.high.to_bytes(8, "big")
         # Made by the first link that brings a message with an id.
         self.seen: SeenIds | None = None
         # Totals of connections that ended; the living ones are added when somebody asks (totals.py).
@@ -278,18 +275,6 @@ class MessageVpn:
         self.slots.drop()
 
     # -- meshes ----------------------------------------------------------------------------------
-
-    def number_by(self, secret: bytes) -> None:
-        """Give messages ids that nobody can tell beforehand who does not have `secret`; before the first one."""
-        self._id_key = secret
-
-    def number(self) -> int:
-        """A new message id, like no other in the mesh."""
-        return message_id(self._id_key, self.plane.ids.next())
-
-    def id_of(self, number: int) -> int:
-        """The message id of the message that `plane.ids` gave `number`."""
-        return message_id(self._id_key, number)
 
     def relay(self, message: Message) -> bool:
         """Deliver to links only a message that has been here, over more links (seen.SHORTER).

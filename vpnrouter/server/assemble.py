@@ -29,6 +29,7 @@ def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
     trace = config.trace
     sample = trace.sample if trace is not None and trace.enabled else 0.0
     router = Router(config.router.name, seed, Recorder(), sample, terms_of(trace, seed))
+    router.plane.ids.draw_by(sha256(b"message ids" + secret).digest())
     for name, written in config.msg_vpns.items():
         router.add(vpn_of(router, name, written, secret))
     return router
@@ -44,7 +45,6 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
         {key: acl_of(key, value) for key, value in written.acl_profiles.items()},
         bounds_of(written),
     )
-    vpn.number_by(sha256(b"message ids" + secret).digest())
     vpn.enabled = written.enabled
     vpn.session_terms = session_terms(written.mqtt.session_queue)
     return vpn

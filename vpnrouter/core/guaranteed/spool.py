@@ -159,7 +159,7 @@ class Spool:
             takers = self._logged(vpn, message, size, takers)
         if takers:
             if route.many_links and message.message_id == 0:
-                message.message_id = vpn.number()
+                message.message_id = vpn.plane.ids.new_message_id()
             self._add(message, size, takers)
         if message.deliver_to_one:
             demoted = demote_to_one(vpn, route, message)
