@@ -15,11 +15,10 @@ import contextlib
 import random
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from fuzz.whole_router import Finding, HonestClient, WholeRouter, drive
+from fuzz.whole_router import Finding, HonestClient, WholeRouter, attack, drive
 from vpnrouter.core.scram import both_said, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import close_codes, encode, encode_flows, flow_frames, frames
@@ -34,7 +33,6 @@ SALT: Final = b"0123456789abcdef"
 BRIDGES: Final = 12
 PEERS: Final = 4
 STEPS_BETWEEN_LOOKS: Final = 300
-RESTART_S: Final = 12.0
 MOST_FRAME: Final = 1 << 24
 
 NUMBERS: Final = (
@@ -232,6 +230,8 @@ class Links:
         self._router = router
         self._draw = draw
         self._doors = doors
+        # What it publishes goes to the queues that peers take.
+        self._feeder = HonestClient(router, 0, "feeder", topic="a/b")
         self._peers: list[Peer] = []
         self.count = 0
         self.logins = 0
@@ -556,10 +556,18 @@ class Links:
         if peer.up:
             self.act(peer)
 
+    def steps(self) -> None:
+        """Take the steps between two looks at the router, and publish to the queues between them."""
+        for _ in range(STEPS_BETWEEN_LOOKS):
+            self.step()
+            if self._draw.randrange(10) == 0:
+                self._feeder.publishes()
+
     def hang_up(self) -> None:
-        """All peers go."""
+        """Close the connections of all peers and of the feeder."""
         for peer in self._peers:
             peer.close()
+        self._feeder.lost()
 
 
 def fuzz(draw: random.Random, seconds: float, folder: Path) -> str:
@@ -572,33 +580,8 @@ def fuzz(draw: random.Random, seconds: float, folder: Path) -> str:
         for door in doors:
             stack.callback(door.close)
         router = stack.enter_context(WholeRouter(folder, configuration(ports)))
-        try:
-            links = Links(router, draw, doors)
-            honest = HonestClient(router, 1)
-            # What it publishes goes to the queues that peers take.
-            feeder = HonestClient(router, 0, "feeder", topic="a/b")
-            ends = time.monotonic() + seconds
-            restarts = time.monotonic() + RESTART_S
-            while time.monotonic() < ends:
-                for _ in range(STEPS_BETWEEN_LOOKS):
-                    links.step()
-                    if draw.randrange(10) == 0:
-                        feeder.publishes()
-                router.examine()
-                honest.served()
-                if time.monotonic() > restarts:
-                    kill = draw.randrange(2) == 0
-                    router.note("kill" if kill else "stop")
-                    links.hang_up()
-                    honest.lost()
-                    feeder.lost()
-                    router.restart(kill=kill)
-                    restarts = time.monotonic() + RESTART_S
-            router.examine()
-            router.balances()
-        except Finding:
-            print("the last steps:", *router.steps, sep="\n    ", file=sys.stderr)
-            raise
+        links = Links(router, draw, doors)
+        attack(router, draw, seconds, links.steps, links.hang_up)
         return f"{links.count} steps, {links.logins} logins, {links.asked} requests of bridges"
 
 

@@ -16,11 +16,10 @@ import socket
 import string
 import struct
 import sys
-import time
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
-from fuzz.whole_router import Finding, HonestClient, WholeRouter, drive
+from fuzz.whole_router import Finding, WholeRouter, attack, drive
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -117,7 +116,6 @@ _T = TypeVar("_T")
 
 CLIENTS: Final = 7
 STEPS_BETWEEN_LOOKS: Final = 150
-RESTART_S: Final = 12.0
 
 
 @final
@@ -508,6 +506,11 @@ class Sessions:
         act(peer)
         peer.listen()
 
+    def steps(self) -> None:
+        """Take the steps between two looks at the router."""
+        for _ in range(STEPS_BETWEEN_LOOKS):
+            self.step()
+
     def hang_up(self) -> None:
         """All clients go."""
         for peer in self._peers:
@@ -517,28 +520,8 @@ class Sessions:
 def fuzz(draw: random.Random, seconds: float, folder: Path) -> str:
     """Run for so long; what was done. Raises Finding."""
     with WholeRouter(folder, CONFIG) as router:
-        try:
-            sessions = Sessions(router, draw)
-            honest = HonestClient(router, 1)
-            ends = time.monotonic() + seconds
-            restarts = time.monotonic() + RESTART_S
-            while time.monotonic() < ends:
-                for _ in range(STEPS_BETWEEN_LOOKS):
-                    sessions.step()
-                router.examine()
-                honest.served()
-                if time.monotonic() > restarts:
-                    kill = draw.randrange(2) == 0
-                    router.note("kill" if kill else "stop")
-                    sessions.hang_up()
-                    honest.lost()
-                    router.restart(kill=kill)
-                    restarts = time.monotonic() + RESTART_S
-            router.examine()
-            router.balances()
-        except Finding:
-            print("the last steps:", *router.steps, sep="\n    ", file=sys.stderr)
-            raise
+        sessions = Sessions(router, draw)
+        attack(router, draw, seconds, sessions.steps, sessions.hang_up)
         return f"{sessions.count} steps"
 
 

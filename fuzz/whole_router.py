@@ -42,6 +42,9 @@ REMEMBERED: Final = 80
 SHOWN_CHARS: Final = 200
 """Characters of each of them."""
 
+RESTART_S: Final = 12.0
+"""Seconds between two restarts of the router."""
+
 _FAULTS: Final = ("SYSTEM_SYSTEM_FAULT", "Traceback")
 _IMBALANCE: Final = re.compile(
     r"^(vpnrouter_\w*imbalance_messages\{[^\n]*\}) (-?\d+)", re.MULTILINE
@@ -252,6 +255,39 @@ class HonestClient:
             if not chunk:
                 raise ConnectionError("closed by the router")
             self._came += chunk
+
+
+def attack(
+    router: WholeRouter,
+    draw: random.Random,
+    seconds: float,
+    steps: Callable[[], None],
+    hang_up: Callable[[], None],
+) -> None:
+    """Attack the router for so long: `steps` takes some steps, `hang_up` closes all connections of the attackers.
+
+    In between the router is examined, and stopped or killed and started again. Raises Finding.
+    """
+    honest = HonestClient(router, 1)
+    now = time.monotonic()
+    ends, restarts = now + seconds, now + RESTART_S
+    try:
+        while time.monotonic() < ends:
+            steps()
+            router.examine()
+            honest.served()
+            if time.monotonic() > restarts:
+                kill = draw.randrange(2) == 0
+                router.note("kill" if kill else "stop")
+                hang_up()
+                honest.lost()
+                router.restart(kill=kill)
+                restarts = time.monotonic() + RESTART_S
+        router.examine()
+        router.balances()
+    except Finding:
+        print("the last steps:", *router.steps, sep="\n    ", file=sys.stderr)
+        raise
 
 
 def drive(description: str, fuzz: Callable[[random.Random, float, Path], str]) -> int:

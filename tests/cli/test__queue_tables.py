@@ -9,8 +9,8 @@ from vpnrouter.management.attributes import row_of
 from vpnrouter.management.queue_source import QueueStatus
 
 STATUS = QueueStatus(
-    "blue",
-    "orders[1]",
+    msg_vpn_name="blue",
+    queue_name="orders[1]",
     max_msg_spool_usage=5_000,
     msg_count=1_234,
     msg_spool_usage=2_500_000,

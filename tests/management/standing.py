@@ -80,7 +80,9 @@ class StillQueues:
         if held is None:
             return None
         usage = sum(map(len, held.values()))
-        row = QueueStatus(msg_vpn, queue, msg_count=len(held), msg_spool_usage=usage)
+        row = QueueStatus(
+            msg_vpn_name=msg_vpn, queue_name=queue, msg_count=len(held), msg_spool_usage=usage
+        )
         return replace(row, **self.changes.get((msg_vpn, queue), {}))
 
     def tx_flows(self, msg_vpn: str, queue: str) -> list[FlowStatus]:

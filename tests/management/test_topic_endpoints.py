@@ -1,10 +1,8 @@
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from vpnrouter.management.attributes import names_of
-from vpnrouter.management.queue_source import QueueStatus
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/topicEndpoints"
@@ -16,14 +14,6 @@ def endpoints(still: Any) -> Any:
     still.queues.contents["blue", "#topic-endpoint/t/1"] = {1: b"one", 2: b"two"}
     still.queues.contents["blue", "#topic-endpoint/s"] = {}
     return still
-
-
-def test_attributes() -> None:
-    """What is not a topic endpoint's own has a queue's name and kind."""
-    queue = {each.name: each.type for each in fields(QueueStatus)}
-    for each in fields(TopicEndpointStatus):
-        if each.name not in {"topic_endpoint_name", "destination_topic"}:
-            assert queue[each.name] == each.type
 
 
 async def test_list(endpoints: Any, opened: Any) -> None:

@@ -4,9 +4,25 @@ For the inbound direction received = delivered + discarded by reason + in flight
 outbound one offered = sent + discarded by reason + in flight, at every instant.
 """
 
-from typing import final
+from typing import Final, final
 
 from vpnrouter.core.discards import Discards
+
+COUNTS: Final = (
+    "control_rx_byte_count",
+    "control_rx_msg_count",
+    "control_tx_byte_count",
+    "control_tx_msg_count",
+    "data_rx_byte_count",
+    "data_rx_msg_count",
+    "data_tx_byte_count",
+    "data_tx_msg_count",
+    "delivered_rx_msg_count",
+    "login_rx_msg_count",
+    "login_tx_msg_count",
+    "offered_tx_msg_count",
+)
+"""Attributes of Counters that are numbers."""
 
 
 @final

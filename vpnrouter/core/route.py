@@ -178,10 +178,7 @@ def build(
         if subscription.subscriber.gone:
             continue
         if subscription.exception:
-            if route.excluded:
-                route.excluded.add(subscription.subscriber)
-            else:
-                route.excluded = {subscription.subscriber}
+            _exclude(route, subscription.subscriber)
             continue
         if subscription.filter.share:
             group = groups[subscription.filter]
@@ -239,11 +236,21 @@ def point_to_point(topic: str, raw: bytes, queue: Endpoint | None) -> Route:
     return route
 
 
+def _exclude(route: Route, subscriber: Subscriber) -> None:
+    if route.excluded:
+        route.excluded.add(subscriber)
+    else:
+        route.excluded = {subscriber}
+
+
 def _leave_out(route: Route, by_subscriber: dict[Subscriber, Target]) -> None:
     """Exclude those who may not be sent the topic; clients that share a rule are asked about once."""
     asked: BoundRule | None = None
     allowed = True
-    for subscriber in by_subscriber:
+    subscribers = list(by_subscriber)
+    for group in route.groups:
+        subscribers += [member.subscriber for member in group.members]
+    for subscriber in subscribers:
         rule = subscriber.rule
         if rule is None:
             continue
@@ -251,23 +258,7 @@ def _leave_out(route: Route, by_subscriber: dict[Subscriber, Target]) -> None:
             asked = rule
             allowed = rule.allows_topic(route.topic)
         if not allowed:
-            if route.excluded:
-                route.excluded.add(subscriber)
-            else:
-                route.excluded = {subscriber}
-    for group in route.groups:
-        for member in group.members:
-            rule = member.subscriber.rule
-            if rule is None:
-                continue
-            if rule is not asked:
-                asked = rule
-                allowed = rule.allows_topic(route.topic)
-            if not allowed:
-                if route.excluded:
-                    route.excluded.add(member.subscriber)
-                else:
-                    route.excluded = {member.subscriber}
+            _exclude(route, subscriber)
 
 
 def _place(route: Route, target: Target) -> None:

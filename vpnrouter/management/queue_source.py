@@ -5,20 +5,18 @@ from dataclasses import dataclass, field
 from typing import Protocol, final
 
 
-@dataclass(frozen=True, slots=True)
-class QueueStatus:
-    """One queue as monitoring shows it. Counts go on over restarts, or are since they were cleared.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointStatus:
+    """What monitoring shows of queues and of topic endpoints. Counts go on over restarts, or are since they
+    were cleared.
 
-    Names are those of the field's queues in snake_case. The field's `spooled_…` are everything that ever
-    went in; what is in the queue now is `msg_count` (ours; in the field the number of its msgs objects) and
-    `msg_spool_usage`. Ours besides: `endpoint_type`, `bind_count`, `acked_msg_count`, `moved_msg_count`,
-    `recovered_msg_count`, `oldest_msg_age_ms`, `discarded`, `refused`, `imbalance`.
+    Names are those of the field in snake_case. The field's `spooled_…` are everything that ever went in; what is
+    in the endpoint now is `msg_count` (ours; in the field the number of its msgs objects) and `msg_spool_usage`.
+    Ours besides: `bind_count`, `acked_msg_count`, `moved_msg_count`, `recovered_msg_count`,
+    `oldest_msg_age_ms`, `discarded`, `refused`, `imbalance`.
     """
 
     msg_vpn_name: str
-    queue_name: str
-    endpoint_type: str = "queue"
-    """`queue`, `topic-endpoint`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
     durable: bool = True
     access_type: str = "exclusive"
     ingress_enabled: bool = True
@@ -37,10 +35,6 @@ class QueueStatus:
     max_spooled_msg_count: int = 0
     max_redelivery_count: int = 0
     max_ttl: int = 0
-    partition_count: int = 0
-    partition_rebalance_delay: int = 0
-    partition_rebalance_max_handoff_time: int = 0
-    """Both in seconds."""
     redelivery_enabled: bool = True
     redelivery_delay_enabled: bool = False
     redelivery_delay_initial_interval: int = 0
@@ -85,6 +79,27 @@ class QueueStatus:
 
     bind_request_count: int = 0
     bind_success_count: int = 0
+    discarded: dict[str, int] = field(default_factory=dict)
+    """Messages that were in the queue and are lost, by reason."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Messages that the queue did not take, by reason."""
+    imbalance: int = 0
+    """Messages recovered and spooled that are neither acknowledged, discarded, deleted, moved, nor in the
+    queue. Anything but 0 is a fault of the router."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus(EndpointStatus):
+    """One queue as monitoring shows it; `endpoint_type` is ours."""
+
+    queue_name: str
+    endpoint_type: str = "queue"
+    """`queue`, `topic-endpoint`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
+    partition_count: int = 0
+    partition_rebalance_delay: int = 0
+    partition_rebalance_max_handoff_time: int = 0
+    """Both in seconds."""
+
     max_bind_count_exceeded_bind_failure_count: int = 0
     other_bind_failure_count: int = 0
 
@@ -98,13 +113,6 @@ class QueueStatus:
     max_ttl_expired_discarded_msg_count: int = 0
     max_ttl_expired_to_dmq_msg_count: int = 0
     max_ttl_expired_to_dmq_failed_msg_count: int = 0
-    discarded: dict[str, int] = field(default_factory=dict)
-    """Messages that were in the queue and are lost, by reason."""
-    refused: dict[str, int] = field(default_factory=dict)
-    """Messages that the queue did not take, by reason."""
-    imbalance: int = 0
-    """Messages recovered and spooled that are neither acknowledged, discarded, deleted, moved, nor in the
-    queue. Anything but 0 is a fault of the router."""
 
     replay_state: str = "complete"
     replay_start_count: int = 0

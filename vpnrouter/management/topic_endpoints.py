@@ -3,7 +3,7 @@
 They are among the queues too, under a name with a prefix; here they stand under their own, as in the field.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, Final
 from urllib.parse import unquote
@@ -20,7 +20,7 @@ from vpnrouter.management.envelope import Links, root_of, segment
 from vpnrouter.management.faults import not_found
 from vpnrouter.management.msg_vpns import MONITOR
 from vpnrouter.management.paging import Key
-from vpnrouter.management.queue_source import QueueSource
+from vpnrouter.management.queue_source import EndpointStatus, QueueSource
 from vpnrouter.management.queues import QueuesHere
 
 routes: Final = APIRouter(
@@ -31,70 +31,17 @@ PREFIX: Final = "#topic-endpoint/"
 """What the names of topic endpoints begin with among the queues."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicEndpointStatus:
-    """One topic endpoint as monitoring shows it; attributes as a queue's."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicEndpointStatus(EndpointStatus):
+    """One topic endpoint as monitoring shows it."""
 
-    msg_vpn_name: str
     topic_endpoint_name: str
     destination_topic: str = ""
     """What it attracts, "" while nobody has said."""
-    durable: bool = True
-    access_type: str = "exclusive"
-    ingress_enabled: bool = True
-    egress_enabled: bool = True
-    owner: str = ""
-    permission: str = "consume"
-    dead_msg_queue: str = ""
-    delivery_count_enabled: bool = False
-    delivery_delay: int = 0
-    max_bind_count: int = 0
-    max_delivered_unacked_msgs_per_flow: int = 0
-    max_msg_size: int = 0
-    max_msg_spool_usage: int = 0
-    max_spooled_msg_count: int = 0
-    max_redelivery_count: int = 0
-    max_ttl: int = 0
-    redelivery_enabled: bool = True
-    redelivery_delay_enabled: bool = False
-    redelivery_delay_initial_interval: int = 0
-    redelivery_delay_max_interval: int = 0
-    redelivery_delay_multiplier: int = 0
-    reject_low_priority_msg_enabled: bool = False
-    reject_low_priority_msg_limit: int = 0
-    reject_msg_to_sender_on_discard_behavior: str = ""
-    respect_dmq_eligible_enabled: bool = False
-    respect_msg_priority_enabled: bool = False
-    respect_ttl_enabled: bool = False
-    msg_count: int = 0
-    msg_spool_usage: int = 0
-    msg_spool_peak_usage: int = 0
-    tx_unacked_msg_count: int = 0
-    oldest_msg_age_ms: int = -1
-    lowest_msg_id: int = 0
-    highest_msg_id: int = 0
-    last_spooled_msg_id: int = 0
-    bind_count: int = 0
-    spooled_msg_count: int = 0
-    spooled_byte_count: int = 0
-    recovered_msg_count: int = 0
-    acked_msg_count: int = 0
-    deleted_msg_count: int = 0
-    moved_msg_count: int = 0
-    redelivered_msg_count: int = 0
-    bind_request_count: int = 0
-    bind_success_count: int = 0
-    discarded: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, int] = field(default_factory=dict)
-    imbalance: int = 0
 
 
-_SHARED: Final = tuple(
-    each.name
-    for each in fields(TopicEndpointStatus)
-    if each.name not in {"topic_endpoint_name", "destination_topic"}
-)
-"""Attributes that a queue has under the same name."""
+_SHARED: Final = tuple(each.name for each in fields(EndpointStatus))
+"""Attributes that a queue has too."""
 
 
 @routes.get(

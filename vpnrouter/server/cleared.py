@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.counters import Counters
+from vpnrouter.bridges.counters import COUNTS, Counters
 from vpnrouter.core.guaranteed.counters import EndpointCounters
 from vpnrouter.management import limits
 
@@ -32,21 +32,6 @@ _ENDPOINT_COUNTS: Final = (
 )
 
 _ENDPOINT_REASONS: Final = ("bind_failures", "to_dmq", "to_dmq_failed")
-
-_BRIDGE_COUNTS: Final = (
-    "control_rx_byte_count",
-    "control_rx_msg_count",
-    "control_tx_byte_count",
-    "control_tx_msg_count",
-    "data_rx_byte_count",
-    "data_rx_msg_count",
-    "data_tx_byte_count",
-    "data_tx_msg_count",
-    "delivered_rx_msg_count",
-    "login_rx_msg_count",
-    "login_tx_msg_count",
-    "offered_tx_msg_count",
-)
 
 
 @final
@@ -92,9 +77,9 @@ def endpoint_counts(live: EndpointCounters, base: EndpointCounters) -> EndpointC
 
 
 def bridge_counts(live: Counters, base: Counters) -> Counters:
-    """The same for a bridge's."""
+    """What a bridge counted since its counts stood at `base`."""
     shown = Counters()
-    for name in _BRIDGE_COUNTS:
+    for name in COUNTS:
         setattr(shown, name, getattr(live, name) - getattr(base, name))
     shown.discarded_rx.counts = reasons_since(live.discarded_rx.counts, base.discarded_rx.counts)
     shown.discarded_tx.counts = reasons_since(live.discarded_tx.counts, base.discarded_tx.counts)

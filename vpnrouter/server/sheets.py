@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.bridges.counters import Counters
+from vpnrouter.bridges.counters import COUNTS, Counters
 from vpnrouter.core.discards import UNACCOUNTED
 from vpnrouter.spool import keys
 
@@ -47,20 +47,6 @@ _ENDPOINT: Final = (
 )
 _ENDPOINT_REASONS: Final = ("discarded", "refused")
 
-_BRIDGE: Final = (
-    "control_rx_byte_count",
-    "control_rx_msg_count",
-    "control_tx_byte_count",
-    "control_tx_msg_count",
-    "data_rx_byte_count",
-    "data_rx_msg_count",
-    "data_tx_byte_count",
-    "data_tx_msg_count",
-    "delivered_rx_msg_count",
-    "login_rx_msg_count",
-    "login_tx_msg_count",
-    "offered_tx_msg_count",
-)
 _BRIDGE_REASONS: Final = ("discarded_rx", "discarded_tx")
 
 Row = dict[str, object]
@@ -146,7 +132,7 @@ class Sheets:
         for key, value in store.scan(keys.SHEET_BRIDGE):
             whose, name = keys.sheet_bridge_of(key)
             counters = Counters()
-            if whose in {OWN, PEER} and _fill(counters, value, _BRIDGE, _BRIDGE_REASONS):
+            if whose in {OWN, PEER} and _fill(counters, value, COUNTS, _BRIDGE_REASONS):
                 _balance(counters)
                 if whose == OWN:
                     self._own[name] = counters
@@ -216,7 +202,7 @@ class Sheets:
 
     @staticmethod
     def _bridge(whose: str, name: str, record: Bridge) -> tuple[bytes, Row]:
-        return keys.sheet_bridge(whose, name), _row(record.counters, _BRIDGE, _BRIDGE_REASONS)
+        return keys.sheet_bridge(whose, name), _row(record.counters, COUNTS, _BRIDGE_REASONS)
 
 
 def _name(runner: BridgeRunner) -> str:

@@ -62,62 +62,68 @@ def _begin(connection: MqttConnection, job: Job) -> None:
         connection.plane.jobs.add(job)
 
 
-@final
-class Subscribing(Job):
-    """One SUBSCRIBE, filter by filter. All of them are answered together, and then come retained messages."""
+class _FilterJob(Job):
+    """One SUBSCRIBE or UNSUBSCRIBE, filter by filter. All of them are answered together."""
 
-    __slots__ = (
-        "_codes",
-        "_connection",
-        "_identifier",
-        "_packet",
-        "_promised",
-        "_session",
-        "_texts",
-        "_wanted",
-        "_wishes",
-    )
+    __slots__ = ("_codes", "_connection", "_count", "_session")
 
-    def __init__(self, connection: MqttConnection, session: MqttSession, packet: Subscribe) -> None:
+    def __init__(self, connection: MqttConnection, session: MqttSession, count: int) -> None:
         super().__init__()
         self._connection = connection
         self._session = session
-        self._packet = packet
-        identifiers = packet.properties.subscription_identifiers
-        self._identifier = identifiers[0] if identifiers else 0
+        self._count = count
         self._codes: list[int] = []
-        # Each reason once: thousands of refused filters would not fit a string.
-        self._texts: dict[str, None] = {}
-        self._wanted: list[Subscription] = []
-        self._promised = False
-        self._wishes = Wishes(packet.properties)
 
     def step(self) -> bool:
-        """See Job.step."""
+        """Handle filters until the plane is tired; after the last one, answer and read the client again."""
         connection = self._connection
         session = self._session
         if connection.session is not session:
             return True
         plane = connection.plane
-        requests = self._packet.requests
-        while len(self._codes) < len(requests):
+        while len(self._codes) < self._count:
             if plane.tired:
                 return False
             plane.work += FILTER_WORK
-            self._codes.append(self._one(connection, session, requests[len(self._codes)]))
+            self._codes.append(self._one(connection, session, len(self._codes)))
         self._answer(connection, session)
         if connection.held:
             connection.release()
         return True
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The connection that sent the packet."""
         return self._connection
 
-    def _one(
-        self, connection: MqttConnection, session: MqttSession, request: SubscriptionRequest
-    ) -> int:
-        """Subscribe to one filter; its code."""
+    def _one(self, connection: MqttConnection, session: MqttSession, at: int) -> int:
+        """Handle the filter at this position in the packet; its reason code."""
+        raise AssertionError(self)
+
+    def _answer(self, connection: MqttConnection, session: MqttSession) -> None:
+        """Send SUBACK or UNSUBACK."""
+        raise AssertionError(self)
+
+
+@final
+class Subscribing(_FilterJob):
+    """One SUBSCRIBE. Retained messages come after the answer."""
+
+    __slots__ = ("_identifier", "_packet", "_promised", "_texts", "_wanted", "_wishes")
+
+    def __init__(self, connection: MqttConnection, session: MqttSession, packet: Subscribe) -> None:
+        super().__init__(connection, session, len(packet.requests))
+        self._packet = packet
+        identifiers = packet.properties.subscription_identifiers
+        self._identifier = identifiers[0] if identifiers else 0
+        # Each reason once: thousands of refused filters would not fit a string.
+        self._texts: dict[str, None] = {}
+        self._wanted: list[Subscription] = []
+        self._promised = False
+        self._wishes = Wishes(packet.properties)
+
+    def _one(self, connection: MqttConnection, session: MqttSession, at: int) -> int:
+        """Subscribe to one filter."""
+        request = self._packet.requests[at]
         try:
             if binds(request.filter):
                 return bind(
@@ -148,6 +154,7 @@ class Subscribing(Job):
         return subscription.qos
 
     def _answer(self, connection: MqttConnection, session: MqttSession) -> None:
+        """Send SUBACK, for a durable promise when it is synced, and then retained messages."""
         answer = Suback(self._packet.packet_id, self._codes)
         if self._texts and connection.level == 5 and connection.wants_problem_information:
             answer.properties.reason_string = "; ".join(self._texts)
@@ -236,45 +243,20 @@ def _granted(connection: MqttConnection, session: MqttSession, asked: int) -> in
 
 
 @final
-class Unsubscribing(Job):
-    """One UNSUBSCRIBE, filter by filter."""
+class Unsubscribing(_FilterJob):
+    """One UNSUBSCRIBE."""
 
-    __slots__ = ("_codes", "_connection", "_packet", "_session")
+    __slots__ = ("_packet",)
 
     def __init__(
         self, connection: MqttConnection, session: MqttSession, packet: Unsubscribe
     ) -> None:
-        super().__init__()
-        self._connection = connection
-        self._session = session
+        super().__init__(connection, session, len(packet.filters))
         self._packet = packet
-        self._codes: list[int] = []
 
-    def step(self) -> bool:
-        """See Job.step."""
-        connection = self._connection
-        session = self._session
-        if connection.session is not session:
-            return True
-        plane = connection.plane
-        filters = self._packet.filters
-        while len(self._codes) < len(filters):
-            if plane.tired:
-                return False
-            plane.work += FILTER_WORK
-            self._codes.append(self._one(session, filters[len(self._codes)]))
-        answer = Unsuback(self._packet.packet_id, self._codes)
-        connection.outbox.control(encode(answer, connection.level))
-        if connection.held:
-            connection.release()
-        return True
-
-    def party(self) -> Connection | None:
-        """See Timed.party."""
-        return self._connection
-
-    @staticmethod
-    def _one(session: MqttSession, text: str) -> int:
+    def _one(self, connection: MqttConnection, session: MqttSession, at: int) -> int:
+        """Remove one subscription, or leave one endpoint."""
+        text = self._packet.filters[at]
         outbound = session.outbound
         if binds(text):
             existed = outbound is not None and outbound.leave(text)
@@ -285,3 +267,8 @@ class Unsubscribing(Job):
         if outbound is not None:
             outbound.deliveries.clear()
         return reason.SUCCESS if existed else reason.NO_SUBSCRIPTION_EXISTED
+
+    def _answer(self, connection: MqttConnection, session: MqttSession) -> None:
+        """Send UNSUBACK."""
+        answer = Unsuback(self._packet.packet_id, self._codes)
+        connection.outbox.control(encode(answer, connection.level))
