@@ -1,5 +1,6 @@
 """The application: paths, the gate before them, and what errors look like."""
 
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -9,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
+from vpnrouter.beside import beside
 from vpnrouter.core.barrier import fault_id
 from vpnrouter.errors import RequestError
 from vpnrouter.management import (
@@ -98,12 +100,24 @@ def build_app(
     app.add_api_route(OPENAPI, _description, include_in_schema=False)
     for routes in ROUTERS:
         app.include_router(routes)
+    # FastAPI makes a route ready when a request first looks at it, all of them in a quarter of a second: do it now,
+    # while there is nobody who would wait.
+    nowhere = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "root_path": "",
+        "headers": [],
+        "app": app,
+    }
+    for route in app.routes:
+        route.matches(nowhere)
     return app
 
 
 async def _description(request: Request) -> JSONResponse:
     # It takes as long as many requests, the first time, and needs nothing of the router.
-    made = await trio.to_thread.run_sync(_described, request.app, limiter=_DESCRIBING)
+    made = await beside(partial(_described, request.app), _DESCRIBING)
     return JSONResponse(made)
 
 

@@ -15,6 +15,7 @@ import trio
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from vpnrouter.beside import beside
 from vpnrouter.config.change import Change, describe
 from vpnrouter.config.document import Plain
 from vpnrouter.config.mask import mask
@@ -90,7 +91,7 @@ async def get_config(request: Request, _: AdministratorHere, editor: EditorHere)
         ]
         return long_reply(request, row)
 
-    return await trio.to_thread.run_sync(made, limiter=_BESIDE)
+    return await beside(made, _BESIDE)
 
 
 @ours.post("/examine", summary="Examine a configuration", responses=_MANY, response_model=None)
@@ -158,7 +159,7 @@ def _edited(edited: Edited) -> Row:
 
 
 async def _reply(request: Request, row: Row) -> Response:
-    return await trio.to_thread.run_sync(partial(long_reply, request, row), limiter=_BESIDE)
+    return await beside(partial(long_reply, request, row), _BESIDE)
 
 
 def _refusal(error: ConfigError | OperationError) -> RequestError:
@@ -190,7 +191,7 @@ async def _body(request: Request, known: dict[str, type]) -> dict[str, Any]:
     _reading.add(mine)
     try:
         written = await _bytes(request)
-        body = await trio.to_thread.run_sync(_parsed, written, limiter=_BESIDE)
+        body = await beside(partial(_parsed, written), _BESIDE)
     finally:
         _reading.remove(mine)
     for name, value in body.items():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, final
 
 import trio
 
+from vpnrouter.beside import beside
 from vpnrouter.config.change import Effect, describe
 from vpnrouter.config.load import read
 from vpnrouter.config.locations import Locations
@@ -202,7 +203,7 @@ class RouterEditor:
             self._earlier.popitem(last=False)
 
     async def _beside(self, work: Callable[[], _R]) -> _R:
-        return await trio.to_thread.run_sync(work, limiter=self._threads)
+        return await beside(work, self._threads)
 
 
 def _copied(document: Plain) -> Plain:

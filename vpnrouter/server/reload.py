@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
+from vpnrouter.beside import beside
 from vpnrouter.config.change import Effect, describe
 from vpnrouter.config.diff import changes
 from vpnrouter.config.listeners import server_certificate
@@ -195,7 +196,7 @@ async def reload_file(
     """
     reads = reader or partial(read, path, overlay=False)
     try:
-        reading = await trio.to_thread.run_sync(reads, abandon_on_cancel=True)
+        reading = await beside(reads, None, abandon=True)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the router goes on
         _tell(f"{path}: {error!r}; {_STAYS}")
         return None
