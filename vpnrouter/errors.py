@@ -72,13 +72,15 @@ class ConfigError(VpnrouterError):
 class Refused(VpnrouterError):
     """A well-formed request that is not allowed.
 
-    `reason` is the field's reason string, for example "403 Publish ACL Denied".
+    `reason` is the field's reason string, for example "403 Publish ACL Denied", which the peer is told. `why` is
+    for events and logs: the same, or what the peer has no right to know.
     """
 
-    def __init__(self, reason: str, reason_code: int = 0x87) -> None:
+    def __init__(self, reason: str, reason_code: int = 0x87, why: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.reason_code = reason_code
+        self.why = why or reason
 
 
 class RequestError(VpnrouterError):

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trustme
 
 from vpnrouter.config.load import Reading
 
@@ -103,4 +104,56 @@ def test_revocation_lists(read_text: Callable[..., Reading], tmp_path: Path) -> 
     assert told == [
         f"listeners[0].tls.client_crl: cannot read {tmp_path}/none.pem: No such file or directory",
         "listeners[0].tls.client_crl: needs client_ca beside it",
+    ]
+
+
+def test_authorities_of_a_message_vpn(read_text: Callable[..., Reading], tmp_path: Path) -> None:
+    """Whoever names authorities of a message VPN names certificates, and certificates log in there."""
+    (tmp_path / "empty.pem").write_text("x")
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "good.pem"))
+    text = f"""
+listeners: [{{protocol: mqtt, bind: "h:1"}}]
+msg_vpns:
+  a: {{authentication: {{client_cert: {{enabled: true, ca: {tmp_path}/none.pem}}}}}}
+  b: {{authentication: {{client_cert: {{enabled: true, ca: {tmp_path}/empty.pem}}}}}}
+  c: {{authentication: {{client_cert: {{enabled: true, ca: {tmp_path}/good.pem}}}}}}
+  d: {{authentication: {{client_cert: {{ca: {tmp_path}/none.pem}}}}}}
+"""
+    place = "msg_vpns.{}.authentication.client_cert.ca: {}"
+    told = {(one.severity, one.message) for one in read_text(text).problems}
+    assert told >= {
+        ("error", place.format("a", f"cannot read {tmp_path}/none.pem: No such file or directory")),
+        ("error", place.format("b", f"{tmp_path}/empty.pem holds no certificates")),
+        ("warning", place.format("d", "has no effect without enabled: true")),
+    }
+    assert not any("msg_vpns.c.authentication.client_cert.ca" in message for _, message in told)
+
+
+@pytest.mark.parametrize(
+    ("vpn", "ca", "red", "told"),
+    [
+        ("", "", "client_cert: {enabled: true}", ["blue", "red"]),
+        ("", ", ca: {0}", "client_cert: {enabled: true}", ["red"]),
+        ("", ", ca: {0}", "client_cert: {enabled: true, ca: {0}}", []),
+        # Nobody's certificate is meant for another message VPN.
+        ("", "", "basic: {enabled: true}", []),
+        (", msg_vpn: blue", "", "client_cert: {enabled: true, ca: {0}}", []),
+    ],
+)
+def test_certificates_that_are_meant_for_another_message_vpn(
+    warnings_of: Warnings, tmp_path: Path, vpn: str, ca: str, red: str, told: list[str]
+) -> None:
+    """Where a listener serves several message VPNs that take certificates, each had better name its authorities."""
+    file = tmp_path / "some.pem"
+    trustme.CA().cert_pem.write_to_path(str(file))
+    tls = TLS.format(file, f", client_ca: {file}")
+    text = f"""
+listeners: [{{protocol: mqtts, bind: "h:1"{vpn}, {tls}}}]
+msg_vpns:
+  blue: {{authentication: {{client_cert: {{enabled: true{ca.replace("{0}", str(file))}}}}}}}
+  red: {{authentication: {{{red.replace("{0}", str(file))}}}}}
+"""
+    found = [one for one in warnings_of(text) if "meant for another message VPN" in one]
+    assert [one.split(" ")[1] for one in found] == [
+        f"msg_vpns.{name}.authentication.client_cert:" for name in told
     ]

@@ -18,6 +18,10 @@ from vpnrouter.config.tls import ListenerTls
 from vpnrouter.errors import OperationError
 from vpnrouter.server.listeners import bind_all, reload_tls
 from vpnrouter.server.tls import ServerTls
+from vpnrouter.wire.link import encode as link_encode
+from vpnrouter.wire.link import frames
+from vpnrouter.wire.link.decode import decode as link_decode
+from vpnrouter.wire.link.decode import link_frame_at
 from vpnrouter.wire.mqtt.message_packets import Publish
 
 PATIENCE_S = 20.0
@@ -375,3 +379,95 @@ msg_vpns:
                 assert isinstance(packet, Publish)
                 assert packet.payload == b"yes"
             await trio.aclose_forcefully(stream)
+
+
+async def refused_link(stream: Any, vpn: str) -> str:
+    """Log in as a bridge by certificate to `vpn`: the reason of the refusal, "" for none."""
+    hello = frames.Hello("core", "from", "yellow", vpn, scheme=frames.CLIENT_CERTIFICATE, tls=True)
+    await stream.send_all(link_encode.hello(hello))
+    have = b""
+    with trio.fail_after(PATIENCE_S):
+        while not (length := link_frame_at(have, 0, len(have), limits.LINK_FRAME_BYTES)):
+            have += await stream.receive_some()
+    answer = link_decode(have, 0, length)
+    assert isinstance(answer, frames.Welcome | frames.Refuse)
+    return answer.reason if isinstance(answer, frames.Refuse) else ""
+
+
+async def test_authorities_of_a_message_vpn(
+    works: Works,
+    running: Any,
+    configured: Any,
+    client_type: Callable[..., Any],
+    port: Any,
+    capfd: Any,
+) -> None:
+    """A listener of several tenants takes the certificates of all, a message VPN those of its own authority alone.
+
+    A certificate of another authority is like one that names nobody, for clients and bridges, directly issued or
+    below a subordinate authority; a reload reads the authorities again, and changes nothing where it cannot.
+    """
+    folder = works.folder
+    others = trustme.CA()
+    below = works.clients.create_child_ca()
+    both = folder / "both.pem"
+    both.write_bytes(works.clients.cert_pem.bytes() + others.cert_pem.bytes())
+    (folder / "blue.pem").write_bytes(works.clients.cert_pem.bytes())
+    (folder / "red.pem").write_bytes(others.cert_pem.bytes())
+    tls = f"{{certificate: {folder}/s.pem, key: {folder}/s.pem, client_ca: {both}}}"
+    vpn = """
+  {0}:
+    authentication: {{basic: {{enabled: false}}, client_cert: {{enabled: true, ca: {1}/{0}.pem}}}}
+    client_profiles: {{default: {{allow_bridge_connections_enabled: true}}}}
+    client_usernames: {{ann: {{}}}}
+"""
+    vpns = "".join(vpn.format(name, folder) for name in ("blue", "red"))
+    text = f"""
+logging: {{levels: {{client: info, bridge: info}}}}
+listeners:
+  - {{protocol: mqtts, bind: "127.0.0.1:0", tls: {tls}}}
+  - {{protocol: links, bind: "127.0.0.1:0", tls: {tls}}}
+msg_vpns:{vpns}
+"""
+    ann = works.client("ann")
+    other_ann = others.issue_cert(common_name="ann")
+    nobody = others.issue_cert(common_name="nobody")
+    below_ann = below.issue_cert(common_name="ann")
+    reason = "403 Forbidden: the certificate names no client username"
+    async with running(text) as node:
+
+        async def refused(shown: trustme.LeafCert, vpn: str) -> set[str]:
+            """What client and bridge are told."""
+            stream = await opened(port(node, "mqtts"), works.context(shown))
+            client = client_type(stream)
+            answer = await client.connect("c", username=f"@{vpn}")
+            await trio.aclose_forcefully(stream)
+            stream = await opened(port(node, "links"), works.context(shown))
+            link = await refused_link(stream, vpn)
+            await trio.aclose_forcefully(stream)
+            return {answer.properties.reason_string or "", link}
+
+        for shown, vpn_name, told in [
+            (ann, "blue", ""),
+            (below_ann, "blue", ""),
+            (other_ann, "blue", reason),
+            (nobody, "red", reason),
+            (ann, "red", reason),
+            (below_ann, "red", reason),
+            (other_ann, "red", ""),
+        ]:
+            assert await refused(shown, vpn_name) == {told}, (vpn_name, told)
+        assert "the certificate is of no authority in client_cert.ca" in capfd.readouterr().err
+
+        (folder / "blue.pem").write_bytes(others.cert_pem.bytes())
+        assert node.reload(configured(text)) == []
+        assert await refused(ann, "blue") == {reason}
+        assert await refused(other_ann, "blue") == {""}
+        fewer = configured(text).model_copy(update={"listeners": ()})
+        (folder / "blue.pem").write_bytes(b"nothing")
+        with pytest.raises(OperationError, match=r"cannot use authorities .*blue\.pem"):
+            node.reload(fewer)
+        assert await refused(other_ann, "blue") == {""}
+        (line,) = node.reload(configured(text.replace(f", ca: {folder}/blue.pem", "")))
+        assert "client_cert.ca" in line
+        assert await refused(ann, "blue") == {""}

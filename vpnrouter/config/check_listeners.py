@@ -33,6 +33,7 @@ def check_listeners(found: Findings, config: RouterConfig) -> None:
                 break
         bound.append((address, path))
     _check_client_certificates(found, config)
+    _check_authorities(found, config)
 
 
 def _check_msg_vpn(found: Findings, path: Path, listener: Listener, config: RouterConfig) -> None:
@@ -81,14 +82,56 @@ def _check_client_certificates(found: Findings, config: RouterConfig) -> None:
         for listener in config.listeners
         if listener.enabled and listener.tls is not None and listener.tls.client_ca is not None
     ]
-    for name, vpn in config.msg_vpns.items():
-        if vpn.authentication.client_cert.enabled and not any(
-            listener.msg_vpn in (None, name) for listener in asking
-        ):
+    taking = [
+        name for name, vpn in config.msg_vpns.items() if vpn.authentication.client_cert.enabled
+    ]
+    for name in taking:
+        place = ("msg_vpns", name, "authentication", "client_cert")
+        served = [listener for listener in asking if listener.msg_vpn in (None, name)]
+        if not served:
             found.key_warning(
-                ("msg_vpns", name, "authentication", "client_cert"),
+                place,
                 "no listener of this message VPN asks for client certificates (tls: {client_ca: …})",
             )
+        elif (
+            config.msg_vpns[name].authentication.client_cert.ca is None
+            and not found.is_written((*place, "ca"))
+            and len(taking) > 1
+            and any(listener.msg_vpn is None for listener in served)
+        ):
+            found.key_warning(
+                place,
+                "without ca a certificate that is meant for another message VPN of the same listener"
+                " logs in here as well, if its name is a client username of both",
+            )
+
+
+def _check_authorities(found: Findings, config: RouterConfig) -> None:
+    """The authorities of a message VPN are read where client certificates log in."""
+    for name, vpn in config.msg_vpns.items():
+        rules = vpn.authentication.client_cert
+        if rules.ca is None:
+            continue
+        place = ("msg_vpns", name, "authentication", "client_cert", "ca")
+        if not rules.enabled:
+            if found.is_whole(place[:-1]):
+                found.warning(place, "has no effect without enabled: true")
+            continue
+        told = len(found.problems)
+        found.readable(place, rules.ca)
+        if len(found.problems) == told and not _holds_certificates(rules.ca):
+            found.error(place, f"{rules.ca} holds no certificates")
+
+
+def _holds_certificates(file: str) -> bool:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(file)
+    except (OSError, ValueError):
+        return False
+    return context.cert_store_stats()["x509"] > 0
 
 
 def _check_management(

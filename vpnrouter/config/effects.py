@@ -106,7 +106,8 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_rows(
         _VPN,
         Effect.NEXT_LOGIN,
-        "authentication.client_cert.max_chain_depth authentication.client_cert.username_source"
+        "authentication.client_cert.ca authentication.client_cert.max_chain_depth"
+        " authentication.client_cert.username_source"
         " authentication.client_cert.validate_date_enabled",
     ),
     # As in the field: every TLS bridge of the message VPN shakes hands again.

@@ -36,11 +36,16 @@ class BasicAuthentication(Model):
 
 
 class ClientCertAuthentication(Model):
-    """Client certificates; the listener's tls.client_ca says whose."""
+    """Client certificates; the listener's tls.client_ca says whose, for this message VPN alone `ca`."""
 
     enabled: bool = False
     """Whether a client may log in with a certificate. Beside basic authentication: a login with
     client username and password uses these, any other one its certificate."""
+
+    ca: FilePath | None = None
+    """PEM file with the authorities whose certificates this message VPN takes; without it those of
+    every authority that the listener trusts. They are among the listener's tls.client_ca, or issued
+    by one of these."""
 
     max_chain_depth: Annotated[int, Field(ge=0, le=8)] = 3
     """Certificates between the client's own and the authority's."""

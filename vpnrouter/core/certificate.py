@@ -14,7 +14,8 @@ class PeerCertificate:
     addresses in the certificate's order. `thumbprint` is the SHA-256 of its DER in lower-case hexadecimal.
     The dates, in ns since the epoch, are those of the whole chain: the latest beginning and the earliest
     end. `chain_depth` counts the certificates between this one and the trusted authority's. `subject` is
-    the name in the form of RFC 4514, for people.
+    the name in the form of RFC 4514, for people. `authorities` are those of the chain, the trusted one among
+    them: of each a digest of its name and its public key.
     """
 
     common_name: str
@@ -24,3 +25,4 @@ class PeerCertificate:
     not_after_ns: int
     chain_depth: int
     subject: str
+    authorities: frozenset[bytes] = frozenset()

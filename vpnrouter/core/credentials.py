@@ -77,6 +77,10 @@ class ClientUsername:
         )
 
 
+NAMES_NOBODY: Final = "403 Forbidden: the certificate names no client username"
+OF_OTHER_AUTHORITY: Final = "403 Forbidden: the certificate is of no authority in client_cert.ca"
+"""The same answer for both."""
+
 COMMON_NAME: Final = "common-name"
 THUMBPRINT: Final = "certificate-thumbprint"
 ALTERNATE_NAME: Final = "subject-alternate-name"
@@ -94,16 +98,20 @@ class ClientCertRules:
 
     `username_source` is COMMON_NAME, THUMBPRINT or ALTERNATE_NAME: what of a certificate names the client
     username. `max_chain_depth` bounds the certificates between the client's own and the authority's.
+    `authorities` are those of which one has to be in the chain, as in PeerCertificate; None for any that the
+    listener trusts.
     """
 
-    __slots__ = ("max_chain_depth", "username_source", "validate_date_enabled")
+    __slots__ = ("authorities", "max_chain_depth", "username_source", "validate_date_enabled")
 
     def __init__(
         self,
         username_source: str = COMMON_NAME,
         max_chain_depth: int = 3,
         validate_date_enabled: bool = True,
+        authorities: frozenset[bytes] | None = None,
     ) -> None:
+        self.authorities = authorities
         self.username_source = username_source
         self.max_chain_depth = max_chain_depth
         self.validate_date_enabled = validate_date_enabled
@@ -195,15 +203,18 @@ class Credentials:
         """The client username that the owner of a certificate is, by the time `wall_ns`.
 
         Raises Refused with the field's reason. The name is proven, so its owner may learn that it is not
-        known here; `default` does not hold for it, or every certificate of the authority would do.
+        known here; `default` does not hold for it, or every certificate of the authority would do. Whose
+        authority the message VPN does not take is not known either, whatever the name.
         """
         rules = self.client_cert
         if rules is None:
             raise Refused("403 Client Certificate Authentication is Shutdown", NOT_AUTHORIZED)
-        rules.check(certificate, wall_ns)
         known = self.usernames.get(rules.name_of(certificate))
         if known is None or not known.listed:
-            raise Refused("403 Forbidden: the certificate names no client username", NOT_AUTHORIZED)
+            raise Refused(NAMES_NOBODY, NOT_AUTHORIZED)
+        if rules.authorities is not None and rules.authorities.isdisjoint(certificate.authorities):
+            raise Refused(NAMES_NOBODY, NOT_AUTHORIZED, OF_OTHER_AUTHORITY)
+        rules.check(certificate, wall_ns)
         return known
 
     def decoy(self, name: str) -> ClientUsername:

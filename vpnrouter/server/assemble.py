@@ -12,6 +12,7 @@ from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.server.endpoint_terms import session_terms
+from vpnrouter.server.peer_certificate import authorities_in
 from vpnrouter.server.trace_terms import terms_of
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace.recorder import Recorder
@@ -79,10 +80,37 @@ def credentials_of(written: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
         basic.enabled,
         [_username(key, value) for key, value in written.client_usernames.items()],
         secret,
-        ClientCertRules(rules.username_source, rules.max_chain_depth, rules.validate_date_enabled)
+        ClientCertRules(
+            rules.username_source,
+            rules.max_chain_depth,
+            rules.validate_date_enabled,
+            # Nobody's until the file has been read: that is done where it may fail (take_authorities).
+            None if rules.ca is None else frozenset(),
+        )
         if rules.enabled
         else None,
     )
+
+
+def read_authorities(config: RouterConfig) -> dict[str, frozenset[bytes]]:
+    """By message VPN, the authorities of those that take only certificates of their own ones.
+
+    Raises OperationError naming the file that cannot be used.
+    """
+    rules = ((name, vpn.authentication.client_cert) for name, vpn in config.msg_vpns.items())
+    return {
+        name: authorities_in(rule.ca)
+        for name, rule in rules
+        if rule.enabled and rule.ca is not None
+    }
+
+
+def take_authorities(router: Router, found: dict[str, frozenset[bytes]]) -> None:
+    """Let what `read_authorities` found hold from the next login on."""
+    for name, authorities in found.items():
+        rules = router.vpns[name].credentials.client_cert
+        if rules is not None:
+            rules.authorities = authorities
 
 
 def _username(name: str, written: client_username.ClientUsername) -> ClientUsername:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ssl
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.certificate import PeerCertificate
@@ -45,6 +46,7 @@ def certificate_of(chain: list[bytes]) -> PeerCertificate:
     Raises OperationError when one of them cannot be read.
     """
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
         certificates = [x509.load_der_x509_certificate(der) for der in chain]
@@ -61,9 +63,38 @@ def certificate_of(chain: list[bytes]) -> PeerCertificate:
             # Neither the peer's own nor the trusted one counts.
             chain_depth=max(0, len(chain) - 2),
             subject=leaf.subject.rfc4514_string(),
+            # A certificate that is trusted as it stands there is an authority of its own.
+            authorities=frozenset(_authority(one) for one in certificates[1:] or certificates),
         )
-    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+    except (
+        *(ValueError, UnsupportedAlgorithm),
+        *(x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+    ) as error:
         raise OperationError(f"the certificate cannot be read: {error}") from error
+
+
+def authorities_in(file: str) -> frozenset[bytes]:
+    """The authorities of a PEM file, as a PeerCertificate names them.
+
+    Raises OperationError naming the file when it cannot be read or holds none.
+    """
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        found = x509.load_pem_x509_certificates(Path(file).read_bytes())
+        return frozenset(_authority(one) for one in found)
+    except (OSError, ValueError, UnsupportedAlgorithm) as error:
+        why = error.strerror if isinstance(error, OSError) else "it holds no certificates"
+        raise OperationError(f"cannot use authorities {file}: {why}") from error
+
+
+def _authority(certificate: x509.Certificate) -> bytes:
+    """Name and key: an authority is the same one in a renewed certificate, and in one that another signed."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(certificate.subject.public_bytes() + key).digest()
 
 
 def passes(

@@ -17,7 +17,7 @@ from vpnrouter.server.apply_bridges import change_bridges
 from vpnrouter.server.apply_listeners import ListenerChange
 from vpnrouter.server.apply_mapping import rename_outward
 from vpnrouter.server.apply_message_vpns import change_message_vpn, remove_message_vpn
-from vpnrouter.server.assemble import vpn_of
+from vpnrouter.server.assemble import read_authorities, take_authorities, vpn_of
 from vpnrouter.server.bridge_flows import BridgeFlows
 from vpnrouter.server.bridge_runner import BridgeRunner
 from vpnrouter.server.flush import flush_ready
@@ -47,6 +47,7 @@ class Prepared(NamedTuple):
 
     written: RouterConfig
     after: RouterConfig
+    authorities: dict[str, frozenset[bytes]]
     listeners: ListenerChange
 
 
@@ -85,8 +86,8 @@ class Reload:
         """Put a checked configuration into force; returns one line for each difference.
 
         What needs a restart stays as it was, and is told again as long as it differs. The TLS files of
-        listeners are read again in any case. Raises OperationError when an address cannot be bound or a
-        file not be used; nothing has changed then.
+        listeners, and those of authorities of message VPNs, are read again in any case. Raises OperationError
+        when an address cannot be bound or a file not be used; nothing has changed then.
         """
         return self.commit(self.prepare(config))
 
@@ -95,7 +96,7 @@ class Reload:
         self._connector.locations = locations
 
     def prepare(self, config: RouterConfig) -> Prepared:
-        """Do what can fail of such a change: bind new addresses, read the TLS files of listeners.
+        """Do what can fail of such a change: bind new addresses, read the TLS files of listeners and message VPNs.
 
         Raises OperationError; nothing has changed then.
         """
@@ -104,7 +105,10 @@ class Reload:
             update={key: getattr(before, key) for key in FIXED}
             | {"guaranteed_msging": _with_spool_as_before(before, config)}
         )
-        return Prepared(config, after, ListenerChange(self._answering, after.listeners))
+        authorities = read_authorities(after)
+        return Prepared(
+            config, after, authorities, ListenerChange(self._answering, after.listeners)
+        )
 
     def abandon(self, prepared: Prepared) -> None:
         """Leave everything as it was before `prepare`."""
@@ -113,7 +117,7 @@ class Reload:
     def commit(self, prepared: Prepared) -> list[str]:
         """Do the rest, which cannot fail; returns one line for each difference."""
         before = self.config
-        config, after, listeners = prepared
+        config, after, authorities, listeners = prepared
         found = changes(before, after)
         told = [
             NEEDS_RESTART + describe(change).removesuffix(f" ({Effect.RESTART.value})")
@@ -128,6 +132,7 @@ class Reload:
                 router.add(vpn_of(router, name, written, self._secret))
             elif known != written:
                 change_message_vpn(router.vpns[name], self._book, known, written, self._secret)
+        take_authorities(router, authorities)
         if self._spooling is not None:
             self._spooling.change(router, after, before)
         change_bridges(

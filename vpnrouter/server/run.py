@@ -17,7 +17,7 @@ from vpnrouter.config.check_files import close_to_others
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.sources import Sources
 from vpnrouter.server.answer import Answering, served
-from vpnrouter.server.assemble import build_router
+from vpnrouter.server.assemble import build_router, read_authorities, take_authorities
 from vpnrouter.server.bridge_sources import BridgeSources
 from vpnrouter.server.cleared import ClearedEndpoints
 from vpnrouter.server.clients import RouterClients
@@ -180,6 +180,7 @@ async def serve(
     load_rest()
     # All that can fail for reasons outside fails here, before the first task exists.
     check_traces(config.trace)
+    take_authorities(router, read_authorities(config))
     spooling = open_spool(router, config)
     try:
         bound = bind_all(config.listeners)

@@ -70,10 +70,9 @@ async def test_an_admin_of_one_message_vpn_stays_in_it(configuring: Any, editor:
             assert answer.status_code == 403, answer.text
         answer = await client.post("/msgVpns/green/queues", json={"queueName": "q"})
         assert answer.status_code == 200
-        answer = await client.patch(
-            "/msgVpns/green", json={"bridgingTlsServerCertCa": "/etc/passwd"}
-        )
-        assert error_of(answer)["status"] == "NOT_SUPPORTED"
+        for file in ("bridgingTlsServerCertCa", "authenticationClientCertCa"):
+            answer = await client.patch("/msgVpns/green", json={file: "/etc/passwd"})
+            assert error_of(answer)["status"] == "NOT_SUPPORTED"
     assert editor.edits == ["mine"]
 
 

@@ -62,7 +62,7 @@ def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
             vpn, username, packet.password, connection.peer, holder, connection.certificate
         )
     except Refused as refusal:
-        client_events.login_refused(connection, vpn, refusal.reason)
+        client_events.login_refused(connection, vpn, refusal.why)
         connection.refuse(refusal.reason_code, refusal.reason)
         return
     connection.admission = admission

@@ -30,6 +30,7 @@ MSG_VPN: Final = kind_of(
         lengths={"eventLogTag": (0, 32)},
         ours=frozenset(
             {
+                "authenticationClientCertCa",
                 "bridgingTlsServerCertCa",
                 "bridgingTlsServerCertCrl",
                 "bridgingTlsServerCertTrustedCommonNames",
@@ -41,7 +42,9 @@ MSG_VPN: Final = kind_of(
                 "mqttSessionQueue*",
             }
         ),
-        files=frozenset({"bridgingTlsServerCertCa", "bridgingTlsServerCertCrl"}),
+        files=frozenset(
+            {"authenticationClientCertCa", "bridgingTlsServerCertCa", "bridgingTlsServerCertCrl"}
+        ),
         left=dict.fromkeys(
             (
                 "client_profiles",
