@@ -48,7 +48,6 @@ class Events(Owner):
         self.shy = False
 
     def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        """See Owner.link_event."""
         self.told.append((event, reason))
         if event == LinkEvent.WELCOMED and not self.shy:
             half.want(half.terms.filters, half.terms.selectors)

@@ -37,7 +37,6 @@ class Safe(Receipt):
         self.outcomes: list[int] = []
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
         self.outcomes.append(outcome)
 
 

@@ -49,7 +49,6 @@ class Publisher(Receipt):
         self.safe: list[int] = []
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
         assert outcome == 0, reason
         self.safe.append(token)
 
@@ -64,32 +63,25 @@ class Wire(FlowOwner):
         self.packed = False
 
     def say(self, data: bytes) -> None:
-        """See FlowOwner.say."""
         self.frames.append(data)
         self.said.append(decode(data, 0, len(data)))
 
     def full(self) -> bool:
-        """See FlowOwner.full."""
         return self.packed
 
     def stalled(self, reason: str) -> None:
-        """See FlowOwner.stalled."""
         self.told.append(("stalled", reason))
 
     def released(self) -> None:
-        """See FlowOwner.released."""
         self.told.append(("released", ""))
 
     def bound(self) -> None:
-        """See FlowOwner.bound."""
         self.told.append(("bound", ""))
 
     def unbound(self, code: int, reason: str) -> None:
-        """See FlowOwner.unbound."""
         self.told.append(("unbound", (code, reason)))
 
     def discarded(self, message: Message, reason: str) -> None:
-        """See FlowOwner.discarded."""
         self.told.append(("discarded", reason))
 
     def kinds(self) -> list[str]:

@@ -123,7 +123,6 @@ class Watcher(Owner):
         self.came: list[Any] = []
 
     def incoming(self, link: Any) -> None:
-        """See Owner.incoming."""
         self.came.append(link)
 
 

@@ -18,15 +18,12 @@ class Ear(FlowOwner):
         self.stalls: list[str] = []
 
     def say(self, data: bytes) -> None:
-        """See FlowOwner.say."""
         self.said.append(decode(data, 0, len(data)))
 
     def stalled(self, reason: str) -> None:
-        """See FlowOwner.stalled."""
         self.stalls.append(reason)
 
     def released(self) -> None:
-        """See FlowOwner.released."""
         self.stalls.append("released")
 
 

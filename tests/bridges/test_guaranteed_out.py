@@ -379,7 +379,6 @@ class _Answers(Answers):
         self._waiting = waiting
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
         self._waiting.told.append((token, outcome))
 
     def lost(self, token: int) -> None:

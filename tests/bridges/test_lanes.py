@@ -17,28 +17,24 @@ class Model(Steps):
         self.given_back: list[int] = []
 
     def enter(self, position: int) -> bool:
-        """See Steps.enter."""
         if self.down or self.lane_of[position] in self.shut:
             return False
         self.entered.append(position)
         return True
 
     def park(self, position: int, number: int) -> bool:
-        """See Steps.park."""
         if self.down or len(self.lot) >= self.room:
             return False
         self.lot[number] = position
         return True
 
     def skip(self, position: int) -> bool:
-        """See Steps.skip."""
         if self.down:
             return False
         self.given_back.append(position)
         return True
 
     def leave(self, number: int) -> bool:
-        """See Steps.leave."""
         if not self.enter(self.lot[number]):
             return False
         del self.lot[number]

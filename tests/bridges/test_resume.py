@@ -24,7 +24,6 @@ class Mover(Owner):
         self.moved = False
 
     def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        """See Owner.link_event."""
         self.told.append(event.value)
 
     def look(self, half: InboundHalf) -> None:

@@ -30,7 +30,6 @@ class Link:
         self.most = 0
 
     def send(self, data: bytes) -> None:
-        """See MqttLink."""
         start = 0
         while start < len(data):
             size = frame_at(data, start, len(data), len(data))
@@ -41,12 +40,10 @@ class Link:
         self.most = max(self.most, len(self._waiting))
 
     def receive(self, until_s: float) -> list[Packet]:
-        """See MqttLink."""
         found, self._waiting = self._waiting, []
         return found
 
     def settle(self) -> list[Packet]:
-        """See MqttLink."""
         return []
 
 

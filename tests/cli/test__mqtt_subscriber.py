@@ -25,11 +25,9 @@ class Link:
         self.ended = False
 
     def say(self, packet: Packet) -> None:
-        """See MqttLink."""
         self.sent.append(packet)
 
     def send(self, data: bytes) -> None:
-        """See MqttLink."""
         start = 0
         while start < len(data):
             size = frame_at(data, start, len(data), len(data))
@@ -37,11 +35,9 @@ class Link:
             start += size
 
     def receive(self, until_s: float) -> list[Packet]:
-        """See MqttLink."""
         return self.coming.pop(0)
 
     def end(self) -> None:
-        """See MqttLink."""
         self.ended = True
 
 

@@ -30,7 +30,6 @@ class Log:
         self.rows = [event(number, "error" if number % 2 else "info") for number in range(1, 251)]
 
     def __call__(self, query: dict[str, str]) -> list[dict[str, Any]]:
-        """See Recorded.answers."""
         count = int(query["count"])
         if "after" not in query:
             return self.rows[-count:]

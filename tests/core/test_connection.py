@@ -18,7 +18,6 @@ class Framed(Connection):
         return 1 + self._parts[0][0]
 
     def consume(self, data: bytes) -> int:
-        """See Connection.consume."""
         self.calls += 1
         pos = 0
         while pos < len(data) and pos + 1 + data[pos] <= len(data) and not self.paused:

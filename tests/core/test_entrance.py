@@ -32,7 +32,6 @@ class Guest(Channel):
         self.gone = False
 
     def cut(self, why: str) -> bool:
-        """See Channel.cut."""
         self.gone = True
         self.strangers.leave(self.origin, self)
         return True

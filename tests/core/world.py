@@ -297,7 +297,6 @@ class FakeLink(Subscriber):
         self.singles: list[Message] = []
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
-        """See Subscriber.deliver."""
         assert subscriptions
         assert message.source is not self
         self.offered += 1

@@ -38,23 +38,18 @@ class Client:
         }
 
     def config(self) -> dict[str, Any]:
-        """See ConfigCalls.config."""
         return self._config
 
     def queues(self) -> list[dict[str, Any]]:
-        """See ManagementClient.queues."""
         return self._rows.get("queues", [])
 
     def bridges(self) -> list[dict[str, Any]]:
-        """See ManagementClient.bridges."""
         return self._rows.get("bridges", [])
 
     def clients(self) -> list[dict[str, Any]]:
-        """See ManagementClient.clients."""
         return self._rows.get("clients", [])
 
     def subscriptions(self, *, wanted: int) -> list[dict[str, Any]]:
-        """See ManagementClient.subscriptions."""
         return self._rows.get("subscriptions", [])[:wanted]
 
 

@@ -71,11 +71,9 @@ class StillQueues:
         self.cleared: list[tuple[str, str]] = []
 
     def queue_names(self, msg_vpn: str) -> list[str]:
-        """See QueueSource."""
         return [name for place, name in self.contents if place == msg_vpn]
 
     def queue(self, msg_vpn: str, queue: str) -> QueueStatus | None:
-        """See QueueSource."""
         held = self.contents.get((msg_vpn, queue))
         if held is None:
             return None
@@ -86,13 +84,11 @@ class StillQueues:
         return replace(row, **self.changes.get((msg_vpn, queue), {}))
 
     def tx_flows(self, msg_vpn: str, queue: str) -> list[FlowStatus]:
-        """See QueueSource."""
         if (msg_vpn, queue) not in self.contents:
             return []
         return [FlowStatus(number, "c", "active-consumer", 10, 1, 1) for number in (2, 10)]
 
     def msgs(self, msg_vpn: str, queue: str, after: int, count: int) -> list[MsgStatus]:
-        """See QueueSource."""
         held = self.contents.get((msg_vpn, queue), {})
         ids = [number for number in sorted(held) if number > after]
         return [
@@ -101,11 +97,9 @@ class StillQueues:
         ]
 
     def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
-        """See QueueSource."""
         return self.contents.get((msg_vpn, queue), {}).get(msg_id)
 
     async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: list[int] | None) -> Done:
-        """See QueueSource."""
         await self._wait()
         held = self.contents[msg_vpn, queue]
         ids = [number for number in (held if msg_ids is None else msg_ids) if number in held]
@@ -116,7 +110,6 @@ class StillQueues:
     async def copy_msgs(
         self, msg_vpn: str, queue: str, to: str, msg_ids: list[int] | None, *, move: bool
     ) -> Done:
-        """See QueueSource."""
         await self._wait()
         if self.refusal:
             return Done(0, self.refusal)
@@ -130,21 +123,18 @@ class StillQueues:
         return Done(len(ids))
 
     def clear_stats(self, msg_vpn: str, queue: str) -> bool:
-        """See QueueSource."""
         self.cleared.append((msg_vpn, queue))
         return (msg_vpn, queue) in self.contents
 
     async def start_replay(
         self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
     ) -> str:
-        """See QueueSource."""
         await self._wait()
         if not self.refusal:
             self.replays[msg_vpn, queue] = (log, from_ns, after_id)
         return self.refusal
 
     async def cancel_replay(self, msg_vpn: str, queue: str) -> bool:
-        """See QueueSource."""
         await self._wait()
         return self.replays.pop((msg_vpn, queue), None) is not None
 
@@ -167,11 +157,9 @@ class StillClients:
         self.failure: Exception | None = None
 
     def client_names(self, msg_vpn: str) -> list[str]:
-        """See ClientSource."""
         return sorted(name for place, name in self.contents if place == msg_vpn)
 
     def client(self, msg_vpn: str, client: str) -> ClientStatus | None:
-        """See ClientSource."""
         held = self.contents.get((msg_vpn, client))
         if held is None or client in self.gone:
             return None
@@ -185,36 +173,29 @@ class StillClients:
         )
 
     def subscriptions(self, msg_vpn: str, client: str) -> list[SubscriptionStatus]:
-        """See ClientSource."""
         return self.held(msg_vpn, "client", client)
 
     def disconnect(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
         self.done.append(("disconnect", msg_vpn, client))
         return client not in self.away
 
     def clear_stats(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
         self.done.append(("clear", msg_vpn, client))
         return (msg_vpn, client) in self.contents
 
     def subscription_count(self, msg_vpn: str) -> int:
-        """See ClientSource."""
         return sum(len(held) for (place, _), held in self.contents.items() if place == msg_vpn)
 
     def holders(self, msg_vpn: str) -> list[tuple[str, str]]:
-        """See ClientSource."""
         return [("client", name) for name in self.client_names(msg_vpn)]
 
     def held(self, msg_vpn: str, holder: str, name: str) -> list[SubscriptionStatus]:
-        """See ClientSource."""
         found = sorted(self.contents.get((msg_vpn, name), []))
         if holder == "topic-endpoint":
             found = [f"attracted/{name}"]
         return [SubscriptionStatus(msg_vpn, text, "mqtt", holder, name) for text in found]
 
     async def matches(self, msg_vpn: str, topic: str, most: int) -> list[SubscriptionStatus]:
-        """See ClientSource."""
         await trio.lowlevel.checkpoint()
         if "#" in topic:
             raise TopicError("a wildcard")
@@ -224,21 +205,17 @@ class StillClients:
         return [each for name in names for each in self.held(msg_vpn, "client", name)][:most]
 
     def session_names(self, msg_vpn: str) -> list[str]:
-        """See ClientSource."""
         return self.client_names(msg_vpn)
 
     def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
-        """See ClientSource."""
         if (msg_vpn, client_id) not in self.contents:
             return None
         return MqttSessionStatus(msg_vpn, client_id, connected=client_id not in self.away)
 
     def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
-        """See ClientSource."""
         return self.clear_stats(msg_vpn, client_id)
 
     async def end_session(self, msg_vpn: str, client_id: str) -> bool:
-        """See ClientSource."""
         await trio.lowlevel.checkpoint()
         if self.failure is not None:
             raise self.failure
@@ -248,21 +225,17 @@ class StillClients:
         return True
 
     def username_names(self, msg_vpn: str) -> list[str]:
-        """See ClientSource."""
         return ["ann", "d/e"] if msg_vpn == "blue" else []
 
     def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
-        """See ClientSource."""
         if username not in self.username_names(msg_vpn):
             return None
         return ClientUsernameStatus(msg_vpn, username, connection_count=len(username))
 
     def client_profiles(self, msg_vpn: str) -> list[ClientProfileStatus]:
-        """See ClientSource."""
         return [ClientProfileStatus(msg_vpn, name, connection_count=2) for name in ("z", "a/b")]
 
     def acl_profiles(self, msg_vpn: str) -> list[AclProfileStatus]:
-        """See ClientSource."""
         return [AclProfileStatus(msg_vpn, name, connection_count=3) for name in ("z", "a/b")]
 
 
@@ -274,7 +247,6 @@ class StillKeeper:
         self.failure: Exception | None = None
 
     async def backup(self, directory: str) -> None:
-        """See SpoolKeeper."""
         await trio.lowlevel.checkpoint()
         if self.failure is not None:
             raise self.failure
@@ -308,56 +280,45 @@ class Still:
         self.done: list[tuple[str, str, str]] = []
 
     def router_name(self) -> str:
-        """See Monitor."""
         return "here"
 
     def is_ready(self) -> bool:
-        """See Monitor."""
         return self.ready
 
     def msg_vpn_names(self) -> list[str]:
-        """See Monitor."""
         return self.names
 
     def msg_vpn(self, msg_vpn: str) -> MsgVpnStatus | None:
-        """See Monitor."""
         if msg_vpn not in self.names:
             return None
         count = len(self.bridge_names(msg_vpn))
         return MsgVpnStatus(msg_vpn, True, "up", 1, 2, 3, 4, count, 5, 6, 7, 8, 9, {"loop": 9})
 
     def bridge_names(self, msg_vpn: str) -> list[str]:
-        """See Monitor."""
         return [name for place, name in self.bridges if place == msg_vpn]
 
     def bridge(self, msg_vpn: str, bridge: str) -> BridgeStatus | None:
-        """See Monitor."""
         self.looked += 1
         return self.bridges.get((msg_vpn, bridge))
 
     def remote_subscriptions(self, msg_vpn: str, bridge: str) -> list[RemoteSubscriptionStatus]:
-        """See Monitor."""
         return [
             RemoteSubscriptionStatus(msg_vpn, bridge, "auto", topic, False)
             for topic in ("a/>", "b/*")
         ]
 
     def local_subscriptions(self, msg_vpn: str, bridge: str) -> list[LocalSubscriptionStatus]:
-        """See Monitor."""
         return [LocalSubscriptionStatus(msg_vpn, bridge, "auto", "c/>", "p1")]
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
-        """See Monitor."""
         self.done.append(("disconnect", msg_vpn, bridge))
         return self.bridges[msg_vpn, bridge].uptime > 0
 
     def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> bool:
-        """See Monitor."""
         self.done.append(("clear", msg_vpn, bridge))
         return (msg_vpn, bridge) in self.bridges
 
     def clear_bridge_event(self, msg_vpn: str, bridge: str, event: str) -> bool:
-        """See Monitor."""
         self.done.append((event, msg_vpn, bridge))
         return (msg_vpn, bridge) in self.bridges
 

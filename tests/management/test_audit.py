@@ -65,7 +65,6 @@ class Heard:
         self.told: list[tuple[str, str, str]] = []
 
     def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
-        """See Audit."""
         self.told.append((who, what, msg_vpn))
 
 

@@ -29,19 +29,15 @@ class Log:
         self.denials: list[tuple[str, str]] = []
 
     def last_event_id(self) -> int:
-        """See EventSource."""
         return self.log.last_event_id
 
     def events(self, after: int, most: int, sees: Any = None) -> list[EventStatus]:
-        """See EventSource."""
         return [_status(event) for event in self.log.after(after, most, sees)]
 
     def newest_events(self, most: int, sees: Any = None) -> list[EventStatus]:
-        """See EventSource."""
         return [_status(event) for event in self.log.newest(most, sees)]
 
     def denied(self, peer: str, why: str) -> None:
-        """See Audit."""
         self.denials.append((peer, why))
 
 

@@ -45,36 +45,28 @@ class Desk:
         self.found = Examined((), ())
 
     def config(self) -> Any:
-        """See Editor."""
         return self.router
 
     def document(self) -> Plain:
-        """See Editor."""
         return self.plain
 
     def positions(self) -> Any:
-        """See Editor."""
         return iter([(("router",), Position("c.yaml", 1, 1)), (("a", 0), Position("o.yaml", 2, 3))])
 
     def files(self) -> tuple[str, str]:
-        """See Editor."""
         return "c.yaml", "o.yaml"
 
     def digest(self) -> str:
-        """See Editor."""
         return "d1"
 
     def overlay(self) -> Plain:
-        """See Editor."""
         return OVERLAY
 
     async def examine(self, document: Plain) -> Examined:
-        """See Editor."""
         self.asked.append(document)
         return self.found
 
     async def edit(self, change: Callable[[Plain], None], who: str, expected: str = "") -> Edited:
-        """See Editor."""
         self.asked.append((who, expected))
         if self.error is not None:
             raise self.error
@@ -82,7 +74,6 @@ class Desk:
         return Edited(("one line",), "d2")
 
     async def return_to(self, digest: str, who: str) -> Edited:
-        """See Editor."""
         self.asked.append((who, digest))
         if self.error is not None:
             raise self.error

@@ -18,7 +18,6 @@ class Tap:
         self.answer: TraceLook | None = TraceLook(7, [{"event": "ingress", "topic": "a"}], 2)
 
     def look(self, wish: TraceWish, after: int, most: int) -> TraceLook | None:
-        """See TraceTap."""
         self.asked.append((wish, after, most))
         return self.answer
 

@@ -166,7 +166,6 @@ class Pipe(Subscriber):
         self.publisher.path = [self.near.vpn_id]
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
-        """See Subscriber.deliver."""
         assert subscriptions
         assert message.source is not self
         if not may_enter(message.path, self.vpn_id):

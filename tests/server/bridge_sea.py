@@ -90,18 +90,15 @@ class Strand:
         self.closed = False
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """See ByteStream."""
         return await self.way_in.get()
 
     async def send_all(self, data: bytes) -> None:
-        """See ByteStream."""
         if self.way_out.broken:
             raise trio.BrokenResourceError
         self.way_out.put(data)
         await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
-        """See ByteStream."""
         if not self.closed:
             self.closed = True
             self.way_out.put(b"")
@@ -234,11 +231,9 @@ class Ferry(Connector):
         self._plane = island.router.plane
 
     def set_clocks(self) -> None:
-        """See Connector.set_clocks."""
         self._island.set_clocks()
 
     async def open(self, host: str, port: int, tls: Any, resolved: Any, asked: Any = ()) -> Any:
-        """See Connector.open."""
         sea = self._island.sea
         if tls is not None and tls.name:
             sea.names.append(tls.name)
@@ -249,11 +244,9 @@ class Ferry(Connector):
         return sea.reach(self._island, host, port)
 
     def ends(self, transport: Any, dialled: str) -> tuple[str, str]:
-        """See Connector.ends."""
         return dialled, ""
 
     def serve(self, transport: Any, connection: Connection) -> None:
-        """See Connector.serve."""
         nursery = self._island.sea.nursery
         nursery.start_soon(serve_stream, self._plane, transport, connection)
 

@@ -117,7 +117,6 @@ class Stored(Receipt):
         self.closed = False
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
         self.told.append(outcome)
 
     def publish(self, topic: str, payload: bytes = b"x", vpn: str = "blue") -> int:
@@ -288,7 +287,6 @@ class Door(Acceptor):
         self.port = 0
 
     def accepted(self, peer: str) -> Heard:
-        """See Acceptor.accepted."""
         self.made.append(Heard(self.router.plane, peer))
         return self.made[-1]
 

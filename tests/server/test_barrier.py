@@ -59,11 +59,9 @@ class Bad(Connection):
         self.told: list[str] = []
 
     def consume(self, data: bytes) -> int:
-        """See Connection.consume."""
         raise Planted("in feed")
 
     def lost(self, reason: str) -> None:
-        """See Connection.lost."""
         self.told.append(reason)
         if len(self.told) <= self.left:
             raise Planted("in lost")
@@ -79,7 +77,6 @@ class BadAcceptor(Acceptor):
         self.made: list[Bad] = []
 
     def accepted(self, peer: str) -> Connection:
-        """See Acceptor.accepted."""
         if self.raises:
             raise Planted("in accept")
         self.made.append(Bad(self.node.router.plane, self.ends_badly))
@@ -179,14 +176,12 @@ class BadTimer(Timed):
         self._party = party
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """See Timed.on_timer."""
         if self.left:
             self.left -= 1
             raise Planted("in a timer")
         self.fired.set()
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
         return self._party
 
 

@@ -39,15 +39,12 @@ class Lasting(Store):
         self.store_id = self._inner.store_id
 
     def commit(self, batch: Batch) -> None:
-        """See Store.commit."""
         self._inner.commit(batch)
 
     def get(self, key: bytes) -> bytes | None:
-        """See Store.get."""
         return self._inner.get(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """See Store.scan."""
         return self._inner.scan(prefix)
 
     def close(self) -> None:

@@ -18,11 +18,9 @@ class Served:
         self.added: list[Any] = []
 
     def add(self, sock: socket.socket, connection: object) -> None:
-        """See Host.add."""
         self.added.append((sock, connection))
 
     def set_clocks(self) -> None:
-        """See Host.set_clocks."""
         self.added.append("clocks")
 
 

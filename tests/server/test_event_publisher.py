@@ -32,7 +32,6 @@ class Taker(Subscriber):
         vpn.subscribe(Subscription(parse_filter(text, dialect), self))
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
-        """See Subscriber.deliver."""
         self.got.append((message.topic.decode(), message.payload.decode()))
 
 

@@ -31,7 +31,6 @@ class Rates:
         self.rx = 0.0
 
     def rates(self, vpn: object) -> Any:
-        """See VpnMeters.rates."""
         return SimpleNamespace(
             rx_msg=SimpleNamespace(current=self.rx), tx_msg=SimpleNamespace(current=0)
         )

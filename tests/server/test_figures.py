@@ -109,15 +109,12 @@ class OneBridge:
         self.source: Any = self
 
     def now(self) -> dict[tuple[str, str], Any]:
-        """See BridgeSources.now."""
         return {("blue", "b"): self.source}
 
     def kept(self) -> tuple[Any, ...]:
-        """See OwnBridge.kept."""
         return ()
 
     def status(self, now_ns: int, *, whole: bool) -> Any:
-        """See OwnBridge.status."""
         assert whole
         return self.shown
 

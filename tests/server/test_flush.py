@@ -18,7 +18,6 @@ class Noting(Channel):
         self.then = then
 
     def flush(self) -> None:
-        """See Channel.flush."""
         self.flushes += 1
         if self.then is not None:
             self.then.control(b"x")

@@ -29,7 +29,6 @@ class Left:
         """All is to be dropped."""
 
     def leave(self, code: int, why: str) -> None:
-        """See InboundHalf.leave."""
         self.over = True
         self.left_s = trio.current_time()
 

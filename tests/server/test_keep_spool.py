@@ -37,7 +37,6 @@ class Slow:
         self.directories: list[Path] = []
 
     def backup(self, directory: Path) -> None:
-        """See Store.backup."""
         self.now += 1
         self.most = max(self.most, self.now)
         trio.from_thread.run(trio.lowlevel.checkpoint)

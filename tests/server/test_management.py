@@ -272,11 +272,9 @@ class Source:
         self.sampled: list[int] = []
 
     def status(self, now_ns: int) -> Any:
-        """See BridgeSource."""
         return self.standing.bridge_status("blue", self.name, uptime=now_ns)
 
     def sample(self, now_ns: int) -> None:
-        """See BridgeSource."""
         self.sampled.append(now_ns)
 
 

@@ -182,28 +182,23 @@ class Counted:
         self.is_open = False
 
     def connect(self) -> Connect:
-        """See Session."""
         made: Connect = self.inner.connect()
         return made
 
     def opened(self, answer: Connack) -> list[Packet]:
-        """See Session."""
         self.is_open = True
         made: list[Packet] = self.inner.opened(answer)
         return made
 
     def received(self, packet: Packet) -> list[Packet]:
-        """See Session."""
         made: list[Packet] = self.inner.received(packet)
         return made
 
     def due(self) -> list[Packet]:
-        """See Session."""
         made: list[Packet] = self.inner.due()
         return made
 
     def closed(self) -> None:
-        """See Session."""
         self.is_open = False
         self.closings += 1
         self.inner.closed()
@@ -220,28 +215,24 @@ class Direct:
         self._filters = filters
 
     def connect(self) -> Connect:
-        """See Session."""
         return Connect(self.name)
 
     def opened(self, answer: Connack) -> list[Packet]:
-        """See Session."""
         requests = [SubscriptionRequest(each) for each in self._filters]
         return [Subscribe(1, requests)] if requests else []
 
     def received(self, packet: Packet) -> list[Packet]:
-        """See Session."""
         if isinstance(packet, Publish):
             self.heard += 1
         return []
 
     def due(self) -> list[Packet]:
-        """See Session."""
         if not self._publishes or self.stopping:
             return []
         return [Publish(f"direct/{number}".encode(), b"x" * 40) for number in range(3)]
 
     def closed(self) -> None:
-        """See Session."""
+        """Need nothing."""
 
 
 class Load:

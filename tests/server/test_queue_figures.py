@@ -18,7 +18,6 @@ class Hand(Flow):
     """A consumer that keeps what it gets."""
 
     def room(self) -> int:
-        """See Flow.room."""
         return self.window - len(self.unacked)
 
     def send(self, message_id: int, message: Any, count: int) -> None:

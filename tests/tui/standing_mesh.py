@@ -42,45 +42,36 @@ class StillClients(NoClients):
         self.looked = 0
 
     def client_names(self, msg_vpn: str) -> list[str]:
-        """See ClientSource."""
         return [name for vpn, name in self.clients if vpn == msg_vpn]
 
     def client(self, msg_vpn: str, client: str) -> ClientStatus | None:
-        """See ClientSource."""
         self.looked += 1
         return self.clients.get((msg_vpn, client))
 
     def subscriptions(self, msg_vpn: str, client: str) -> list[SubscriptionStatus]:
-        """See ClientSource."""
         return [one for one in self.subscribed if (one.msg_vpn_name, one.name) == (msg_vpn, client)]
 
     def subscription_count(self, msg_vpn: str) -> int:
-        """See ClientSource."""
         return sum(one.msg_vpn_name == msg_vpn for one in self.subscribed)
 
     def holders(self, msg_vpn: str) -> list[tuple[str, str]]:
-        """See ClientSource."""
         held = {(one.holder, one.name) for one in self.subscribed if one.msg_vpn_name == msg_vpn}
         return sorted(held)
 
     def held(self, msg_vpn: str, holder: str, name: str) -> list[SubscriptionStatus]:
-        """See ClientSource."""
         wanted = (msg_vpn, holder, name)
         return [o for o in self.subscribed if (o.msg_vpn_name, o.holder, o.name) == wanted]
 
     async def matches(self, msg_vpn: str, topic: str, most: int) -> list[SubscriptionStatus]:
-        """See ClientSource."""
         if topic.startswith("bad"):
             raise TopicError("bad topic")
         return [one for one in self.subscribed if one.msg_vpn_name == msg_vpn][:most]
 
     def disconnect(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
         self.disconnected.append(client)
         return (msg_vpn, client) in self.clients
 
     def clear_stats(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
         return (msg_vpn, client) in self.clients
 
 
@@ -91,15 +82,12 @@ class StillEvents(NoEvents):
         self.log: list[EventStatus] = []
 
     def last_event_id(self) -> int:
-        """See EventSource."""
         return self.log[-1].event_id if self.log else 0
 
     def events(self, after: int, most: int, sees: Any = None) -> list[EventStatus]:
-        """See EventSource."""
         return [one for one in self.log if one.event_id > after][:most]
 
     def newest_events(self, most: int, sees: Any = None) -> list[EventStatus]:
-        """See EventSource."""
         return self.log[-most:]
 
 
@@ -111,7 +99,6 @@ class StillTraces:
         self.wishes: list[TraceWish] = []
 
     def look(self, wish: TraceWish, after: int, most: int) -> TraceLook:
-        """See TraceTap."""
         self.wishes.append(wish)
         rows = self.rows[after : after + most]
         return TraceLook(after + len(rows), rows)
@@ -131,11 +118,9 @@ class StillRouter(standing.Still):  # type: ignore[misc, name-defined]
         self.reconnected: list[str] = []
 
     def router_name(self) -> str:
-        """See Monitor."""
         return self.name
 
     def msg_vpn(self, msg_vpn: str) -> Any:
-        """See Monitor."""
         status = super().msg_vpn(msg_vpn)
         if status is None:
             return None
@@ -152,7 +137,6 @@ class StillRouter(standing.Still):  # type: ignore[misc, name-defined]
         )
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
-        """See Monitor."""
         self.reconnected.append(bridge)
         return True
 

@@ -121,13 +121,13 @@ def enters(message: Message, vpn: MessageVpn, terms: FlowTerms, queue: str) -> s
 
 
 def known_snapshot(message: Message, vpn: MessageVpn) -> bool:
-    """Is it what is retained here already, and sent anew because a bridge subscribed again (LINK-35)?"""
+    """True for a message that is retained here already, and came again because a bridge subscribed again (LINK-35)."""
     kept = vpn.retained.message(message.topic, vpn.retained.last, vpn.plane.now_ns)
     return kept is not None and (kept.payload, kept.block) == (message.payload, message.block)
 
 
 def copy_of_another(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> bool:
-    """Has another copy of a Direct message with an id come before (LINK-47)?"""
+    """True when another copy of a Direct message with an id came before (LINK-47)."""
     if vpn.seen is None:
         vpn.seen = SeenIds()
     verdict = vpn.seen.look(message.message_id, message.hops)

@@ -190,7 +190,7 @@ class Attracting(Job):
             self._link.plane.jobs.add(self)
 
     def step(self) -> bool:
-        """See Job.step."""
+        """Handle filters until the plane is tired; after the last one, answer and read the peer again."""
         link = self._link
         outbound = link.outbound
         if link.ended or outbound is None or outbound.attracted is not self._attracted:
@@ -227,7 +227,7 @@ class Attracting(Job):
         return close_codes.GRANTED
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The link that the request came over."""
         return self._link
 
 
@@ -276,7 +276,7 @@ class RetainedReplay(Job):
         return bool(self._wanted) or self._subscription is not None
 
     def step(self) -> bool:
-        """See Job.step."""
+        """Send retained messages until the plane is tired, or the link has no room."""
         client = self._client
         plane = client.vpn.plane
         if self._waits or not self._busy:
@@ -325,7 +325,7 @@ class RetainedReplay(Job):
         self._client.vpn.plane.jobs.add(self)
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The link that is sent to."""
         return self._link
 
     def _send(self, topic: bytes) -> bool:

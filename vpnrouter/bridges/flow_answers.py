@@ -120,7 +120,7 @@ class FlowAnswers:
 
     @property
     def owes(self) -> bool:
-        """Is there anything that an ACK would name?"""
+        """True when an ACK would name something."""
         return bool(self._acks)
 
     def acknowledge(self) -> None:

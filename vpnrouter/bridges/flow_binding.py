@@ -70,14 +70,14 @@ class FlowBinding:
         return encode_flows.bind(frame)
 
     def unwanted(self, frame: flow_frames.Bound) -> bool:
-        """Is this the answer to a request that was given up?"""
+        """True when this is the answer to a request that was given up."""
         if frame.request_id not in self._unwanted:
             return False
         self._unwanted.discard(frame.request_id)
         return True
 
     def answered(self, frame: flow_frames.Bound) -> bool:
-        """Does the flow stand? Raises ProtocolError for an answer to nothing."""
+        """True when the flow is bound now. Raises ProtocolError for an answer to nothing."""
         if frame.request_id != self._request_id:
             raise ProtocolError(PROTOCOL_ERROR, "LINK-40: BOUND without BIND")
         if frame.code or not frame.flow_id:
@@ -108,7 +108,7 @@ class FlowBinding:
         return encode_flows.unbind(flow_frames.Unbind(flow_id, code, reason))
 
     def has_left(self, flow_id: int) -> bool:
-        """Was UNBIND said for this flow, and not answered yet?"""
+        """True while UNBIND was sent for this flow and is not answered."""
         return flow_id in self._left
 
     def heard(self, flow_id: int) -> None:

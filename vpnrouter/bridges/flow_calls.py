@@ -31,11 +31,11 @@ class FlowReceipt(Receipt):
         self._flow = flow
 
     def party(self) -> Connection | None:
-        """See Receipt.party."""
+        """The link of the flow."""
         return self._flow.party()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Pass the outcome on to the flow."""
         self._flow.settled(token, outcome, reason)
 
 
@@ -93,10 +93,10 @@ class Retry(Timed):
         self._flow.retry()
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The link of the flow."""
         return self._flow.party()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """See Timed.on_timer."""
+        """Try again to deliver what was refused."""
         self._timer = None
         self._flow.retry()

@@ -20,7 +20,7 @@ class FlowOwner:
     __slots__ = ()
 
     def party(self) -> Connection | None:
-        """The link, to be closed when something raises."""
+        """The link to close when something raises."""
         return None
 
     def say(self, data: bytes) -> None:
@@ -28,7 +28,7 @@ class FlowOwner:
         raise AssertionError(data)
 
     def full(self) -> bool:
-        """Does so much wait for the link that no more should be added?"""
+        """True while so much waits for the link that no more should be added."""
         return False
 
     # -- of a sender -----------------------------------------------------------------------------
@@ -41,11 +41,11 @@ class FlowOwner:
         """A message went no further, for a reason of core/discards.py; it is settled at both ends."""
 
     def permits(self, endpoint: Endpoint) -> bool:
-        """May the peer go on to take from `endpoint`?"""
+        """True while the peer may take from `endpoint`."""
         return True
 
     def opened(self, flow: GuaranteedOut) -> None:
-        """The flow stands, or whether it gets messages has changed."""
+        """A flow was bound, or it became active or inactive."""
 
     # -- of a receiver ---------------------------------------------------------------------------
 

@@ -214,7 +214,7 @@ class GuaranteedIn:
         return None if owner is None else owner.party()
 
     def serves(self, owner: FlowOwner) -> bool:
-        """Is this the one that it was started for last, and not detached from?"""
+        """True when it was started for `owner` last and has not been detached since."""
         return self._answers.owner is owner
 
     def detach(self) -> None:
@@ -367,7 +367,7 @@ class GuaranteedIn:
             self._taken.forget(frame.ranges)
 
     def _mine(self, flow_id: int) -> bool:
-        """Is it the flow that stands? Raises ProtocolError for one that never did."""
+        """True when this is the flow that is bound. Raises ProtocolError for a flow that never was."""
         if flow_id and flow_id == self._answers.flow_id:
             return True
         if not self._binding.has_left(flow_id):

@@ -64,7 +64,7 @@ class _Synced(Receipt):
         self._flow = flow
 
     def party(self) -> Connection | None:
-        """See Receipt.party."""
+        """The link of the flow."""
         return self._flow.party()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
@@ -177,7 +177,7 @@ class GuaranteedOut(Flow):
 
     @property
     def is_open(self) -> bool:
-        """Has the peer been told that the flow stands, and not that it is over?"""
+        """True when the peer was told that the flow is bound, and was not told that it is over."""
         return self._open
 
     def activated(self, active: bool) -> None:
@@ -191,7 +191,7 @@ class GuaranteedOut(Flow):
         self._owner.say(encode_flows.unbound(flow_frames.Unbound(self.flow_id)))
 
     def permitted(self) -> bool:
-        """See Flow.permitted."""
+        """True while the client username of the bridge may consume from the queue."""
         return self._owner.permits(self.endpoint)
 
     def unbound(self, reason: str) -> None:
@@ -227,7 +227,7 @@ class GuaranteedOut(Flow):
     # -- messages --------------------------------------------------------------------------------
 
     def party(self) -> Connection | None:
-        """See Flow.party."""
+        """The link that the flow is sent over."""
         return self._owner.party()
 
     def room(self) -> int:

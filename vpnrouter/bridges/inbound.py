@@ -197,11 +197,11 @@ class InboundHalf(Deriver):
         self._said += link.raw
 
     def waits(self) -> bool:
-        """See Deriver.waits."""
+        """True until the remote has answered the login, or the half is over."""
         return not self._over and not self.welcomed
 
     def derived(self, salted: bytes) -> None:
-        """See Deriver.derived."""
+        """Send the proof that the password is known here."""
         challenge = self._challenge
         link = self.link
         if challenge is None:
@@ -211,12 +211,12 @@ class InboundHalf(Deriver):
         link.say_login(encode.proof(frames.Proof(proof_of(salted, self._message))))
 
     def underivable(self, why: str) -> None:
-        """See Deriver.underivable."""
+        """Give the login up, for `why`, unless it is over already."""
         if self.waits():
             self._unproved(why)
 
     def _proves(self, welcome: frames.Welcome) -> bool:
-        """Has the remote shown that it knows our password as well, if that is how we log in?"""
+        """True when the remote has proved that it knows our password, or when we do not log in by SCRAM."""
         if self.terms.scheme != frames.SCRAM or self.link.book.rehearsal is not None:
             return True
         return self._signature != b"" and hmac.compare_digest(welcome.signature, self._signature)

@@ -40,11 +40,11 @@ class _Again(Timed):
         self._flow = flow
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The link of the flow."""
         return self._flow.party()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """See Timed.on_timer."""
+        """Ask for the queue again."""
         self._flow.again()
 
 
@@ -135,7 +135,7 @@ class InboundFlow(FlowOwner):
 
     @property
     def over(self) -> bool:
-        """Is there nothing to finish?"""
+        """True when there is nothing to finish."""
         return self._queue == ""
 
     def end(self) -> None:
@@ -172,11 +172,11 @@ class InboundFlow(FlowOwner):
     # -- what the flow tells ---------------------------------------------------------------------
 
     def party(self) -> Connection | None:
-        """See FlowOwner.party."""
+        """The link of the half."""
         return self._half.link
 
     def say(self, data: bytes) -> None:
-        """See FlowOwner.say."""
+        """Send a frame over the link of the half."""
         self._half.link.say(data)
 
     def bound(self) -> None:

@@ -65,7 +65,7 @@ class Lanes:
 
     @property
     def waiting(self) -> bool:
-        """Is there anything to try again?"""
+        """True when there is something to try again."""
         return bool(self.held or self.parked)
 
     def arrive(self, position: int, lane: int) -> None:

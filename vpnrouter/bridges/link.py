@@ -323,7 +323,7 @@ class Link(Connection):
         return self._flow_id
 
     def whose(self) -> tuple[str, str]:
-        """See Connection.whose."""
+        """Who the peer is, with its address, and the message VPN that it is logged in to."""
         client, vpn = self.client, self.vpn
         name = self.peer if client is None else f"{client.client_name} at {self.peer}"
         return name, "" if vpn is None else vpn.name
@@ -349,12 +349,12 @@ class Link(Connection):
         self.say(data)
 
     def login_refused(self, code: int, text: str) -> None:
-        """See Connection.login_refused."""
+        """Refuse the login of the peer's half."""
         if self.outbound is not None and not self.ended:
             self.outbound.login_refused(code, text)
 
     def crowded_out(self) -> None:
-        """See Connection.crowded_out."""
+        """Close the link: its peer holds too much in unfinished frames."""
         if not self.doing & UP:
             self.book.router.entrance.turned_away(NO_MEMORY, self.peer)
         self.goodbye(close_codes.QUOTA_EXCEEDED, "400 Too Many Unfinished Frames")

@@ -197,7 +197,7 @@ class LinkClient(Subscriber):
         return renamed
 
     def _asked_for(self, text: str) -> bool:
-        """Does a subscription of the peer take in a topic that it sees as `text`, and may it have it?"""
+        """True when a subscription of the peer matches `text`, the topic as it sees it, and its ACL allows that."""
         if self._rule is not None and not self._rule.allows_topic(text):
             return False
         wanted = False

@@ -62,7 +62,7 @@ class LinkClock(Timed):
             self._timer = plane.timers.arm(plane.now_ns + self._interval_ns, self, HEARTBEAT_TIMER)
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The link that is timed."""
         return self._link
 
     def part(self, why: str) -> None:

@@ -265,17 +265,17 @@ class OutboundHalf(Deriver):
         )
 
     def waits(self) -> bool:
-        """See Deriver.waits."""
+        """True until the half or its link is over."""
         return not self.link.ended and not self._over
 
     def derived(self, salted: bytes) -> None:
-        """See Deriver.derived: the verifier of a password that is stored as text."""
+        """Judge the proof by the verifier of a password that is stored as text."""
         challenge = self._challenge
         if challenge is not None:
             self._judge(verifier_of(salted, challenge.salt, challenge.iterations))
 
     def underivable(self, why: str) -> None:
-        """See Deriver.underivable."""
+        """Refuse the login, unless it is over already; the peer may try again."""
         if self.waits():
             self._refuse(close_codes.QUOTA_EXCEEDED, why)
 

@@ -166,7 +166,7 @@ class OutboundFlows(FlowOwner):
         )
 
     def permits(self, endpoint: Endpoint) -> bool:
-        """See FlowOwner.permits."""
+        """True while profile and permission of the client username let it consume."""
         profile = self._admission.profile
         return (
             profile.allow_guaranteed_msg_receive_enabled and self._permission(endpoint) >= CONSUME
@@ -205,18 +205,18 @@ class OutboundFlows(FlowOwner):
                 self.opened(flow)
 
     def opened(self, flow: GuaranteedOut) -> None:
-        """See FlowOwner.opened."""
+        """Tell the peer the state of a flow that it has just been given."""
         flow.shown = (flow.active, flow.endpoint.spooled_count)
         self.say(encode_flows.flow_status(flow_frames.FlowStatus(flow.flow_id, *flow.shown)))
 
     # -- what a flow tells -----------------------------------------------------------------------
 
     def party(self) -> Connection | None:
-        """See FlowOwner.party."""
+        """The link that the flows are sent over."""
         return self._link
 
     def say(self, data: bytes) -> None:
-        """See FlowOwner.say."""
+        """Send a frame over the link."""
         self._link.say(data)
 
     def full(self) -> bool:

@@ -56,7 +56,7 @@ class ParkingLot(Flow):
 
     @property
     def ready(self) -> bool:
-        """Is all of it known?"""
+        """True when all that is parked is known."""
         return self.unseen == 0
 
     def room(self) -> int:

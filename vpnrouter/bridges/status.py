@@ -272,7 +272,7 @@ class Surroundings:
     ttl_exceeded_event_raised: bool = False
     guaranteed: GuaranteedCounts = GuaranteedCounts()
     has_remote: bool = True
-    """Is a remote message VPN enabled?"""
+    """True when a remote message VPN is enabled."""
     remote_tx_flow_id: int = 0
     last_tx_msg_id: int = 0
     tx_unacked: int = 0

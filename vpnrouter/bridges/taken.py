@@ -24,7 +24,7 @@ class Taken:
 
     @property
     def is_open(self) -> bool:
-        """Is there a queue to take from?"""
+        """True when there is a queue to take from."""
         return self._positions is not None
 
     @property
@@ -42,7 +42,7 @@ class Taken:
         self._positions = None
 
     def has(self, position: int) -> bool:
-        """Was this message taken before?"""
+        """True when this message was taken before."""
         return self._positions is not None and position in self._positions
 
     def add(self, position: int) -> None:

@@ -29,7 +29,7 @@ class WantedRule(BoundRule):
         self._trie = trie
 
     def allows_topic(self, topic: str) -> bool:
-        """Does a filter attract `topic`, and no exception keep it away?"""
+        """True when a filter attracts `topic` and no exception keeps it away."""
         found = False
         for entry in self._trie.match(topic):
             if cast("str", entry).startswith("!"):
@@ -73,7 +73,7 @@ class Wanted:
 
 
 def asked_for(sink: Publisher, topic: bytes) -> bool:
-    """Did the bridge that brings `topic`, as it came over the link, ask for it?"""
+    """True when the bridge asked for `topic`, which is as it came over the link."""
     rule = sink.rule
     if rule is None:
         return True
@@ -88,9 +88,10 @@ def asked_for(sink: Publisher, topic: bytes) -> bool:
 
 
 def may_queue(topic: bytes, vpn: MessageVpn, taken_from: str) -> bool:
-    """May a guaranteed message with this topic enter? Where it names a queue here, that is for the queue to say.
+    """True when a guaranteed message with this topic may enter.
 
-    It may if it has the name of the queue that it was taken from, or if everybody may consume from it.
+    A topic may name a queue of this message VPN: then the message may enter if it was taken from a queue of that
+    name, or if everybody may consume from the queue.
     """
     if not topic.startswith(QUEUE):
         return True

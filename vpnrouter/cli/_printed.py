@@ -63,13 +63,13 @@ class _Guarded(Console):
     """
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 (as rich has it)
-        """See Console."""
+        """Make a string printable before it is rendered."""
         return super().render_str(printable(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """See Console."""
+        """Make the text of all segments printable but for those that are rich's own controls."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment

@@ -111,7 +111,7 @@ class BoundRule:
         return self._filters
 
     def allows_topic(self, topic: str) -> bool:
-        """May this client publish to `topic`, or be sent what is published there?"""
+        """True when this client may publish to `topic`, or be sent what is published there."""
         # One that allows is guarded as subscriptions are, one that denies is not.
         guarded = not self.default_allow
         for filter_ in self.filters:
@@ -120,11 +120,11 @@ class BoundRule:
         return self.default_allow
 
     def allows_filter(self, wanted: Filter) -> bool:
-        """May this client subscribe to `wanted`: is there anything that it could be sent?
+        """True when this client may subscribe to `wanted`: there is a topic that it could be sent.
 
-        By default allowed: unless one exception covers all of it; `a/>` counts as covering `a/#`, though that
-        takes in `a` besides. By default disallowed: when an exception shares a topic with it. What of it is denied
-        is left out topic by topic (route.py).
+        Where the default is to allow, it may unless one exception covers all of `wanted`; `a/>` counts as
+        covering `a/#`, though that matches `a` as well. Where the default is to disallow, it may when an exception
+        shares a topic with `wanted`. Denied topics are left out one by one when a message is routed (route.py).
         """
         if self.default_allow:
             below = _below(wanted)
@@ -132,7 +132,7 @@ class BoundRule:
         return any(intersects(filter_, wanted) for filter_ in self.filters)
 
     def allows_all(self, wanted: Filter) -> bool:
-        """Would a subscriber to `wanted` be sent all that it matches?"""
+        """True when a subscriber to `wanted` is sent all topics that it matches."""
         if self.default_allow:
             return self.allows_filter(wanted) and not any(
                 intersects(filter_, wanted) for filter_ in self.filters
@@ -140,7 +140,7 @@ class BoundRule:
         return any(covers(filter_, wanted) for filter_ in self.filters)
 
     def names(self, topic: str) -> bool:
-        """Does an exception that allows take in `topic` by a first level that is written out?"""
+        """True when an exception that allows, and has no wildcard in its first level, matches `topic`."""
         if self.default_allow:
             return False
         named = [filter_ for filter_ in self.filters if filter_.kinds[0] == LITERAL]
@@ -179,7 +179,7 @@ class AclProfile:
         self.share_name = share_name or TopicRule(True)
 
     def allows_connect(self, address: str) -> bool:
-        """May a client connect from `address` (IPv4 or IPv6 text)? IPv4-mapped IPv6 counts as IPv4.
+        """True when a client may connect from `address` (IPv4 or IPv6 text). IPv4-mapped IPv6 counts as IPv4.
 
         Something that is no address (a local socket) is judged by the default action alone.
         """

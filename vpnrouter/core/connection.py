@@ -296,7 +296,7 @@ class Connection(Timed):
         raise AssertionError(good)
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The connection itself."""
         return self
 
     def whose(self) -> tuple[str, str]:
@@ -329,12 +329,12 @@ class GoOn(Job):
         self._connection = connection
 
     def step(self) -> bool:
-        """See Job.step."""
+        """Read the connection again."""
         self._connection.release()
         return True
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The connection that waits for its turn."""
         return self._connection
 
 
@@ -354,7 +354,7 @@ class Stall(Timed):
         return plane.timers.arm(plane.now_ns + limits.UNREAD_S * SECOND_NS, self, 0)
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The connection that is watched."""
         return self.connection
 
     def on_timer(self, kind: int, now_ns: int) -> None:

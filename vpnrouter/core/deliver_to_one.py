@@ -42,7 +42,7 @@ _TAKEN: Final = 3
 
 
 def wants_one(block: bytes) -> bool:
-    """Do the properties in `block` ask for deliver-to-one? A block that is no good does not."""
+    """True when the properties in `block` ask for deliver-to-one. A damaged block does not."""
     if _NAME not in block:
         return False
     field = varint(len(block)) + block
@@ -110,7 +110,7 @@ def copies_to_links(route: Route, message: Message) -> bool:
 
 
 def _always(subscriptions: list[Subscription]) -> bool:
-    """Does one of these want a copy besides the one?"""
+    """True when one of these wants a copy besides the chosen consumer."""
     for subscription in subscriptions:
         if subscription.deliver_always:
             return True

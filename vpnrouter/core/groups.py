@@ -32,7 +32,7 @@ class ShareGroup:
 
     @property
     def has_link(self) -> bool:
-        """Is a link's client among the members?"""
+        """True when the client of a link is among the members."""
         links = [member for member in self.members if member.subscriber.is_link]
         return bool(links)
 
@@ -61,7 +61,7 @@ class ShareGroup:
 
     @property
     def durable(self) -> bool:
-        """Does the group take guaranteed messages as such: has it a member with QoS 1 or 2?"""
+        """True when the group takes guaranteed messages as such: a member has QoS 1 or 2."""
         keeping = [member for member in self.members if member.qos]
         return bool(keeping)
 
@@ -81,7 +81,7 @@ class ShareGroup:
         return away
 
     def misses(self, message: Message, excluded: set[Subscriber]) -> bool:
-        """Is there a member who would take `message`, were it connected?"""
+        """True when a member would take `message` if it were connected."""
         away = [member for member in self.members if not member.subscriber.connected]
         wanting = [member for member in away if _may_take(member, message, excluded)]
         return bool(wanting)

@@ -1,6 +1,6 @@
-"""Work that is too much for one turn: it is done in slices, in turn with everybody else's.
+"""Work that is too much for one turn: it is done in slices, and other clients are served between them.
 
-What a packet asks for may take a thousand times longer than the packet took to read. Whoever handles it does
+What a packet asks for may take a thousand times longer than the packet took to read. Its handler does
 as much as one turn allows (`Plane.tired`), and leaves the rest as a job. The edge takes jobs from the front of the
 queue between rounds (server/loop.py), one slice each, so that no client waits for another's long work.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Job(Timed):
-    """Something that goes on where it stopped. `queued` is the queue's; `party` is who pays when a step raises."""
+    """Work that goes on where it stopped. `queued` is for Jobs alone; when a step raises, `party` is closed."""
 
     __slots__ = ("queued",)
 
@@ -31,13 +31,13 @@ class Job(Timed):
         self.queued = False
 
     def step(self) -> bool:
-        """Do some of it, until the plane is tired; True when it is done, or waits for somebody to add it again."""
+        """Work until the plane is tired; True when all is done, or when the job waits to be added again."""
         raise AssertionError(self)
 
 
 @final
 class Jobs:
-    """The jobs of one router, in turn. `wake` is called when there is one and was none."""
+    """The queue of a router's jobs. `wake` is called when a job comes into the empty queue."""
 
     __slots__ = ("_plane", "_waiting", "wake")
 
@@ -50,7 +50,7 @@ class Jobs:
         return len(self._waiting)
 
     def add(self, job: Job) -> None:
-        """Have `job` go on when it is its turn; one that waits already waits once."""
+        """Put `job` at the end of the queue, unless it is in the queue already."""
         if job.queued:
             return
         job.queued = True
@@ -59,7 +59,7 @@ class Jobs:
             self.wake()
 
     def step(self) -> None:
-        """One slice of the job whose turn it is, if there is one. A job that raises is over, and its party pays."""
+        """Run one slice of the first job, if there is one. A job that raises is over, and its party is closed."""
         if not self._waiting:
             return
         job = self._waiting.popleft()
@@ -76,6 +76,6 @@ class Jobs:
             self._waiting.append(job)
 
     def finish(self) -> None:
-        """All of them at once, for those who have no rounds."""
+        """Finish all jobs at once, for callers that have no rounds."""
         while self._waiting:
             self.step()

@@ -153,7 +153,7 @@ class Message:
         return copy
 
     def came_as(self, context: Context) -> bool:
-        """Did this message come the way that `context` says?"""
+        """True when this message came the way that `context` says."""
         return (
             context.hops == self.hops
             and context.origin_router == self.origin_router

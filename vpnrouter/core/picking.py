@@ -48,7 +48,7 @@ class TraceFilter:
         self.names = names
 
     def fits_client(self, vpn: str, username: str, name: str) -> bool:
-        """Does it look at what this client publishes?"""
+        """True when it looks at what this client publishes."""
         if self.vpns and vpn not in self.vpns:
             return False
         if self.usernames and username not in self.usernames:
@@ -61,7 +61,7 @@ class TraceFilter:
         )
 
     def fits_topic(self, topic: str) -> bool:
-        """Does it look at messages of this topic?"""
+        """True when it looks at messages of this topic."""
         if not self.subscriptions:
             return True
         return any(matches(filter_, topic) for filter_ in self.subscriptions)

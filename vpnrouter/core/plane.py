@@ -136,7 +136,7 @@ class Plane:
 
     @property
     def tired(self) -> bool:
-        """Has this turn done as much as it may?"""
+        """True when this turn has done as much as it may."""
         return self.work > self.allowance
 
     @property

@@ -88,7 +88,7 @@ class ClientProfile:
         self.max_ingress_flow_count = max_ingress_flow_count
 
     def may_create(self, durable: bool) -> bool:
-        """May a client make endpoints of this kind, such as that of a session with QoS 1 subscriptions?"""
+        """True when a client may make endpoints of this kind, such as that of a session with QoS 1 subscriptions."""
         if not self.allow_guaranteed_endpoint_create_enabled:
             return False
         allowed = self.allow_guaranteed_endpoint_create_durability

@@ -119,7 +119,7 @@ class Publisher:
             message.hops = 1
 
     def allowed(self, route: Route) -> bool:
-        """May this client publish to the topic of `route`?
+        """True when this client may publish to the topic of `route`.
 
         The route remembers the last rule that allowed it, so that the many clients of one ACL profile
         ask once; clients whose names stand in the rule remember their own topics.

@@ -70,12 +70,12 @@ class Retained:
 
     @property
     def roomy(self) -> bool:
-        """Is a tenth of all that is allowed free?"""
+        """True when a tenth of what is allowed is free."""
         free = self.most_bytes < 0 or self.bytes_ * 10 <= self.most_bytes * 9
         return free and len(self._messages) * 10 <= self.most * 9
 
     def has(self, topic: bytes) -> bool:
-        """Is a message of this topic retained?"""
+        """True when a message of this topic is retained."""
         return topic in self._messages
 
     def size_of(self, topic: bytes) -> int:
@@ -84,7 +84,7 @@ class Retained:
         return 0 if message is None else size_of(message)
 
     def has_room(self, message: Message) -> bool:
-        """Is there room for `message` in the place of what its topic has?"""
+        """True when there is room for `message` in the place of the message that its topic has."""
         before = self.size_of(message.topic)
         if not before and len(self._messages) >= self.most:
             return False

@@ -41,7 +41,7 @@ class Verifier:
         self.server_key = server_key
 
     def accepts(self, proof: bytes, message: bytes) -> bool:
-        """Does `proof` show that its sender knows the password? `message` is what both have said so far."""
+        """True when `proof` shows that its sender knows the password. `message` is what both sides have said so far."""
         signed = hmac.digest(self.stored_key, message, "sha256")
         client_key = bytes([one ^ other for one, other in zip(proof, signed, strict=True)])
         return hmac.compare_digest(hashlib.sha256(client_key).digest(), self.stored_key)

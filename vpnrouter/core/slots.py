@@ -87,7 +87,7 @@ class Slots:
 
 
 def _same(raw: bytes, buf: bytes, pos: i64, size: i64) -> bool:
-    """Is `raw` what stands in `buf[pos:pos + size]`?"""
+    """True when `buf[pos:pos + size]` is `raw`."""
     if len(raw) != size:
         return False
     offset: i64 = 0

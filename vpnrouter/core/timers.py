@@ -34,7 +34,7 @@ class Timed:
         raise AssertionError(kind)
 
     def party(self) -> Connection | None:
-        """The connection that pays when `on_timer` raises, None for nobody."""
+        """The connection to close when `on_timer` raises, None for none."""
         return None
 
 

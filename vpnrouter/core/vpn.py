@@ -466,7 +466,7 @@ class Forgetting(Job):
         self._keys = list(subscriber.subscriptions)
 
     def step(self) -> bool:
-        """See Job.step."""
+        """Remove subscriptions until the plane is tired or none is left."""
         vpn = self._vpn
         plane = vpn.plane
         while self._keys and not plane.tired:

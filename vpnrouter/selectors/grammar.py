@@ -343,7 +343,7 @@ def _take(stack: list[Part | None], operand: Part) -> None:
 
 
 def _is_sign(stack: list[Part | None]) -> bool:
-    """Is the + or - on top of the stack a sign: does no operand stand before it?"""
+    """True when the + or - on top of the stack is a sign: no operand stands before it."""
     if len(stack) < 2:
         return True
     before = stack[-2]

@@ -117,7 +117,7 @@ class Endpoints:
         return endpoint
 
     def knows(self, vpn: MessageVpn, kind: int, name: str) -> bool:
-        """Does the store know an endpoint of this name?"""
+        """True when the store knows an endpoint of this name."""
         return (vpn.name, kind, name) in self._known
 
     def keep_orphan(self, vpn: MessageVpn, definition: Definition) -> None:

@@ -246,7 +246,7 @@ class _Guest(Channel):
         self._strangers.leave(self.origin, self)
 
     def cut(self, why: str) -> bool:
-        """See Channel.cut."""
+        """Cancel the task that serves the connection."""
         self.leave()
         self.scope.cancel()
         return True

@@ -196,12 +196,12 @@ class RouterMonitor:
         return None if source is None else source.status(self._clock_ns())
 
     def remote_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[RemoteSubscriptionStatus]:
-        """See Monitor.remote_subscriptions."""
+        """What the bridge of this name asks its remote for; nothing where there is no such bridge."""
         source = self._bridges.get((msg_vpn, bridge))
         return () if source is None else source.remote_subscriptions()
 
     def local_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[LocalSubscriptionStatus]:
-        """See Monitor.local_subscriptions."""
+        """What the remote's bridge asks for here; nothing where there is no such bridge."""
         source = self._bridges.get((msg_vpn, bridge))
         return () if source is None else source.local_subscriptions()
 

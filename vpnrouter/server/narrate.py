@@ -121,7 +121,7 @@ class PeerLog(LinkLog):
         )
 
     def tls_met(self, peer: str) -> None:
-        """See LinkLog.tls_met."""
+        """Tell of a peer that speaks TLS to a listener without it."""
         self._failed(PLAIN, peer, NOT_HERE, time.monotonic())
 
     @staticmethod

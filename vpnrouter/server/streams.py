@@ -64,7 +64,7 @@ class StreamChannel(Channel):
         self._awake.set()
 
     def cut(self, why: str) -> bool:
-        """See Channel.cut."""
+        """Cancel the task that serves the connection; False where there is none yet."""
         if self.scope is None:
             return False
         self.why = why

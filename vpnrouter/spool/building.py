@@ -61,7 +61,7 @@ class Building:
         return len(self._records)
 
     def takes(self, size: int) -> bool:
-        """Is there room for a record of so many bytes? The first one always finds room."""
+        """True when there is room for a record of so many bytes. There is always room for the first one."""
         count = len(self._records)
         return not count or (count < self.most and self._bytes + size <= limits.SPOOL_SEGMENT_BYTES)
 

@@ -27,7 +27,7 @@ class Part:
         self.changed = False
 
     def has(self, offset: i64) -> bool:
-        """Is the bit of the message at `offset` set?"""
+        """True when the bit of the message at `offset` is set."""
         there: i64 = self.bits[offset >> 3]
         return there >> (offset & 7) & 1 != 0
 

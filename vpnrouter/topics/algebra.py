@@ -21,12 +21,12 @@ from vpnrouter.topics.grammar import (
 
 
 def matches(filter_: Filter, topic: str, guarded: bool = True) -> bool:
-    """Does `filter_` match a published topic (text from `parse_topic`)? For `guarded` see match_levels."""
+    """True when `filter_` matches a published topic (text from `parse_topic`). For `guarded` see match_levels."""
     return match_levels(filter_.levels, filter_.kinds, topic.split("/"), guarded)
 
 
 def covers(a: Filter, b: Filter, guarded: bool = True) -> bool:
-    """Does `a` match every topic that `b` matches? `guarded` is for `a`, see match_levels."""
+    """True when `a` matches every topic that `b` matches. `guarded` is for `a`, see match_levels."""
     if b.kinds[0] == PREFIX and hidden(b.levels[0]):
         return True  # b matches nothing (TOPIC-23, TOPIC-24)
     if not _lengths_cover(a, b):
@@ -45,7 +45,7 @@ def covers(a: Filter, b: Filter, guarded: bool = True) -> bool:
 
 
 def intersects(a: Filter, b: Filter) -> bool:
-    """Is there a topic that both match?"""
+    """True when there is a topic that both match."""
     return witness(a, b) is not None
 
 
@@ -91,7 +91,7 @@ def _common(a: tuple[int, str], b: tuple[int, str]) -> str | None:
 
 
 def _open(filter_: Filter) -> bool:
-    """Does it match topics of any greater length?"""
+    """True when it matches topics of any greater length."""
     return filter_.kinds[-1] in (REST, ALL)
 
 

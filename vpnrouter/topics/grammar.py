@@ -136,14 +136,14 @@ def parse_topic(
 
 
 def hidden(level: str) -> bool:
-    """Does a first level hide its topic from first-level wildcards (TOPIC-23, TOPIC-24)?"""
+    """True when a first level hides its topic from first-level wildcards (TOPIC-23, TOPIC-24)."""
     return level.startswith(("$", "#P2P"))
 
 
 def match_levels(
     levels: list[str], kinds: list[int], topic: list[str], guarded: bool = True
 ) -> bool:
-    """Does the pattern match the levels of one topic? Takes a filter's `levels` and `kinds`.
+    """True when the pattern matches the levels of one topic. Takes a filter's `levels` and `kinds`.
 
     `guarded` False lets first-level wildcards match what is hidden from subscriptions, as denials do.
     """

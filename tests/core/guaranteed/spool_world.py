@@ -49,7 +49,6 @@ class Told(Receipt):
         self.heard: list[tuple[int, int, str]] = []
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
         self.heard.append((token, outcome, reason))
 
     def outcomes(self) -> list[int]:
@@ -79,22 +78,18 @@ class Sink(Flow):
         self.turns: list[bool] = []
 
     def room(self) -> int:
-        """See Flow.room."""
         return self.window - len(self.unacked)
 
     def send(self, message_id: int, message: Message, count: int) -> None:
-        """See Flow.send."""
         assert self.unacked[message_id] is message
         self.sent.append((message_id, message.payload, count))
         self.known_as.append(message.message_id)
         self.by_payload[message.payload] = message_id
 
     def activated(self, active: bool) -> None:
-        """See Flow.activated."""
         self.turns.append(active)
 
     def unbound(self, reason: str) -> None:
-        """See Flow.unbound."""
         self.ended.append(reason)
 
     def payloads(self) -> list[bytes]:

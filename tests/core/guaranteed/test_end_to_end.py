@@ -32,11 +32,9 @@ class Told(Answers):
         self.gone: list[int] = []
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
         self.heard.append((token, outcome, reason))
 
     def lost(self, token: int) -> None:
-        """See Answers.lost."""
         assert all(token != other for other, _, _ in self.heard)
         self.gone.append(token)
 

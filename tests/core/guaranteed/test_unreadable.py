@@ -33,17 +33,14 @@ class Broken(Store):
         self.broken = False
 
     def commit(self, batch: Batch) -> None:
-        """See Store.commit."""
         self.inner.commit(batch)
 
     def get(self, key: bytes) -> bytes | None:
-        """See Store.get."""
         if self.broken and key.startswith(keys.SETTLED):
             raise SpoolError("checksum mismatch", "corrupt")
         return self.inner.get(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """See Store.scan."""
         return self.inner.scan(prefix)
 
 

@@ -148,7 +148,6 @@ class SpooledWorld(World):
         super().__init__(**more)
 
     def add_vpn(self, name: str, *args: Any, **more: Any) -> Any:
-        """See World.add_vpn."""
         vpn = super().add_vpn(name, *args, **{**self._vpn, **more})
         if self.router.plane.spool is None:
             self.advance(self._later_ns / kit.SECOND)

@@ -61,11 +61,9 @@ class Bounded:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def fill(self) -> None:
-        """See Disk."""
         self._bound(ROOM_BYTES)
 
     def clear(self) -> None:
-        """See Disk."""
         self._bound(resource.RLIM_INFINITY)
 
 
@@ -85,7 +83,6 @@ class Full:
             )
 
     def fill(self) -> None:
-        """See Disk."""
         self._fill(ROOM_BYTES)
 
     def fill_up(self) -> None:
@@ -94,7 +91,6 @@ class Full:
             self._fill(0)
 
     def clear(self) -> None:
-        """See Disk."""
         self._filler.unlink()
 
 

@@ -77,19 +77,15 @@ class Refusing:
         self._filter = f"$queue/{name}"
 
     def connect(self) -> Connect:
-        """See Session.connect."""
         return Connect(self.name)
 
     def opened(self, _answer: Connack) -> list[Packet]:
-        """See Session.opened."""
         return [Subscribe(1, [SubscriptionRequest(self._filter, 1)])]
 
     def received(self, packet: Packet) -> list[Packet]:
-        """See Session.received."""
         return [Ack(PUBACK, packet.packet_id, REJECTED)] if isinstance(packet, Publish) else []
 
     def due(self) -> list[Packet]:
-        """See Session.due."""
         return []
 
     def closed(self) -> None:

@@ -38,11 +38,9 @@ class Counting:
         self._fresh: set[int] = set()
 
     def connect(self) -> Connect:
-        """See Session.connect."""
         return self._session.connect()
 
     def opened(self, answer: Connack) -> list[Packet]:
-        """See Session.opened."""
         self.connections += 1
         self._here.clear()
         self._seen.clear()
@@ -50,7 +48,6 @@ class Counting:
         return self._session.opened(answer)
 
     def received(self, packet: Packet) -> list[Packet]:
-        """See Session.received."""
         if isinstance(packet, Publish) and packet.dup:
             self._count("PUBLISH again", packet.packet_id)
         elif isinstance(packet, Publish):
@@ -70,11 +67,9 @@ class Counting:
         self._seen.add((kind, packet_id))
 
     def due(self) -> list[Packet]:
-        """See Session.due."""
         return self._session.due()
 
     def closed(self) -> None:
-        """See Session.closed."""
         self._session.closed()
 
 

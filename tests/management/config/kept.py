@@ -36,35 +36,27 @@ class KeptEditor:
         self.failure: Exception | None = None
 
     def config(self) -> Any:
-        """See Editor."""
         return self._config
 
     def document(self) -> Any:
-        """See Editor."""
         return self._document
 
     def position(self, path: tuple[str | int, ...]) -> Position:
-        """See Editor."""
         return Position(str(self._file), 1, 1 + len(path))
 
     def positions(self) -> Iterator[tuple[tuple[str | int, ...], Position]]:
-        """See Editor."""
         return iter([(("router",), Position(str(self._file), 1, 1))])
 
     def files(self) -> tuple[str, str]:
-        """See Editor."""
         return str(self._file), ""
 
     def digest(self) -> str:
-        """See Editor."""
         return hashlib.sha256(json.dumps(self._document, sort_keys=True).encode()).hexdigest()
 
     def overlay(self) -> Any:
-        """See Editor."""
         return {}
 
     async def examine(self, document: Any) -> Examined:
-        """See Editor."""
         await trio.lowlevel.checkpoint()
         try:
             self._checked(document)
@@ -74,7 +66,6 @@ class KeptEditor:
         return Examined((), ())
 
     async def edit(self, change: Callable[[Any], None], who: str, expected: str = "") -> Edited:
-        """See Editor."""
         async with self._lock:
             copied = copy.deepcopy(self._document)
             change(copied)
@@ -88,7 +79,6 @@ class KeptEditor:
             return Edited((), self.digest())
 
     async def return_to(self, digest: str, who: str) -> Edited:
-        """See Editor."""
         await trio.lowlevel.checkpoint()
         raise OperationError(f"{digest} is none of the last configurations, {who}")
 

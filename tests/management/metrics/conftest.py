@@ -44,37 +44,29 @@ class StillFigures:
         self.given: dict[str, Any] = {}
 
     def router(self) -> RouterFigures:
-        """See FigureSource."""
         return filled(RouterFigures, "router")
 
     def process(self) -> ProcessFigures:
-        """See FigureSource."""
         return filled(ProcessFigures, "process")
 
     def spool(self) -> SpoolFigures | None:
-        """See FigureSource."""
         return filled(SpoolFigures, "spool")
 
     def traces(self) -> TraceFigures | None:
-        """See FigureSource."""
         return filled(TraceFigures, "trace")
 
     def listeners(self) -> Iterator[ListenerFigures]:
-        """See FigureSource."""
         yield filled(ListenerFigures, "listener", "mqtt", "127.0.0.1:1883")
 
     def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
-        """See FigureSource."""
         for name in filter(sees, self.names):
             yield filled(MsgVpnFigures, "msg_vpn", name)
 
     def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
-        """See FigureSource."""
         for name in filter(sees, self.names):
             yield filled(BridgeFigures, "bridge", name, "to-far", **self.given)
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
-        """See FigureSource."""
         for name in filter(sees, self.names):
             for number in range(self.queue_count):
                 yield filled(QueueFigures, "queue", name, f"q-{number}")

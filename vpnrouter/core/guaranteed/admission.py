@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
-    """Is there one among the endpoints that cannot take the message now?"""
+    """True when one of the endpoints cannot take the message now."""
     reason = ""
     for endpoint in matched:
         reason = endpoint.obstacle(message, size)

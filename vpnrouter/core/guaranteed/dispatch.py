@@ -188,7 +188,7 @@ def _pop(endpoint: Endpoint, waiting: Waiting, flow: Flow, message_id: int) -> b
 
 
 def _may_deliver(endpoint: Endpoint, message_id: int) -> bool:
-    """Is it written down that the message may have been delivered? Asks for that where it is not."""
+    """True for a temporary endpoint. For a durable one the spool first has to note that it may be delivered."""
     if not endpoint.durable:
         return True
     endpoint.spool.want_mark(endpoint, message_id)

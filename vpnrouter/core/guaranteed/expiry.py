@@ -43,7 +43,7 @@ def expires_ns(endpoint: Endpoint, message: Message) -> int:
 
 
 def expired(endpoint: Endpoint, message: Message) -> bool:
-    """Is its time over?"""
+    """True when its time is over."""
     end_ns = expires_ns(endpoint, message)
     return end_ns != 0 and end_ns <= endpoint.vpn.plane.now_ns
 

@@ -79,7 +79,7 @@ class Flow:
         self.came_back = IdQueue()
 
     def party(self) -> Connection | None:
-        """The connection that pays when a delivery raises, None for nobody."""
+        """The connection to close when a delivery raises, None for none."""
         return None
 
     def room(self) -> int:
@@ -101,7 +101,7 @@ class Flow:
         """The flow ends, and what it holds is about to go back: the last look at `unacked`."""
 
     def permitted(self) -> bool:
-        """May the consumer still have what it was bound for?"""
+        """True while the consumer may still take what it was bound to."""
         return True
 
     def unbound(self, reason: str) -> None:

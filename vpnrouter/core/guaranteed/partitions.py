@@ -174,7 +174,7 @@ def _least(load: dict[Flow, list[int]]) -> Flow:
 
 
 def _holds(flow: Flow, lane: int, count: int) -> bool:
-    """Has the flow a message of this partition that it has not settled?"""
+    """True when the flow holds an unsettled message of this partition."""
     held = [
         message_id
         for message_id, message in flow.unacked.items()

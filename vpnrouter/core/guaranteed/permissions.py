@@ -24,11 +24,12 @@ def permission_of(terms: EndpointTerms, client_username: str, *, override: bool)
 
 
 def may_put(route: Route, username: ClientUsername | None, rule: BoundRule | None) -> bool:
-    """May a client that may publish to the topic of `route` put messages into the queue that it names, if it does?
+    """True when a client may publish to the queue that the topic of `route` names, or the topic names none.
 
-    Who may consume from the queue may; anybody else only by an exception of the ACL profile, `rule`, that allows
-    `$queue/…` in so many words. The field knows no permission to publish to a queue; without one, everybody could fill
-    a queue that is `no-access` to him. None as `username` is who is no client.
+    The ACL profile allows the topic already. A client that may consume from the queue may publish to it. Another
+    client needs an exception of the ACL profile, `rule`, that names `$queue/…` without a wildcard in the first
+    level. The field has no permission to publish to a queue; without one, everybody could fill a queue that is
+    `no-access` to them. `username` is None for publishers that are no clients: they may.
     """
     queue = route.guard
     if queue is None or username is None:

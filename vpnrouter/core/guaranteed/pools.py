@@ -27,14 +27,14 @@ def take_out(endpoint: Endpoint, message_id: int) -> bool:
 
 
 def waits(endpoint: Endpoint, message_id: int) -> bool:
-    """Does this id wait here, for whatever?"""
+    """True when this id waits here, whatever it waits for."""
     if endpoint.delayed.has(message_id):
         return True
     return any(pool.has(message_id) for pool in pools(endpoint))
 
 
 def holds(endpoint: Endpoint, message_id: int) -> bool:
-    """Has the endpoint this message of the synced spool?"""
+    """True when the endpoint has this message of the synced spool."""
     if waits(endpoint, message_id):
         return True
     return any(message_id in flow.unacked for flow in endpoint.flows)

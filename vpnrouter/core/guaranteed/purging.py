@@ -33,7 +33,7 @@ class Purging:
 
     @property
     def busy(self) -> bool:
-        """Is there anything left to do?"""
+        """True while there is something left to do."""
         return bool(self._doomed or self._receipts)
 
     def add(self, number: int, waiting: Waiting) -> None:

@@ -39,5 +39,5 @@ class Receipt:
         raise AssertionError(token)
 
     def party(self) -> Connection | None:
-        """The connection that pays when `settled` raises, None for nobody."""
+        """The connection to close when `settled` raises, None for none."""
         return None

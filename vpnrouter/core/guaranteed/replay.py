@@ -115,7 +115,7 @@ class Replay(Timed):
         endpoint.wake()
 
     def brought(self, message_id: int) -> bool:
-        """Did the message come by this replay?"""
+        """True when the message came by this replay."""
         run = bisect_right(self._begins, message_id) - 1
         return run >= 0 and message_id <= self._ends[run]
 
@@ -244,7 +244,7 @@ class Replay(Timed):
         return True
 
     def _wanted(self, message: Message) -> bool:
-        """Do the subscriptions of the queue match the message, and is it not too late for it?"""
+        """True when a subscription of the queue matches the message, and the message has not expired."""
         endpoint = self._endpoint
         vpn = endpoint.vpn
         now_ns = vpn.plane.now_ns

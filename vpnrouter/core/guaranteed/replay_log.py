@@ -67,7 +67,7 @@ class ReplayLog:
         return self.endpoint.marked
 
     def takes(self, message: Message, size: int) -> bool:
-        """Is the message to be logged? Makes room for it; counts what can never have any."""
+        """True when the message is to be logged. Makes room for it; counts a message that can never have room."""
         endpoint = self.endpoint
         terms = endpoint.terms
         if not terms.ingress_enabled or endpoint.deleted or not terms.max_msg_spool_usage:

@@ -306,7 +306,7 @@ class Spool:
                 trace_at(endpoint, ENQUEUE, spool_id, message)
 
     def has_taken(self, message: Message) -> bool:
-        """Is `message` the newest of the unit being built?"""
+        """True when `message` is the newest of the unit being built."""
         messages = self.unit.messages
         return bool(messages) and messages[-1] is message
 
@@ -554,7 +554,7 @@ class Spool:
 
     @property
     def unfinished(self) -> bool:
-        """Has `committed` raised half-way?"""
+        """True when `committed` raised before it had done everything."""
         return self.finishing is not None
 
     def _arrived(self, unit: Unit, index: int) -> None:
@@ -609,7 +609,7 @@ class Spool:
 
     @property
     def busy(self) -> bool:
-        """Is there something to do in the next round, whatever comes in?"""
+        """True when there is something to do in the next round even if nothing comes in."""
         if self.syncing is None and (self.ledger.pending or not self.unit.empty):
             return True
         work = self.dirty or self.later or self._purging.busy or self._refused.receipts

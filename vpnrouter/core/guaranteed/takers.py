@@ -36,7 +36,7 @@ def takers_of(route: Route, message: Message) -> list[Endpoint]:
 
 
 def _wants(target: Target, message: Message) -> bool:
-    """Does one of the session's subscriptions want it? No-local holds for guaranteed messages too."""
+    """True when one of the session's subscriptions wants it. No-local holds for guaranteed messages too."""
     source = message.source_name
     for subscription in target.wanting(message):
         if subscription.qos and not (

@@ -95,12 +95,12 @@ class EndpointTerms:
 
     @property
     def last_value(self) -> bool:
-        """Is only the newest message kept?"""
+        """True when only the newest message is kept."""
         return self.max_msg_spool_usage == 0
 
     @property
     def partitioned(self) -> bool:
-        """Are messages spread over partitions?"""
+        """True when messages are spread over partitions."""
         return self.partition_count > 0 and not self.exclusive
 
     def copy(self) -> EndpointTerms:
@@ -111,7 +111,7 @@ class EndpointTerms:
         return other
 
     def rejects(self) -> bool:
-        """Does a message that the endpoint cannot take come back to its publisher?
+        """True when a message that the endpoint cannot take comes back to its publisher.
 
         `always` rejects also while ingress is off, `when enabled` only while it is on.
         """

@@ -67,7 +67,7 @@ class Unit:
         return size
 
     def owes(self, receipt: Receipt, before: Unit | None) -> bool:
-        """Does `receipt` wait for this unit or the one before it? Looks at all."""
+        """True when `receipt` waits for this unit or the one before it. Looks at all receipts."""
         return receipt in self.receipts or (before is not None and receipt in before.receipts)
 
     def answer(self, barrier: Barrier) -> None:

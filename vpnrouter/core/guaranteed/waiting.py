@@ -96,7 +96,7 @@ class Waiting:
         return False
 
     def has(self, message_id: int) -> bool:
-        """Does this id wait here?"""
+        """True when this id waits here."""
         return any(message_id in level for level in self._levels)
 
     def after(self, message_id: int, most: int) -> list[int]:
@@ -148,7 +148,7 @@ class Delays:
         return True
 
     def has(self, message_id: int) -> bool:
-        """Does this id wait here?"""
+        """True when this id waits here."""
         return message_id in self._due
 
     def ids(self) -> list[int]:

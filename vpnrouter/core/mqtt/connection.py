@@ -212,7 +212,7 @@ class MqttConnection(Connection):
     # -- login -----------------------------------------------------------------------------------
 
     def whose(self) -> tuple[str, str]:
-        """See Connection.whose."""
+        """The client id, with the address, and the message VPN that the client is logged in to."""
         packet, admission = self.connect_packet, self.admission
         name = self.peer if packet is None else f"{packet.client_id} at {self.peer}"
         return name, "" if admission is None else admission.vpn.name
@@ -318,7 +318,7 @@ class MqttConnection(Connection):
         return frame
 
     def crowded_out(self) -> None:
-        """See Connection.crowded_out."""
+        """Close the connection: its client holds too much in unfinished packets."""
         if self.state == READY:
             text = "too many bytes of unfinished packets in the message VPN"
             client_events.protocol_error(self, text)
@@ -329,7 +329,7 @@ class MqttConnection(Connection):
         self.let_go()
 
     def login_refused(self, code: int, text: str) -> None:
-        """See Connection.login_refused."""
+        """Answer CONNACK with this code, if the password is still to be verified."""
         if self.state == VERIFYING:
             connect.refuse_login(self, code, text)
 

@@ -101,7 +101,7 @@ class MqttFlow(Flow):
         self._written = Written(self)
 
     def party(self) -> Connection | None:
-        """See Flow.party."""
+        """The client's connection, None while it is away."""
         return self.outbound.session.connection
 
     def room(self) -> int:
@@ -316,9 +316,9 @@ class Written(Receipt):
         self._flow = flow
 
     def party(self) -> Connection | None:
-        """See Receipt.party."""
+        """The client's connection, None while it is away."""
         return self._flow.party()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Deliver what waited for the packet identifiers to be stored."""
         self._flow.written()

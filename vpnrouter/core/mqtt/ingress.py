@@ -242,7 +242,7 @@ class Ingress(Answers):
         self.spool.when_synced(self, packet_id | COMPLETE)
 
     def party(self) -> Connection | None:
-        """See Receipt.party."""
+        """The publisher's connection, None while it is away."""
         return self.connection
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
@@ -300,11 +300,11 @@ class Answer(Receipt):
         self.frame = frame
 
     def party(self) -> Connection | None:
-        """See Receipt.party."""
+        """The connection that is answered."""
         return self.connection
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Send the answer, unless the connection is being closed."""
         if not self.connection.closing:
             self.connection.outbox.control(self.frame)
 

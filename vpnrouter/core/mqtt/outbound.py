@@ -306,7 +306,7 @@ class Outbound:
             self.held.pop(packet_id, None)
 
     def _must_stay(self, own: MqttFlow) -> bool:
-        """Is there a QoS 2 message that would expire, were it given back? It must not (MQTT-4.3.3-7).
+        """True when a QoS 2 message would expire if it were given back. It must not (MQTT-4.3.3-7).
 
         All go back to the endpoint otherwise, so that a client that is away costs no memory.
         """
@@ -427,7 +427,7 @@ class Releases(Receipt):
         self._outbound = outbound
 
     def party(self) -> Connection | None:
-        """See Receipt.party."""
+        """The client's connection, None while it is away."""
         return self._outbound.session.connection
 
     def settled(self, token: int, outcome: int, reason: str) -> None:

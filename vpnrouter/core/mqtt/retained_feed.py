@@ -78,7 +78,7 @@ class RetainedFeed(Job):
         self._wanted[key] = (subscription, self._session.vpn.retained.last)
 
     def step(self) -> bool:
-        """See Job.step."""
+        """Send retained messages until the plane is tired, or the client has no room."""
         session = self._session
         plane = session.vpn.plane
         while not plane.tired:
@@ -123,7 +123,7 @@ class RetainedFeed(Job):
         self.go_on()
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The client's connection, None while it is away."""
         return self._session.connection
 
     def _begin(self) -> bool:
@@ -197,7 +197,7 @@ class RetainedFeed(Job):
         return True
 
     def _may_place(self, endpoint: Endpoint, message: Message) -> bool:
-        """Is there room for one message more, and not yet much that the client has not taken?"""
+        """True when one more message has room, and little waits for the client to take it."""
         spool = endpoint.spool
         size = size_of(message)
         if endpoint.spooled_count == 0:

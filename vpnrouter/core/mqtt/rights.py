@@ -73,7 +73,7 @@ def judge_again(session: MqttSession, rights: Admission, told: bool = True) -> b
 
 
 def may_share(session: MqttSession, rights: Admission, share: str) -> bool:
-    """May the session be a member of the groups of this share name, by the ACL profile?"""
+    """True when the ACL profile lets the session be a member of the groups of this share name."""
     rule = rights.acl.share_name
     if rule.unrestricted:
         return True

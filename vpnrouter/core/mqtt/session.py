@@ -359,7 +359,7 @@ class MqttSession(Subscriber):
             self.vpn.publish(message)
 
     def party(self) -> Connection | None:
-        """See Timed.party."""
+        """The client's connection, None while it is away."""
         return self.connection
 
     def on_timer(self, kind: int, now_ns: int) -> None:
