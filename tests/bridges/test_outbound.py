@@ -9,6 +9,7 @@ from vpnrouter.bridges.door import LinkDoor
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.scram import Verifier, stored_text
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.wire.link import close_codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
@@ -65,7 +66,7 @@ def test_a_login_byte_by_byte(world: Any) -> None:
 
 
 REFUSALS: list[tuple[str, dict[str, Any], dict[str, Any], int, str]] = [
-    ("unknown VPN", {}, {"out_of": "green"}, 0xC6, "403 Message VPN Not Allowed"),
+    ("unknown VPN", {}, {"out_of": "green"}, 0x86, "403 Forbidden"),
     (
         "other router",
         {},
@@ -97,8 +98,8 @@ REFUSALS: list[tuple[str, dict[str, Any], dict[str, Any], int, str]] = [
     ("no client username", {"basic": True}, {}, 0x86, "403 Forbidden"),
     (
         "client username shut down",
-        {"usernames": [ClientUsername("off", enabled=False)]},
-        {"terms": {"client_username": "off"}},
+        {"basic": True, "usernames": [ClientUsername("off", "pw", enabled=False)]},
+        {"terms": {"client_username": "off", "password": "pw"}},
         0x87,
         "403 Client Username Is Shutdown",
     ),
@@ -111,8 +112,12 @@ REFUSALS: list[tuple[str, dict[str, Any], dict[str, Any], int, str]] = [
     ),
     (
         "address not allowed",
-        {"acl": AclProfile("default", connect_exceptions=["192.0.2.0/24"])},
-        {"peer": "192.0.2.7"},
+        {
+            "basic": True,
+            "usernames": [ClientUsername("app", "pw")],
+            "acl": AclProfile("default", connect_exceptions=["192.0.2.0/24"]),
+        },
+        {"peer": "192.0.2.7", "terms": {"client_username": "app", "password": "pw"}},
         0x87,
         "403 Forbidden",
     ),
@@ -144,10 +149,60 @@ def test_refusals(
 
 
 def test_a_vpn_out_of_service(world: Any) -> None:
-    """A VPN that is shut down refuses with a code of its own: another remote may serve."""
-    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    """A VPN that is shut down refuses whoever proves himself with a code of its own: another remote may serve."""
+    local = world.vpn("yellow", "core")
+    remote = world.vpn("blue", "edge", basic=True, usernames=[ClientUsername("app", "pw")])
     remote.enabled = False
-    assert refusal(world.link(local, "edge", "blue")) == (0x88, "503 Message VPN Unavailable")
+    link = world.link(local, "edge", "blue", terms={"client_username": "app", "password": "pw"})
+    assert refusal(link) == (0x88, "503 Message VPN Unavailable")
+
+
+SCRAM_STORED = stored_text(Verifier(4096, b"s" * 16, b"k" * 32, b"v" * 32))
+
+
+@pytest.mark.parametrize(
+    ("vpn", "enabled", "username", "password", "why"),
+    [
+        ({"basic": True, "usernames": [ClientUsername("u", "pw")]}, True, "u", "no", ""),
+        ({"basic": True, "usernames": [ClientUsername("u", SCRAM_STORED)]}, True, "u", "no", ""),
+        ({"basic": True, "usernames": [ClientUsername("a", SCRAM_STORED)]}, True, "u", "no", ""),
+        ({"basic": True, "usernames": [ClientUsername("u", "pw")]}, False, "u", "no", ""),
+        ({"basic": True}, True, "", "", ""),
+        ({}, False, "", "", "503 Message VPN Unavailable"),
+        ({}, False, "u", "", "503 Message VPN Unavailable"),
+        ({}, False, "u", "no", "503 Message VPN Unavailable"),
+        ({"acl": AclProfile("default", False)}, True, "u", "", ""),
+    ],
+)
+def test_message_vpns_that_strangers_cannot_tell_from_none(
+    world: Any, vpn: dict[str, Any], enabled: bool, username: str, password: str, why: str
+) -> None:
+    """A bridge that has not proved who it is hears the same of a message VPN that is not there, in the same frames;
+    the event of the router that was dialled tells what it was.
+    """
+    world.router("edge", sample=1.0)
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge", **vpn)
+    remote.enabled = enabled
+    terms = {"client_username": username, "password": password}
+    said, rejected = [], []
+    for name in ("blue", "nowhere"):
+        link = world.link(local, "edge", name, terms=dict(terms))
+        waiting = world.routers["edge"].verifications.take_all()
+        for login in waiting:
+            login.settle(good=False)
+        world.settle()
+        frames_ = heard(link)
+        asked = [
+            (len(one.salt), one.iterations) for one in frames_ if isinstance(one, frames.Challenge)
+        ]
+        said.append((asked, [login.hashed for login in waiting], refusal(link)))
+        rejected.append(
+            [e["context"].reason for e in world.traces("edge") if e["event"] == "link_rejected"][-1]
+        )
+    assert said[0] == said[1]
+    assert said[0][-1] == (0x86, "403 Forbidden")
+    assert bool(said[0][0]) == bool(password)
+    assert rejected == [why or "403 Forbidden", "403 Message VPN Not Allowed"]
 
 
 def test_a_vpn_cannot_link_to_itself(world: Any) -> None:

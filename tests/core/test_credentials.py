@@ -88,6 +88,15 @@ def certificate(**changed: Any) -> PeerCertificate:
     return replace(whole, **changed)
 
 
+def identified(
+    credentials: Credentials, certificate: PeerCertificate, wall_ns: int
+) -> ClientUsername:
+    """The client username of a certificate that may be used."""
+    known = credentials.named_by(certificate)
+    credentials.check_certificate(certificate, wall_ns)
+    return known
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [(COMMON_NAME, "cn"), (THUMBPRINT, "ab12"), (ALTERNATE_NAME, "dns.example")],
@@ -96,7 +105,7 @@ def test_what_names_the_owner_of_a_certificate(source: str, name: str) -> None:
     """Common name, thumbprint or first alternate name selects the client username."""
     user = ClientUsername(name)
     credentials = Credentials(True, [user], client_cert=ClientCertRules(source))
-    assert credentials.identify_certificate(certificate(), 150) is user
+    assert identified(credentials, certificate(), 150) is user
 
 
 @pytest.mark.parametrize("source", [COMMON_NAME, ALTERNATE_NAME])
@@ -106,14 +115,14 @@ def test_a_certificate_without_the_name(source: str) -> None:
         False, [ClientUsername("default")], client_cert=ClientCertRules(source)
     )
     with pytest.raises(Refused, match="403 Forbidden: the certificate names no client username"):
-        credentials.identify_certificate(certificate(common_name="", san=()), 150)
+        identified(credentials, certificate(common_name="", san=()), 150)
 
 
 def test_certificates_name_listed_usernames_only() -> None:
     """Not every certificate of the authority is welcome: the name has to be listed."""
     credentials = Credentials(False, [ClientUsername("default")], client_cert=ClientCertRules())
     with pytest.raises(Refused) as caught:
-        credentials.identify_certificate(certificate(), 150)
+        identified(credentials, certificate(), 150)
     assert caught.value.reason_code == 0x87
 
 
@@ -132,7 +141,7 @@ def test_certificates_that_are_refused(
     """Too early, too late, too long a chain: each has the field's reason."""
     credentials = Credentials(True, [ClientUsername("cn")], client_cert=rules)
     with pytest.raises(Refused, match=reason):
-        credentials.identify_certificate(certificate(**changed), wall_ns)
+        identified(credentials, certificate(**changed), wall_ns)
 
 
 @pytest.mark.parametrize("wall_ns", [100, 200, 99, 201])
@@ -140,13 +149,13 @@ def test_dates_that_do_not_matter(wall_ns: int) -> None:
     """The bounds are inside, and without date validation any time is."""
     rules = ClientCertRules(validate_date_enabled=wall_ns in (100, 200), max_chain_depth=1)
     credentials = Credentials(True, [ClientUsername("cn")], client_cert=rules)
-    assert credentials.identify_certificate(certificate(), wall_ns).name == "cn"
+    assert identified(credentials, certificate(), wall_ns).name == "cn"
 
 
 def test_without_client_certificates() -> None:
     """Where they are off, none identifies anybody."""
     with pytest.raises(Refused, match="403 Client Certificate Authentication is Shutdown"):
-        Credentials(True, [ClientUsername("cn")]).identify_certificate(certificate(), 150)
+        identified(Credentials(True, [ClientUsername("cn")]), certificate(), 150)
 
 
 def test_decoys_cost_what_known_names_cost() -> None:
@@ -182,7 +191,7 @@ def test_the_built_in_default_has_no_certificate() -> None:
         default = ClientUsername("default", listed=listed)
         credentials = Credentials(True, [default], client_cert=ClientCertRules())
         if listed:
-            assert credentials.identify_certificate(shown, 150) is default
+            assert identified(credentials, shown, 150) is default
         else:
             with pytest.raises(Refused, match="names no client username"):
-                credentials.identify_certificate(shown, 150)
+                identified(credentials, shown, 150)

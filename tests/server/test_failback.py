@@ -379,7 +379,9 @@ def test_a_refusal_is_told_once(cross: Any, capsys: pytest.CaptureFixture[str]) 
         crossing.start(remote, retry_delay=1)
         await trio.sleep(120)
         assert len(crossing.dials()) > 5
+        # It learns this only once its password is right.
         vault.vpn.enabled = False
+        given[0].password = "wrong"
         await trio.sleep(120)
 
     cross(tell)

@@ -404,8 +404,9 @@ async def test_authorities_of_a_message_vpn(
 ) -> None:
     """A listener of several tenants takes the certificates of all, a message VPN those of its own authority alone.
 
-    A certificate of another authority is like one that names nobody, for clients and bridges, directly issued or
-    below a subordinate authority; a reload reads the authorities again, and changes nothing where it cannot.
+    A certificate of another authority is like one that names nobody, and the message VPN like none, for clients
+    and bridges, directly issued or below a subordinate authority; a reload reads the authorities again, and
+    changes nothing where it cannot.
     """
     folder = works.folder
     others = trustme.CA()
@@ -433,7 +434,7 @@ msg_vpns:{vpns}
     other_ann = others.issue_cert(common_name="ann")
     nobody = others.issue_cert(common_name="nobody")
     below_ann = below.issue_cert(common_name="ann")
-    reason = "403 Forbidden: the certificate names no client username"
+    reason = "403 Forbidden"
     async with running(text) as node:
 
         async def refused(shown: trustme.LeafCert, vpn: str) -> set[str]:
@@ -455,6 +456,7 @@ msg_vpns:{vpns}
             (ann, "red", reason),
             (below_ann, "red", reason),
             (other_ann, "red", ""),
+            (ann, "none", reason),
         ]:
             assert await refused(shown, vpn_name) == {told}, (vpn_name, told)
         assert "the certificate is of no authority in client_cert.ca" in capfd.readouterr().err

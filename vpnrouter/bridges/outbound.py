@@ -23,6 +23,7 @@ from vpnrouter.core.login import (
     admit_proof,
     begin_verifying,
     check_verified,
+    named_vpn,
 )
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verifier_of
 from vpnrouter.errors import ProtocolError, Refused
@@ -128,15 +129,7 @@ class OutboundHalf(Deriver):
         ):
             # The other half says between which two message VPNs this connection is.
             raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-39: a HELLO for other VPNs")
-        vpn = router.vpns.get(hello.remote_vpn)
-        if vpn is None:
-            self._refuse(
-                close_codes.VPN_NOT_ALLOWED, close_codes.REASONS[close_codes.VPN_NOT_ALLOWED]
-            )
-            return
-        if not vpn.enabled:
-            self._refuse(close_codes.UNAVAILABLE, close_codes.REASONS[close_codes.UNAVAILABLE])
-            return
+        # What is said from here on until the peer has proved who it is says nothing of the message VPN.
         if hello.router == router.name and hello.local_vpn == hello.remote_vpn:
             self._refuse(close_codes.SELF_LINK, close_codes.REASONS[close_codes.SELF_LINK])
             return
@@ -144,6 +137,7 @@ class OutboundHalf(Deriver):
             # Whoever listens has it by now; but the next one need not be sent.
             self._refuse(close_codes.BAD_CREDENTIALS, IN_CLEAR)
             return
+        vpn = named_vpn(router, hello.remote_vpn)
         if hello.scheme == frames.SCRAM:
             self._ask(vpn)
             return
@@ -159,9 +153,10 @@ class OutboundHalf(Deriver):
                 ),
                 link.certificate,
                 "client-certificate" if by_certificate else "basic",
+                hides=True,
             )
         except Refused as refusal:
-            self._refuse(refusal.reason_code, refusal.reason)
+            self._refuse(refusal.reason_code, refusal.reason, refusal.why)
             return
         link.admission = admission
         if admission.needs_password:
@@ -183,13 +178,13 @@ class OutboundHalf(Deriver):
             if good:
                 self._verified(bytes(frames.PROOF_BYTES))
             else:
-                self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD)
+                self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD, admission.why)
             return
         link.paused = False
         if good:
             self._verified(b"")
         else:
-            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD)
+            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD, admission.why)
         if not link.ended:
             link.resume()
 
@@ -207,7 +202,7 @@ class OutboundHalf(Deriver):
         try:
             admission = admit_proof(vpn, self.hello.client_username or None)
         except Refused as refusal:
-            self._refuse(refusal.reason_code, refusal.reason)
+            self._refuse(refusal.reason_code, refusal.reason, refusal.why)
             return
         self._asked = admission
         credentials = vpn.credentials
@@ -288,7 +283,8 @@ class OutboundHalf(Deriver):
             )
             self._verified(verifier.signature(self._message))
         else:
-            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD)
+            why = "" if asked is None else asked.why
+            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD, why)
 
     def _verified(self, signature: bytes) -> None:
         """The peer has proved who it is; the rules come next."""
@@ -299,7 +295,7 @@ class OutboundHalf(Deriver):
         try:
             check_verified(admission, link.peer, self._holder(admission.username.name))
         except Refused as refusal:
-            self._refuse(refusal.reason_code, refusal.reason)
+            self._refuse(refusal.reason_code, refusal.reason, refusal.why)
         else:
             link.admission = admission
             self._admit(admission, signature)
@@ -410,13 +406,18 @@ class OutboundHalf(Deriver):
         if self.flows is not None:
             self.flows.judge()
 
-    def _refuse(self, code: int, text: str) -> None:
+    def _refuse(self, code: int, text: str, why: str = "") -> None:
+        """Refuse the login; `why` is the true reason where the peer is told less."""
         link = self.link
+        why = why or text
+        if link.book.rehearsal is not None:
+            # Nobody listens there but who asked for it.
+            text = why
         link.book.router.logins_refused += 1
         link.outbound = None
         self._over = True
-        self._trace(LINK_REJECTED, text)
-        link.book.log.peer_rejected(self.hello, link.peer, text)
+        self._trace(LINK_REJECTED, why)
+        link.book.log.peer_rejected(self.hello, link.peer, why)
         if link.client is None:
             link.goodbye(code, text)
         else:

@@ -65,7 +65,7 @@ def disconnected(connection: MqttConnection, publisher: Publisher, why: str) -> 
 
 
 def login_refused(connection: MqttConnection, vpn: MessageVpn | None, why: str) -> None:
-    """A client was not let in to `vpn` (None: which one was not found out), for `why`."""
+    """A client was not let in to `vpn` (None: which one was not found out), for `why`: more than it is told."""
     connection.router.logins_refused += 1
     _connect_failed(connection, vpn, why)
 
@@ -187,7 +187,8 @@ def _connect_failed(connection: MqttConnection, vpn: MessageVpn | None, why: str
     packet = connection.connect_packet
     if events is None or packet is None:
         return
-    place = "" if vpn is None else vpn.name
+    # Not what a stranger calls one.
+    place = "" if vpn is None or vpn.name not in connection.router.vpns else vpn.name
     text = (
         f"VPN {place or '?'} client {packet.client_id} username {packet.username or ''}"
         f" from {connection.peer}: connect failed: {why}"

@@ -139,7 +139,8 @@ class ClientCertRules:
 class Credentials:
     """The client usernames of one VPN, and what is asked of those who log in with them.
 
-    `client_cert` is None where client certificates log nobody in.
+    `client_cert` is None where client certificates log nobody in. `refuses` is the reason, where these stand in
+    for the credentials of a message VPN that lets nobody in.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class Credentials:
     ) -> None:
         self.basic_enabled = basic_enabled
         self.client_cert = client_cert
+        self.refuses = ""
         self.usernames = {username.name: username for username in usernames}
         self._verified: dict[str, bytes] = {}
         # Keyed, so that a memory image does not hand out plain digests of passwords.
@@ -199,8 +201,8 @@ class Credentials:
             name or ANONYMOUS, None, default.client_profile, default.acl_profile, default.enabled
         )
 
-    def identify_certificate(self, certificate: PeerCertificate, wall_ns: int) -> ClientUsername:
-        """The client username that the owner of a certificate is, by the time `wall_ns`.
+    def named_by(self, certificate: PeerCertificate) -> ClientUsername:
+        """The client username that the owner of a certificate is.
 
         Raises Refused with the field's reason. The name is proven, so its owner may learn that it is not
         known here; `default` does not hold for it, or every certificate of the authority would do. Whose
@@ -214,8 +216,20 @@ class Credentials:
             raise Refused(NAMES_NOBODY, NOT_AUTHORIZED)
         if rules.authorities is not None and rules.authorities.isdisjoint(certificate.authorities):
             raise Refused(NAMES_NOBODY, NOT_AUTHORIZED, OF_OTHER_AUTHORITY)
-        rules.check(certificate, wall_ns)
         return known
+
+    def check_certificate(self, certificate: PeerCertificate, wall_ns: int) -> None:
+        """Raise Refused with the field's reason when a certificate may not be used at `wall_ns`."""
+        if self.client_cert is not None:
+            self.client_cert.check(certificate, wall_ns)
+
+    def stand_in(self, msg_vpn: str, why: str) -> Credentials:
+        """Credentials of nobody, for a message VPN of this name; verifying one takes as long as here."""
+        secret = hmac.digest(self._secret, b"no message VPN\0" + msg_vpn.encode(), "sha256")
+        found = Credentials(True, (), secret)
+        found.refuses = why
+        found._stored = self._stored
+        return found
 
     def decoy(self, name: str) -> ClientUsername:
         """A client username for a name that has no password here; no password verifies for it.

@@ -5,23 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core import client_events
-from vpnrouter.core.credentials import BAD_CREDENTIALS, BAD_PASSWORD, NOT_AUTHORIZED
+from vpnrouter.core.access import AclProfile
+from vpnrouter.core.credentials import (
+    BAD_CREDENTIALS,
+    BAD_PASSWORD,
+    DEFAULT,
+    NOT_AUTHORIZED,
+    Credentials,
+)
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
-    from vpnrouter.core.access import AclProfile
     from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.credentials import ClientUsername, Credentials
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.entrance import Entrance
-    from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.router import Router
-    from vpnrouter.core.vpn import MessageVpn
 
 BASIC: Final = "basic"
 CLIENT_CERTIFICATE: Final = "client-certificate"
 """The schemes of a login, as a bridge's `remote_authentication.scheme` names them."""
 
+
+NO_SUCH_VPN: Final = "403 Message VPN Not Allowed"
+VPN_UNAVAILABLE: Final = "503 Message VPN Unavailable"
+UNAVAILABLE: Final = 0x88
+NO_BASIC: Final = "403 Basic Authentication is Shutdown"
+NO_CERTIFICATES: Final = "403 Client Certificate Authentication is Shutdown"
+NONE_GIVEN: Final = "403 Untrusted Certificate: none was given"
+SHUT_DOWN: Final = "403 Client Username Is Shutdown"
 
 NOTHING_TO_PROVE: Final = "403 Forbidden: the client username has no password here to be proved"
 """Where everybody may come in, a remote that is asked for a proof has none."""
@@ -36,9 +50,12 @@ SCRYPT: Final = "scrypt$"
 
 @final
 class Admission:
-    """What a login came to; the password is still to be verified where `needs_password`."""
+    """What a login came to; the password is still to be verified where `needs_password`.
 
-    __slots__ = ("acl", "needs_password", "password", "profile", "username", "vpn")
+    `why`, if any, is the true reason why no password will do: `username` only stands in for one.
+    """
+
+    __slots__ = ("acl", "needs_password", "password", "profile", "username", "vpn", "why")
 
     def __init__(
         self,
@@ -55,6 +72,7 @@ class Admission:
         self.acl = acl
         self.needs_password = needs_password
         self.password = password
+        self.why = vpn.credentials.refuses
 
     def take(self, rights: Admission) -> None:
         """Let other rights of the same client username hold from now on."""
@@ -68,20 +86,47 @@ def choose_vpn(
 ) -> tuple[MessageVpn, str | None]:
     """The message VPN of a login and the client username within it.
 
-    The listener's VPN, or on a listener without one the part after the last `@` of the username.
-    Raises Refused "403 Message VPN Not Allowed" or "503 Message VPN Unavailable".
+    The listener's VPN, or on a listener without one the part after the last `@` of the username (`named_vpn`).
+    Raises Refused where the username names none, and where the listener's own one is not in service.
     """
-    name = listener_vpn
-    if not name:
+    if not listener_vpn:
         if username is None or "@" not in username:
-            raise Refused("403 Message VPN Not Allowed", 0x87)
+            raise Refused(NO_SUCH_VPN, NOT_AUTHORIZED)
         username, _, name = username.rpartition("@")
-    vpn = router.vpns.get(name)
+        return named_vpn(router, name), username or None
+    vpn = router.vpns.get(listener_vpn)
     if vpn is None:
-        raise Refused("403 Message VPN Not Allowed", 0x87)
+        raise Refused(NO_SUCH_VPN, NOT_AUTHORIZED)
     if not vpn.enabled:
-        raise Refused("503 Message VPN Unavailable", 0x88)
+        raise Refused(VPN_UNAVAILABLE, UNAVAILABLE)
     return vpn, username or None
+
+
+_ACL_PROFILES: Final[dict[str, AclProfile]] = {DEFAULT: AclProfile(DEFAULT, False)}
+_PROFILES: Final[dict[str, ClientProfile]] = {DEFAULT: ClientProfile(DEFAULT)}
+"""Of message VPNs that are none."""
+
+
+def named_vpn(router: Router, name: str) -> MessageVpn:
+    """The message VPN that a stranger names.
+
+    For one that is not there, and one that is disabled and would ask for nothing, a stand-in: it lets nobody
+    in, and takes as long to say so as one of the router's own takes for a wrong password. So nobody learns
+    which message VPNs exist.
+    """
+    like = router.vpns.get(name)
+    if like is not None:
+        credentials = like.credentials
+        if like.enabled or credentials.basic_enabled or credentials.client_cert is not None:
+            return like
+        stand_in = credentials.stand_in(name, VPN_UNAVAILABLE)
+    elif router.vpns:
+        # Always the same one for a name.
+        vpns = list(router.vpns.values())
+        stand_in = vpns[hash(name) % len(vpns)].credentials.stand_in(name, NO_SUCH_VPN)
+    else:
+        stand_in = Credentials(True).stand_in(name, NO_SUCH_VPN)
+    return MessageVpn(name, router.plane, stand_in, _PROFILES, _ACL_PROFILES)
 
 
 def admit(
@@ -92,6 +137,8 @@ def admit(
     holder: Connection | None = None,
     certificate: PeerCertificate | None = None,
     scheme: str = "",
+    *,
+    hides: bool = False,
 ) -> Admission:
     """Find out who wants in; where no password is to be verified, also whether he may.
 
@@ -100,56 +147,75 @@ def admit(
     CLIENT_CERTIFICATE where the protocol says it; "" leaves it to what the client gave.
 
     Raises Refused with the field's reason. Where a password is to be verified, the rules are asked after
-    it (`check_allowed`), and an unknown username is refused there, so that nobody learns by the answers,
-    or by the time that they take, which usernames exist.
+    it (`check_verified`), and an unknown username is refused there, so that nobody learns by the answers,
+    or by the time that they take, which usernames exist. With `hides`, on listeners that serve all message
+    VPNs, so is whoever has not proved who he is, whatever the reason: nobody learns which of them exist.
     """
+    if scheme == CLIENT_CERTIFICATE and certificate is None:
+        # Said of no message VPN.
+        raise Refused(NONE_GIVEN, NOT_AUTHORIZED)
     credentials = vpn.credentials
-    if _by_certificate(credentials, username, password, certificate, scheme):
-        if certificate is None:
-            raise Refused("403 Untrusted Certificate: none was given", NOT_AUTHORIZED)
-        known = credentials.identify_certificate(certificate, vpn.plane.wall_ns)
-        admission = _admission(vpn, known, False, b"")
-        check_allowed(admission, peer, holder)
-        return admission
     given = password or b""
-    alone = credentials.without_password(username, given)
-    if alone is not None:
-        admission = _admission(vpn, alone, False, given)
-        check_allowed(admission, peer, holder)
-        return admission
+    proved = False
     try:
-        known = credentials.identify(username)
-    except Refused:
-        if not username:
+        by_certificate = _by_certificate(credentials, username, password, certificate, scheme)
+        if by_certificate and certificate is not None:
+            known = credentials.named_by(certificate)
+            proved = True
+            credentials.check_certificate(certificate, vpn.plane.wall_ns)
+            admission = _admission(vpn, known, False, b"")
+        else:
+            alone = credentials.without_password(username, given)
+            if alone is not None:
+                admission = _admission(vpn, alone, False, given)
+            else:
+                try:
+                    known = credentials.identify(username)
+                except Refused:
+                    return _nobody(vpn, username, given, credentials.refuses)
+                if credentials.needs_password(known):
+                    proved = credentials.remembered(known, given)
+                    if not proved:
+                        return _admission(vpn, known, True, given)
+                admission = _admission(vpn, known, False, given)
+        _check_may(admission, peer)
+    except Refused as refusal:
+        if proved or not hides:
             raise
-        return _admission(vpn, credentials.decoy(username), True, given)
-    needs = credentials.needs_password(known) and not credentials.remembered(known, given)
-    admission = _admission(vpn, known, needs, given)
-    if not needs:
-        check_allowed(admission, peer, holder)
+        return _nobody(vpn, username, given, credentials.refuses or refusal.why)
+    _check_room(admission, holder)
+    return admission
+
+
+def _nobody(vpn: MessageVpn, username: str | None, given: bytes, why: str) -> Admission:
+    """What is refused for `why` once it has taken as long as a wrong password; raises Refused without a name."""
+    if not username:
+        raise Refused(BAD_PASSWORD, BAD_CREDENTIALS, why)
+    admission = _admission(vpn, vpn.credentials.decoy(username), True, given)
+    admission.why = why
     return admission
 
 
 def admit_proof(vpn: MessageVpn, username: str | None) -> Admission:
     """Find out who wants in with a proof of its password, which is still to be asked for and verified.
 
-    Raises Refused where nothing can be proved. An unknown username is asked like any other.
+    Raises Refused where nothing can be proved. An unknown username is asked like any other, and so is one of
+    a message VPN that is not there, or that takes no passwords.
     """
     credentials = vpn.credentials
     if credentials.client_cert is not None and not credentials.basic_enabled:
-        raise Refused("403 Basic Authentication is Shutdown", NOT_AUTHORIZED)
-    try:
-        known = credentials.identify(username)
-    except Refused:
-        if not username:
-            raise
-        known = credentials.decoy(username)
-    stored = known.password
+        admission = _nobody(vpn, username, b"", NO_BASIC)
+    else:
+        try:
+            admission = _admission(vpn, credentials.identify(username), True, b"")
+        except Refused:
+            admission = _nobody(vpn, username, b"", credentials.refuses)
+    stored = admission.username.password
     if stored is None:
         raise Refused(NOTHING_TO_PROVE, BAD_CREDENTIALS)
     if stored.startswith(SCRYPT):
-        raise Refused(NOT_FOR_SCRAM, BAD_CREDENTIALS)
-    return _admission(vpn, known, True, b"")
+        raise Refused(NOT_FOR_SCRAM, BAD_CREDENTIALS, admission.why)
+    return admission
 
 
 def _by_certificate(
@@ -162,7 +228,7 @@ def _by_certificate(
     """Whether the certificate decides; raises Refused where what is asked for is shut down."""
     if credentials.client_cert is None:
         if scheme == CLIENT_CERTIFICATE:
-            raise Refused("403 Client Certificate Authentication is Shutdown", NOT_AUTHORIZED)
+            raise Refused(NO_CERTIFICATES, NOT_AUTHORIZED)
         return False
     if scheme == CLIENT_CERTIFICATE:
         return True
@@ -170,7 +236,7 @@ def _by_certificate(
         return not scheme and certificate is not None and not (username and password)
     if scheme == BASIC or certificate is None:
         # Basic authentication that is off lets everybody in only where nothing else is asked for.
-        raise Refused("403 Basic Authentication is Shutdown", NOT_AUTHORIZED)
+        raise Refused(NO_BASIC, NOT_AUTHORIZED)
     return True
 
 
@@ -194,19 +260,22 @@ def check_verified(admission: Admission, peer: str, holder: Connection | None) -
 
     Meanwhile its client username may have gone, or got another password, profile or ACL profile.
     """
+    if admission.why:
+        raise Refused(BAD_PASSWORD, BAD_CREDENTIALS, admission.why)
     vpn = admission.vpn
     if not vpn.enabled:
-        raise Refused("503 Message VPN Unavailable", 0x88)
+        raise Refused(VPN_UNAVAILABLE, UNAVAILABLE)
     rights = rights_of(vpn, admission.username.name)
     if rights is None or not rights.username.enabled:
-        raise Refused("403 Client Username Is Shutdown", NOT_AUTHORIZED)
+        raise Refused(SHUT_DOWN, NOT_AUTHORIZED)
     if rights.username.password != admission.username.password:
         raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
     admission.take(rights)
     if admission.password:
         # Not what was proved without being shown.
         vpn.credentials.remember(admission.username, admission.password)
-    check_allowed(admission, peer, holder)
+    _check_may(admission, peer)
+    _check_room(admission, holder)
 
 
 def begin_verifying(connection: Connection, admission: Admission, entrance: Entrance) -> None:
@@ -221,16 +290,21 @@ def begin_verifying(connection: Connection, admission: Admission, entrance: Entr
     entrance.verify(connection, admission, key, known=known)
 
 
-def check_allowed(admission: Admission, peer: str, holder: Connection | None) -> None:
+def _check_may(admission: Admission, peer: str) -> None:
     """Raise Refused when a client whose name is beyond doubt may still not come in.
 
-    Its username is shut down, the ACL profile forbids the address, or the VPN or the username has no
-    place left; `holder` gives its place up.
+    Its message VPN or its username is shut down, or the ACL profile forbids the address.
     """
+    if not admission.vpn.enabled:
+        raise Refused(VPN_UNAVAILABLE, UNAVAILABLE)
     if not admission.username.enabled:
-        raise Refused("403 Client Username Is Shutdown", 0x87)
+        raise Refused(SHUT_DOWN, NOT_AUTHORIZED)
     if not admission.acl.allows_connect(peer):
-        raise Refused("403 Forbidden", 0x87)
+        raise Refused("403 Forbidden", NOT_AUTHORIZED)
+
+
+def _check_room(admission: Admission, holder: Connection | None) -> None:
+    """Raise Refused when the VPN or the username has no place left; `holder` gives its place up."""
     vpn = admission.vpn
     name = admission.username.name
     before = None if holder is None else holder.admission

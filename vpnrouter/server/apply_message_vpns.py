@@ -44,7 +44,9 @@ def change_message_vpn(
     _change_acl_profiles(vpn, before.acl_profiles, after.acl_profiles)
     goes_down = before.enabled and not after.enabled
     vpn.credentials = (
-        credentials_of(after, secret) if _asks_otherwise(before, after) else vpn.credentials
+        credentials_of(vpn.name, after, secret)
+        if _asks_otherwise(before, after)
+        else vpn.credentials
     )
     vpn.enabled = after.enabled
     if before.enabled != after.enabled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
     vpn = MessageVpn(
         name,
         router.plane,
-        credentials_of(written, secret),
+        credentials_of(name, written, secret),
         {key: profile_of(key, value) for key, value in written.client_profiles.items()},
         {key: acl_of(key, value) for key, value in written.acl_profiles.items()},
         bounds_of(written),
@@ -72,14 +73,15 @@ def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
     )
 
 
-def credentials_of(written: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
-    """Who may log in to a message VPN; nothing is remembered as verified yet."""
+def credentials_of(name: str, written: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
+    """Who may log in to the message VPN `name`; nothing is remembered as verified yet."""
     basic = written.authentication.basic
     rules = written.authentication.client_cert
     return Credentials(
         basic.enabled,
         [_username(key, value) for key, value in written.client_usernames.items()],
-        secret,
+        # Of its own: what is drawn for unknown names of one message VPN does not show which of another are known.
+        hmac.digest(secret, b"message VPN\0" + name.encode(), "sha256"),
         ClientCertRules(
             rules.username_source,
             rules.max_chain_depth,

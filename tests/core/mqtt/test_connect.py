@@ -8,9 +8,11 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.certificate import PeerCertificate
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.events.log import EventLog
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties
@@ -158,7 +160,7 @@ def test_keep_alive_is_bounded_by_the_profile(world: World, asked: int, given: i
     [
         ({"vpn": "nowhere"}, 0x87, 5),
         ({"vpn": ""}, 0x87, 5),
-        ({"vpn": "", "username": "u@nowhere"}, 0x87, 5),
+        ({"vpn": "", "username": "u@nowhere", "password": b"pw"}, 0x86, 4),
         ({"vpn": "down"}, 0x88, 3),
         ({"vpn": "basic"}, 0x86, 4),
         ({"vpn": "basic", "username": "nobody", "password": b"pw"}, 0x86, 4),
@@ -194,6 +196,122 @@ def test_refusals(world: World, connect: dict[str, Any], code: int, v3: int, lev
     assert client.closed
     assert world.router.logins_refused == 1
     assert world.router.protocol_errors == 0
+
+
+SCRYPT = "scrypt$14$8$1$c2FsdHNhbHRzYWx0c2FsdA$" + "B" * 43
+NO_SUCH = "403 Message VPN Not Allowed"
+SHOWN = PeerCertificate("x", (), "ab", 0, 1 << 62, 0, "CN=x")
+
+
+@pytest.mark.parametrize(
+    ("vpn", "enabled", "who", "why"),
+    [
+        ({"basic": True, "usernames": (ClientUsername("u", SCRYPT),)}, True, "u", "403 Forbidden"),
+        ({"basic": True, "usernames": (ClientUsername("a", SCRYPT),)}, True, "u", "403 Forbidden"),
+        ({"basic": True, "usernames": (ClientUsername("u", "pw"),)}, True, "u", "403 Forbidden"),
+        ({"basic": True, "usernames": (ClientUsername("u", SCRYPT),)}, False, "u", "403 Forbidden"),
+        ({"basic": True}, True, "", "403 Forbidden"),
+        ({}, False, "u", "503 Message VPN Unavailable"),
+        ({}, False, "", "503 Message VPN Unavailable"),
+        (
+            {"client_cert": ClientCertRules(), "usernames": (ClientUsername("u"),)},
+            *(True, "u", "403 Basic Authentication is Shutdown"),
+        ),
+        (
+            {"basic": True, "client_cert": ClientCertRules(), "usernames": (ClientUsername("u"),)},
+            *(True, "", "403 Forbidden: the certificate names no client username"),
+        ),
+        ({"acl": AclProfile("default", False)}, True, "u", "403 Forbidden"),
+        (
+            {
+                "basic": True,
+                "usernames": (ClientUsername("u", enabled=False, password_required=False),),
+            },
+            *(True, "u", "403 Client Username Is Shutdown"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("level", [4, 5])
+def test_message_vpns_that_strangers_cannot_tell_from_none(
+    world: World, vpn: dict[str, Any], enabled: bool, who: str, why: str, level: int
+) -> None:
+    """On a listener of all message VPNs whoever has not proved who he is hears the same, after as long, of one that
+    is not there; the event tells the operator what it was.
+    """
+    world.add_vpn("blue", **vpn).enabled = enabled
+    log = EventLog("here", lambda: 1)
+    told: list[str] = []
+    log.listeners.append(lambda event: told.append(event.text.partition(" failed: ")[2]))
+    world.router.plane.events = log
+    shut = why.endswith("Shutdown") and vpn.get("basic")
+    found = []
+    for name in ("blue", "nowhere"):
+        client = world.open("", level)
+        client.connection.certificate = None if who else SHOWN
+        given = b"" if shut else b"no"
+        client.send(
+            Connect(
+                "c",
+                protocol_level=level,
+                username=f"{who}@{name}",
+                password=given if who else None,
+            )
+        )
+        before = client.drain()
+        costs = []
+        for login in world.router.verifications.take_all():
+            assert login.given == given
+            costs.append(login.stored.rpartition("$")[0])
+            login.settle(login.given == login.stored.encode())
+        found.append((before, costs, client.drain(), client.closed))
+    assert found[0] == found[1]
+    before, costs, after, closed = found[0]
+    answer = before + after
+    assert answer[3] == (0x86 if level == 5 else 4)
+    assert (b"403 Forbidden" in answer) == (level == 5)
+    assert closed
+    assert len(costs) == bool(who)
+    assert told == [why, NO_SUCH]
+
+
+def test_what_is_said_of_a_message_vpn_to_those_who_prove_themselves(world: World) -> None:
+    """On the same listener, that a message VPN is disabled or a username shut down learns who has the password or the
+    certificate.
+    """
+    names = (
+        ClientUsername("u", "pw"),
+        ClientUsername("x"),
+        ClientUsername("off", "pw", enabled=False),
+    )
+    blue = world.add_vpn("blue", names, basic=True, client_cert=ClientCertRules())
+    outcomes = []
+    for enabled in (True, False):
+        blue.enabled = enabled
+        for who, password in (("off", b"pw"), ("u", b"pw"), ("", None)):
+            client = world.open("")
+            client.connection.certificate = None if who else SHOWN
+            client.send(Connect("c", username=f"{who}@blue", password=password))
+            world.verify()
+            (answer,) = client.received()
+            assert isinstance(answer, Connack)
+            outcomes.append(answer.properties.reason_string or "")
+            client.lose()
+    shut = "403 Client Username Is Shutdown"
+    assert outcomes == [shut, "", "", *["503 Message VPN Unavailable"] * 3]
+
+
+def test_failures_are_counted_alike_where_there_is_no_message_vpn(world: World) -> None:
+    """A username that was tried too often at a message VPN that is not there waits as it does at one that is."""
+    world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
+    answers = []
+    for name in ("nowhere", "blue"):
+        for _ in range(limits.LOGIN_FAILURES + 1):
+            client = world.hello("c", vpn="", username=f"u@{name}", password=b"no")
+            world.verify()
+            answers.append(client.drain())
+    half = len(answers) // 2
+    assert answers[:half] == answers[half:]
+    assert b"Too Many Failed Logins" in answers[-1]
 
 
 def test_the_listener_or_the_username_chooses_the_vpn(world: World) -> None:

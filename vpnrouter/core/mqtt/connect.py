@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.core import client_events
-from vpnrouter.core.credentials import NOT_AUTHORIZED
+from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
 from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
@@ -59,7 +59,13 @@ def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
         vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
         holder = _holder(vpn, packet.client_id)
         admission = admit(
-            vpn, username, packet.password, connection.peer, holder, connection.certificate
+            vpn,
+            username,
+            packet.password,
+            connection.peer,
+            holder,
+            connection.certificate,
+            hides=not connection.listener_vpn,
         )
     except Refused as refusal:
         client_events.login_refused(connection, vpn, refusal.why)
@@ -89,14 +95,14 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
     if admission is None or packet is None:
         return
     if not good:
-        client_events.login_refused(connection, admission.vpn, "403 Forbidden")
-        connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, "403 Forbidden")
+        client_events.login_refused(connection, admission.vpn, admission.why or BAD_PASSWORD)
+        connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, BAD_PASSWORD)
         return
     try:
         check_verified(admission, connection.peer, _holder(admission.vpn, packet.client_id))
         establish(connection, admission, packet)
     except Refused as refusal:
-        client_events.login_refused(connection, admission.vpn, refusal.reason)
+        client_events.login_refused(connection, admission.vpn, refusal.why)
         connection.refuse(refusal.reason_code, refusal.reason)
         return
     except ProtocolError as error:

@@ -71,7 +71,7 @@ HANDSHAKE_TIMEOUT: Final = 0xC5
 """No HELLO, or no answer to it, in time."""
 
 VPN_NOT_ALLOWED: Final = 0xC6
-"""No such message VPN, or not one for links."""
+"""No such message VPN: what routers said before strangers were told one thing only (LINK-18)."""
 
 SELF_LINK: Final = 0xC7
 """A message VPN cannot be bridged to itself."""
