@@ -4,9 +4,9 @@ An exception inverts the default action. Connect exceptions are CIDR blocks in a
 address family; publish and subscribe exceptions are topic filters in which `$client-username` and
 `$client-id` stand for the client's own.
 
-Where the default is to allow, exceptions deny, and a wildcard in their first level takes in topics that
-begin with `$` too: who denies everything denies `$queue/…` and `$SYS/…`. An exception that allows has to
-name them, as a subscription has (TOPIC-23).
+Where the default is to allow, exceptions deny, and a wildcard in their first level matches topics that begin
+with `$` too: to deny everything denies `$queue/…` and `$SYS/…`. An exception that allows has to name such topics,
+as a subscription has (TOPIC-23).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TopicRule:
         return BoundRule(self.default_allow, [], self, (client_username, client_id))
 
     def filled(self, client_username: str, client_id: str) -> list[Filter]:
-        """The exceptions for one client; see `bind`."""
+        """The exceptions with the names of one client; see `bind`."""
         filters = list(self._fixed)
         for text, dialect in self._templates:
             if ("$client-username" in text and not _substitutable(client_username)) or (
@@ -83,10 +83,10 @@ def _substitutable(name: str) -> bool:
 
 
 class BoundRule:
-    """A topic rule with a client's names filled in. A subclass may answer in another way (bridges/wanted.py).
+    """A topic rule with a client's names filled in. A subclass may decide in another way (bridges/wanted.py).
 
-    `source` is the rule that it was made of, None for none. `names`, client username and client id, are filled in
-    when somebody asks, so that a change of an ACL profile costs its many clients nothing until then.
+    `source` is the rule that it was made of, None for none. Client username and client id are filled in at the
+    first question, so that a change of an ACL profile with many clients costs little at first.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class BoundRule:
 
     def allows_topic(self, topic: str) -> bool:
         """True when this client may publish to `topic`, or be sent what is published there."""
-        # One that allows is guarded as subscriptions are, one that denies is not.
+        # First-level wildcards of exceptions that allow do not match `$…` topics; those that deny do.
         guarded = not self.default_allow
         for filter_ in self.filters:
             if matches(filter_, topic, guarded):

@@ -1,4 +1,4 @@
-"""Failed logins, counted for a minute each: one mechanism for clients, bridges and the management API."""
+"""Counts of failed logins within a minute, for clients, bridges and the management API."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final, final
 from vpnrouter import limits
 
 PERIOD_NS: Final = 60_000_000_000
-"""The minute that wrong passwords are counted in; it begins with the first one."""
+"""Wrong passwords are counted for a minute, which begins with the first one."""
 
 
 @final
 class Attempts:
     """Counts login attempts that have not succeeded, by any key. Times are monotonic nanoseconds.
 
-    `most` of them a minute are allowed, `keys` are remembered; beyond, the one whose minute began first is
-    forgotten.
+    Each key may have `most` of them a minute. At most `keys` keys are remembered; beyond, the one whose minute
+    began first is forgotten.
     """
 
     __slots__ = ("_counts", "_keys", "_most")
@@ -30,7 +30,7 @@ class Attempts:
         return len(self._counts)
 
     def begin(self, key: object, now_ns: int) -> int:
-        """Count one attempt before its password is looked at, so that parallel ones count too.
+        """Count one attempt before its password is verified, so that parallel attempts count too.
 
         Returns 0, or the nanoseconds that the key has to wait because it has none left.
         """
@@ -40,13 +40,13 @@ class Attempts:
         return wait_ns
 
     def wait_ns(self, key: object, now_ns: int) -> int:
-        """0 while the key has an attempt left, else the nanoseconds until it has."""
+        """The nanoseconds until the key has an attempt left; 0 when it has one now."""
         if self.count(key, now_ns) < self._most:
             return 0
         return self._counts[key][0] + PERIOD_NS - now_ns
 
     def count(self, key: object, now_ns: int) -> int:
-        """Attempts of this key in its minute."""
+        """The number of attempts of this key in its minute."""
         since_ns, count = self._counts.get(key, (now_ns, 0))
         if now_ns - since_ns >= PERIOD_NS:
             del self._counts[key]
@@ -54,7 +54,7 @@ class Attempts:
         return count
 
     def add(self, key: object, now_ns: int) -> None:
-        """Count one attempt, whether one was left or not."""
+        """Count one attempt, even if none was left."""
         count = self.count(key, now_ns)
         if count:
             self._counts[key] = (self._counts[key][0], count + 1)
@@ -64,7 +64,7 @@ class Attempts:
         self._counts[key] = (now_ns, 1)
 
     def take_back(self, key: object) -> None:
-        """The attempt was no failure."""
+        """Take back one attempt, which was no failure."""
         known = self._counts.get(key)
         if known is None:
             return
@@ -76,23 +76,23 @@ class Attempts:
 
 
 VERIFY: Final = 0
-"""The password is to be verified."""
+"""Verify the password."""
 
 PRETEND: Final = 1
-"""Answer as for a wrong password, after as long as one takes: nothing is hashed."""
+"""Answer as for a wrong password, after as long as a verification takes. Nothing is hashed."""
 
 REFUSE: Final = 2
-"""Too many failures: no password is looked at until the minute is over."""
+"""Refuse the login without a look at its password: there were too many failures in this minute."""
 
 
 @final
 class LoginThrottle:
-    """Brakes whoever guesses passwords of clients and bridges, before anything is hashed.
+    """Slows down peers that guess passwords of clients and bridges, before anything is hashed.
 
-    Failures are counted by address, by username at an address, and by username at all addresses. Nobody can
-    shut out a user elsewhere: a username that is attacked from many addresses still has one attempt a minute
-    from each. A password that was verified before is not asked about here at all (`Credentials.remembered`),
-    so that a fleet behind an attacker's address comes back.
+    Failures are counted by address, by username at an address, and by username at all addresses. Nobody
+    can shut out a user at another address: a username that is attacked from many addresses still has one attempt
+    a minute from each. A password that was verified before does not come here (`Credentials.remembered`), so that
+    a fleet behind an attacker's address can log in again.
     """
 
     __slots__ = ("_addresses", "_pairs", "_usernames", "refused")
@@ -104,11 +104,11 @@ class LoginThrottle:
         self.refused = 0
 
     def begin(self, origin: str, vpn: str, name: str, *, known: bool, now_ns: int) -> int:
-        """VERIFY, PRETEND or REFUSE for one more attempt, which the first two count.
+        """Decide about one more attempt: VERIFY, PRETEND or REFUSE. The first two count it.
 
-        `origin` is as of `origin_of`; `known` says that there is such a client username. An address with too
-        many failures has one attempt a minute for each username: of a name that is known it is verified, of
-        another one it is not worth hashing.
+        `origin` comes from `origin_of`; `known` says that there is such a client username. An address with too
+        many failures has one attempt a minute for each username. It is verified where the username is known;
+        otherwise nothing is hashed.
         """
         pair = hash((origin, vpn, name))
         user = hash((vpn, name))
@@ -127,14 +127,14 @@ class LoginThrottle:
         return PRETEND if over and not known else VERIFY
 
     def take_back(self, origin: str, vpn: str, name: str) -> None:
-        """The attempt was no failure, or nobody heard of it."""
+        """Take back an attempt that was no failure, or was never answered."""
         self._addresses.take_back(origin)
         self._pairs.take_back(hash((origin, vpn, name)))
         self._usernames.take_back(hash((vpn, name)))
 
 
 def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that is written, an IPv4 one for one that is mapped into IPv6; None for none."""
+    """The IP address that `text` is, IPv4 for an IPv4-mapped IPv6 address; None where it is no address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -144,7 +144,7 @@ def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 def origin_of(peer: str) -> str:
-    """What is counted by address: whoever has one IPv6 address has the 2^64 of its network."""
+    """The key that attempts are counted by: the address, or in IPv6 its /64 network, all of which a peer may have."""
     if ":" not in peer:
         return peer
     address = address_of(peer)

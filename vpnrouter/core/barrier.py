@@ -1,8 +1,8 @@
 """The barrier: what is raised unexpectedly ends the one thing that raised it, and nothing else (promise CONTAIN).
 
-Whoever does something for one connection, task, timer or thread does it within a `try`, and gives what was raised
-to the one `Barrier` of the router. That counts it, tells it in one event with the place in the code, and sees to it
-that the connection that it cost is let go of.
+Code that works for one connection, task, timer or thread does so within a `try`, and gives what was raised to the
+router's one `Barrier`. The barrier counts the fault, raises one event with the place in the code, and closes the
+connection that raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.timers import Timed
 
 CONNECTION: Final = "connection"
-"""Bytes of one peer, or what its connection owed to others."""
+"""Handling of what one peer sent or is to be sent."""
 TIMER: Final = "timer"
 SPOOL: Final = "spool"
 """Work on guaranteed messages that belongs to no connection."""
@@ -31,33 +31,33 @@ REQUEST: Final = "request"
 """A request to the management API."""
 LISTENER: Final = "listener"
 TASK: Final = "task"
-"""One of the router's own: rates, metrics, events, reloads."""
+"""A task of the router itself: rates, metrics, events, reloads."""
 THREAD: Final = "thread"
 
 KINDS: Final = (CONNECTION, TIMER, SPOOL, BRIDGE, REQUEST, LISTENER, TASK, THREAD)
-"""What a fault can cost, as metrics name it."""
+"""What a fault can end, as metrics name it."""
 
 TELL_NS: Final = 10_000_000_000
-"""How long a fault at the same place is only counted after it was told."""
+"""After an event, further faults at the same place are only counted for this long."""
 
 RETRY_NS: Final = 1_000_000_000
-"""After how long a timer that raised, and belongs to no connection, is tried again."""
+"""A timer that raised and belongs to no connection is tried again after this time."""
 
 TRIES: Final = 16
-"""Times that a connection is told that it is lost. Each goes on behind what raised before."""
+"""How often `lost` of a connection is called at most. Each call goes on behind the step that raised."""
 
 FRAMES: Final = 5
-"""Places of a traceback that are told, the innermost first."""
+"""Places of a traceback that an event names, the innermost first."""
 
 LOST: Final = "a fault of the router"
-"""Why a connection was lost, for its own event."""
+"""The reason in the event of the connection that is lost."""
 
 
 @final
 class Barrier:
-    """What was contained in one router. `counts` are faults by KINDS.
+    """Counts and tells the faults of one router. `counts` has them by KINDS.
 
-    One thread uses it, the router's: faults of other threads are carried there first.
+    Only the router's thread uses it: faults of other threads are handed to that thread first.
     """
 
     __slots__ = ("_places", "_plane", "_telling", "counts")
@@ -65,7 +65,7 @@ class Barrier:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self.counts: dict[str, int] = dict.fromkeys(KINDS, 0)
-        # When a fault was told last, and how often it came since, by what names it.
+        # By fault id: when it was told last, and how often it came since.
         self._places: dict[str, tuple[int, int]] = {}
         self._telling = False
 
@@ -74,15 +74,15 @@ class Barrier:
     ) -> str:
         """Count and tell what was raised; returns the fault's id, the same for the same place.
 
-        `name` and `msg_vpn` are whom it was done for, `cost` is what it costs in words. Never raises.
+        `name` and `msg_vpn` say for whom the work was done, `cost` what the fault ends, in words. Never raises.
         """
         self.counts[kind] = self.counts.get(kind, 0) + 1
         fault = fault_id(error)
         if self._telling:
-            # Telling raised: who is told about that?
+            # Raising the event raised: this is only counted, or it would never end.
             return fault
         self._telling = True
-        # What raises here is counted already, and nobody is left to be told.
+        # The fault is counted already: where its event raises, nothing more can be done.
         with suppress(Exception):
             self._tell(error, kind, fault, (name, msg_vpn, cost))
         self._telling = False
@@ -110,7 +110,7 @@ class Barrier:
             events.raise_event(told, msg_vpn, name, text)
 
     def end(self, connection: Connection, error: BaseException) -> None:
-        """A connection raised: count, tell, and cut it."""
+        """Count and tell what a connection raised, and close it."""
         connection.faulty = True
         name, msg_vpn = _whose(connection)
         self.caught(error, CONNECTION, name, msg_vpn, "the connection is closed")
@@ -129,7 +129,7 @@ class Barrier:
     def lose(self, connection: Connection, why: str) -> None:
         """Tell a connection that its transport is gone, whatever that raises.
 
-        What ends it takes each thing out before it lets go of it, so that a further call goes on with the next.
+        `lost` takes each thing out before it releases it, so that a further call goes on with the next one.
         """
         for _ in range(TRIES):
             try:
@@ -144,7 +144,7 @@ class Barrier:
             connection.outbox.close()
 
     def timer(self, target: Timed, kind: int, error: BaseException) -> None:
-        """A timer raised: its connection is closed; one that has none is tried again."""
+        """Close the connection of a timer that raised; a timer without a connection is tried again."""
         party = target.party()
         if party is not None:
             self.end(party, error)
@@ -154,7 +154,7 @@ class Barrier:
         plane.timers.arm(plane.now_ns + RETRY_NS, target, kind)
 
     def of(self, party: Connection | None, error: BaseException, kind: str = SPOOL) -> None:
-        """Something that was done for `party`, or for nobody who is connected, raised."""
+        """Close `party`, for which something raised; where there is no connection, only count and tell it."""
         if party is not None:
             self.end(party, error)
         else:
@@ -164,12 +164,12 @@ class Barrier:
 def _whose(connection: Connection) -> tuple[str, str]:
     try:
         return connection.whose()
-    except Exception:  # noqa: BLE001 - a name for a log
+    except Exception:  # noqa: BLE001 - the address will do as a name
         return connection.peer, ""
 
 
 def fault_id(error: BaseException) -> str:
-    """A short name for a fault: the same as long as the same kind of error is raised at the same place."""
+    """The id of a fault: equal for errors of one kind that are raised at one place."""
     error = _first(error)
     places = _places(error)
     where = places[0] if places else ""
@@ -188,7 +188,7 @@ def described(error: BaseException) -> str:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The error itself, of a group the first."""
+    """The error itself, or the first one of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

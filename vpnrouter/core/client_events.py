@@ -101,7 +101,7 @@ def once(publisher: Publisher, what: int, text: str) -> None:
 
 
 def rights_changed(session: MqttSession, rights: Admission, changed: list[str]) -> None:
-    """A client, or the session that it left, may do less or more from now on: `changed` names what."""
+    """Tell that the rights of a session have changed; `changed` names which."""
     events = session.vpn.plane.events
     if events is None:
         return
@@ -115,7 +115,7 @@ def rights_changed(session: MqttSession, rights: Admission, changed: list[str]) 
 
 
 def session_ended(session: MqttSession, why: str) -> None:
-    """A session was ended by the configuration, for `why`, with what waited in it."""
+    """Tell that a change of the configuration ended a session, for `why`, with what waited in it."""
     events = session.vpn.plane.events
     if events is None:
         return
@@ -171,7 +171,7 @@ def no_subscription_left(vpn: MessageVpn) -> None:
 
 
 def no_retained_left(vpn: MessageVpn) -> None:
-    """A message was not retained: the message VPN has all that it may have, or the spool is full."""
+    """Tell that a message was not retained: the message VPN has as much as it may have, or the spool is full."""
     events = vpn.plane.events
     if events is not None:
         retained = vpn.retained

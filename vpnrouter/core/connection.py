@@ -31,15 +31,14 @@ SECOND_NS: Final = 1_000_000_000
 class Connection(Timed):
     """One peer. Subclasses: an MQTT client's, a link's.
 
-    `closing`: close once the outbox has left. `paused`: do not read for now (a password is being
-    verified); `Channel.wake` is called when that ends. `held`: paused, and until `release`: what was read is
-    being worked on in slices. `peer` is the address as text. `certificate` is what the peer showed in its TLS
-    handshake, and `binding` what is known of this very one to both ends alone, b"" without TLS; the edge sets
-    both before it feeds the first byte. `admission`
-    is what the login came to. `since_ns` is when the transport came, monotonic. `guaranteed` says that what
-    comes here is work for the spool, so that the edge can share its time. `origin` is what of `peer` counts
-    against bounds by address, `login` the verification that it waits for. `faulty`: it ends
-    because the router raised.
+    `closing`: close once the outbox has left. `paused`: do not read for now (a password is being verified);
+    `Channel.wake` is called when that ends. `held`: paused until `release`, while what was read is handled in
+    slices. `peer` is the address as text. `certificate` is what the peer showed in its TLS handshake, `binding` is
+    known to the two ends of this TLS connection alone, b"" without TLS; the edge sets both before it feeds the
+    first byte. `admission` is the result of the login. `since_ns` is when the transport came, monotonic.
+    `guaranteed` says that what comes here is work for the spool, so that the edge can share its time. `origin` is
+    the part of `peer` that bounds by address count, `login` the verification that it waits for. `faulty`: it ends
+    because the router raised an exception.
     """
 
     __slots__ = (
@@ -89,14 +88,14 @@ class Connection(Timed):
         self.login: Login | None = None
         self._parts: list[bytes] = []
         self._have = 0
-        # Who counts what is held here of packets that are not whole or not admitted yet, from how many bytes
-        # on; how many of them are counted, and those of a packet that waits for its verdict.
+        # Bytes of packets that are not complete or not admitted yet: `_holdings` counts them where there are more
+        # than `_spare`. It knows of `_counted`; `_kept` are those of a packet that waits for its verdict.
         self._holdings: Holdings | None = None
         self._spare = 0
         self._counted = 0
         self._kept = 0
-        # Whether nothing is read because the peer does not read, and what watches over that; whether the
-        # kernel takes no more of what waits.
+        # `choked`: nothing is read because the peer does not read, which `_stall` watches. `stuck`: the kernel
+        # takes no more of what waits.
         self.choked = False
         self._stall: Stall | None = None
         self.stuck = False
@@ -106,7 +105,7 @@ class Connection(Timed):
     # -- before and after login ------------------------------------------------------------------
 
     def hold_in(self, holdings: Holdings, spare: int) -> None:
-        """Count what is held here in `holdings` from now on, where it is more than `spare` bytes."""
+        """From now on count in `holdings` the bytes held here, where they are more than `spare`."""
         self._release()
         self._kept = 0
         self._holdings = holdings
@@ -114,19 +113,19 @@ class Connection(Timed):
         self._count()
 
     def placed(self, strangers: Strangers, ticket: Channel) -> None:
-        """It has a place among those who have not logged in."""
+        """Take a place among the strangers, as `ticket`."""
         self._strangers = strangers
         self._ticket = ticket
 
     def leave_strangers(self) -> None:
-        """It has logged in, or gone."""
+        """Give the place among the strangers back."""
         if self._strangers is not None and self._ticket is not None:
             self._strangers.leave(self.origin, self._ticket)
             self._strangers = None
             self._ticket = None
 
     def keep_packet(self, size: int) -> None:
-        """A packet of `size` bytes waits for its verdict; 0 when it waits no more."""
+        """Note that a packet of `size` bytes waits for its verdict, 0 when it waits no more."""
         self._kept = size
         self._count()
 
@@ -161,17 +160,17 @@ class Connection(Timed):
                 holdings.hold(self, 0)
 
     def cut_off(self, why: str) -> None:
-        """The peer takes nothing, or too much waits for it: end the connection at once."""
+        """End the connection at once: its peer takes nothing, or too much waits for it."""
         channel = self.outbox.channel
         if channel is None or not channel.cut(why):
             self.plane.barrier.lose(self, why)
 
     def crowded_out(self) -> None:
-        """Too much is held by unfinished packets, and most of it here: close, with a reason."""
+        """Close with a reason: unfinished packets hold too much, and this connection holds most of it."""
         raise AssertionError(self)
 
     def login_refused(self, code: int, text: str) -> None:
-        """A login that waited for its verification is refused without one."""
+        """Refuse a login that waited for its verification."""
         raise AssertionError(code, text)
 
     # -- input -----------------------------------------------------------------------------------
@@ -208,7 +207,7 @@ class Connection(Timed):
             self._count()
 
     def _choke(self) -> None:
-        """Read no more while the peer does not read: its answers must not fill the memory."""
+        """Stop reading while the peer does not read: answers must not fill the memory."""
         if self.choked or self.closing:
             return
         self.choked = True
@@ -216,7 +215,7 @@ class Connection(Timed):
         self._stall = Stall(self)
 
     def eased(self) -> None:
-        """The peer has taken something of what waits: read again when half of it has left."""
+        """The peer has taken some of what waits. Read again when no more than half of the outbox's limit is left."""
         stall = self._stall
         if stall is not None:
             stall.moved = True
@@ -232,12 +231,12 @@ class Connection(Timed):
             stall.timer.cancel()
 
     def stuck_with(self, size: int) -> None:
-        """The kernel takes no more, and `size` bytes wait; 0 when they wait no more."""
+        """Note that the kernel takes no more and `size` bytes wait, 0 when they wait no more."""
         self.stuck = size > 0
         self.plane.outboxes.hold(self, size)
 
     def hold(self) -> None:
-        """Handle nothing more of what came until `release`: what came before it is not done yet."""
+        """Handle no further input until `release`: the work on earlier input is not done."""
         self.held = True
         self.paused = True
 
@@ -248,7 +247,7 @@ class Connection(Timed):
             self.resume()
 
     def rest(self) -> None:
-        """Go on in another turn: this one has done enough."""
+        """Go on in a later turn: this one has done enough."""
         self.hold()
         self.plane.jobs.add(GoOn(self))
 
@@ -300,7 +299,7 @@ class Connection(Timed):
         return self
 
     def whose(self) -> tuple[str, str]:
-        """Whose connection it is, for logs: a name, and the message VPN, "" before the login."""
+        """The name of the peer for logs, and its message VPN, "" before the login."""
         return self.peer, ""
 
     def drop_waiting(self) -> None:
@@ -313,7 +312,8 @@ class Connection(Timed):
     def lost(self, reason: str) -> None:
         """The transport is gone, for `reason` (text for logs).
 
-        Called once, and once more for each time that it raised: it lets go of each thing after it has taken it out.
+        Called once, and again each time it raised. Each thing is taken out before it is released, so that the next call
+        goes on behind it.
         """
         raise AssertionError(reason)
 
@@ -358,7 +358,7 @@ class Stall(Timed):
         return self.connection
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """Nothing at all has left in that time: the peer is gone, or waits for us to give in."""
+        """Close the connection if nothing has left since the timer was armed."""
         if self.moved:
             self.moved = False
             self.timer = self._arm()

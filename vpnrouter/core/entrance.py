@@ -1,9 +1,8 @@
 """What strangers may hold: places, bytes and verifications before login, bounded by address and in all.
 
-Where a bound is reached, room is made at the expense of whoever takes most of it: of the address that
-holds most, the oldest connection, the largest piece of a packet, the login that has waited longest. So a
-flood from one address hurts that address alone, and there the newest come in: an honest client says who
-it is within a round trip, a hostile one waits.
+Where a bound is reached, the address that holds most makes room: its oldest connection, its largest
+unfinished packet, or its login that has waited longest. So a flood from one address hurts that address alone.
+There the newest connections come in: an honest client sends its CONNECT within a round trip, a hostile one waits.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ MADE_ROOM: Final = "made-room"
 NO_MEMORY: Final = "too-many-bytes"
 LOGIN_BUSY: Final = "too-many-logins"
 THROTTLED: Final = "too-many-failures"
-"""Why a stranger was turned away, as metrics and events name it."""
+"""Reasons for which strangers are turned away, as metrics and events name them."""
 
 SAYS: Final[dict[str, str]] = {
     NO_DESCRIPTOR: "no file descriptor is left beside the reserve",
@@ -40,11 +39,11 @@ SAYS: Final[dict[str, str]] = {
 }
 
 TELL_NS: Final = 60_000_000_000
-"""An event for each of these at most once in this time: a flood must not fill the log."""
+"""Each reason has at most one event in this time: a flood must not fill the log."""
 
 SERVER_BUSY: Final = 0x89
 RATE_EXCEEDED: Final = 0x9F
-"""Codes of MQTT 5 that links use as well."""
+"""Reason codes of MQTT 5 that links use as well."""
 
 BUSY: Final = "503 Too Many Logins"
 TOO_MANY_FAILURES: Final = "403 Too Many Failed Logins"
@@ -52,11 +51,11 @@ TOO_MANY_FAILURES: Final = "403 Too Many Failed Logins"
 
 @final
 class Strangers:
-    """Connections that have not logged in, as the channels that can end them, by address.
+    """Connections that have not logged in, by address; each stands here as the channel that can end it.
 
-    At most `most`, and `most_of_address` of one address. Who makes room is the oldest one, or with a `seed`
-    one that is drawn: where a login takes several round trips, a crowd of honest clients that comes faster
-    than that would else close one another's connections for ever.
+    There are at most `most` of them, and `most_of_address` of one address. The oldest one makes room, or with
+    a `seed` one that is drawn at random: where a login takes several round trips, honest clients that come
+    faster than that would otherwise always close one another's connections.
     """
 
     __slots__ = ("_by_count", "_drawn", "_greatest", "_of", "count", "most", "most_of_address")
@@ -67,23 +66,23 @@ class Strangers:
         self.count = 0
         self._drawn = seed & 0x7FFF_FFFF
         self._of: dict[str, dict[Channel, None]] = {}
-        # Addresses by how many they have, to find the one with most at once.
+        # Addresses by their number of connections, so that the one with most is found at once.
         self._by_count: dict[int, dict[str, None]] = {}
         self._greatest = 0
 
     def of(self, origin: str) -> int:
-        """How many of one address there are."""
+        """The number of connections from one address."""
         own = self._of.get(origin)
         return 0 if own is None else len(own)
 
     def victim(self, origin: str) -> Channel | None:
-        """Who has to make room for one more of `origin`, None where there is a place."""
+        """The connection that has to make room for one more from `origin`, None while there is a place."""
         if self.of(origin) >= self.most_of_address:
             return self._one(origin)
         return self.of_greatest() if self.count >= self.most else None
 
     def of_greatest(self) -> Channel | None:
-        """One of the address that has most, None where there is none."""
+        """A connection of the address that has most of them, None where there is none."""
         if self.count == 0:
             return None
         return self._one(next(iter(self._by_count[self._greatest])))
@@ -92,13 +91,13 @@ class Strangers:
         own = self._of[origin]
         index = 0
         if self._drawn:
-            # The generator of Park and Miller: what comes out only has to be hard to keep in step with.
+            # The generator of Park and Miller is good enough: an attacker must only not know who is next.
             self._drawn = self._drawn * 48_271 % 0x7FFF_FFFF
             index = self._drawn % len(own)
         return next(islice(own, index, None))
 
     def enter(self, origin: str, channel: Channel) -> None:
-        """One more; the caller has made room."""
+        """Add a connection; the caller has made room."""
         own = self._of.get(origin)
         if own is None:
             own = self._of[origin] = {}
@@ -107,7 +106,7 @@ class Strangers:
         self._moved(origin, len(own) - 1, len(own))
 
     def leave(self, origin: str, channel: Channel) -> None:
-        """It has logged in, or gone."""
+        """Remove a connection that has logged in or has gone."""
         own = self._of.get(origin)
         if own is None or channel not in own:
             return
@@ -132,10 +131,10 @@ class Strangers:
 
 @final
 class Holdings:
-    """Bytes that connections hold for now, bounded by `most` together; beyond, the largest one is told to go.
+    """Bytes that connections hold for now, bounded by `most` together; beyond, the largest one is closed.
 
-    That is the largest of the address that holds most. `within` counts the same bytes for a larger whole. With
-    `unread` the bytes are those that wait to be sent: whoever has most of them is cut off.
+    That is the largest one of the address that holds most. `within` counts the same bytes for a larger whole.
+    With `unread` the bytes are those that wait to be sent, and the largest one is cut off at once.
     """
 
     __slots__ = ("_held", "_of", "_unread", "most", "total", "within")
@@ -149,7 +148,7 @@ class Holdings:
         self._of: dict[str, int] = {}
 
     def hold(self, connection: Connection, size: int) -> None:
-        """The connection holds `size` bytes now; 0 for none. Its own end may come of it."""
+        """Note that the connection holds `size` bytes now, 0 for none. This may end this connection."""
         held = self._held
         change = size - held.get(connection, 0)
         if size:
@@ -206,7 +205,7 @@ class Quota:
         self._of: dict[str, int] = {}
 
     def fits(self, name: str, amount: int, most_of_name: int) -> bool:
-        """Whether so much more of `name` may be added; a bound of 0 is none."""
+        """True when `amount` more may be added for `name`; a bound of 0 is none."""
         within = self.within
         if within is not None and within.most and within.total + amount > within.most:
             return False
@@ -215,7 +214,7 @@ class Quota:
         return not most_of_name or self._of.get(name, 0) + amount <= most_of_name
 
     def add(self, name: str, amount: int) -> None:
-        """So much more of `name`, or less."""
+        """Add `amount`, which may be negative, for `name`."""
         self.total += amount
         of_name = self._of.get(name, 0) + amount
         if of_name:
@@ -228,10 +227,10 @@ class Quota:
 
 @final
 class Login(Timed):
-    """A password to be verified, for one connection or several that came with the same.
+    """A password to be verified, for one connection or for several that gave the same name and password.
 
-    `stored` is what it is held against; `hashed` says that this takes long. `counted` says that it was
-    counted as an attempt. `key` is "" for one that no other connection may share.
+    `stored` is the configured password; `hashed` says that it is a hash, and takes long to verify. `counted` says
+    that the login was counted as an attempt. `key` is b"" for a login that no other connection may share.
     """
 
     __slots__ = (
@@ -262,7 +261,7 @@ class Login(Timed):
         self.counted = True
 
     def settle(self, good: bool) -> None:
-        """The verdict: everybody who waits for it hears it."""
+        """Give the verdict to all connections that wait for it."""
         waiting = self._waiting
         waiting.forget(self)
         connections = self.connections
@@ -277,7 +276,7 @@ class Login(Timed):
                 connection.plane.barrier.end(connection, error)
 
     def fail(self, error: Exception) -> None:
-        """It could not be verified: that ends the connections that waited."""
+        """End the connections that waited: the password could not be verified."""
         self._waiting.forget(self)
         connections = self.connections
         self.connections = []
@@ -286,14 +285,14 @@ class Login(Timed):
             connection.plane.barrier.end(connection, error)
 
     def leave(self, connection: Connection) -> None:
-        """A connection has ended; where nobody waits any more nothing is verified, and nothing was tried."""
+        """Forget a connection that has ended. The last one takes the login out of the queue, uncounted."""
         if connection in self.connections:
             self.connections.remove(connection)
         if not self.connections and self._waiting.drop(self) and self.counted:
             self._waiting.throttle.take_back(self.origin, self.vpn, self.name)
 
     def busy(self) -> None:
-        """There is no room for it."""
+        """Refuse the login: too many wait."""
         connections = self.connections
         self.connections = []
         self._waiting.forget(self)
@@ -304,16 +303,16 @@ class Login(Timed):
             connection.login_refused(SERVER_BUSY, BUSY)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """The time is over that a verification would have taken."""
+        """Refuse the login after as long as a verification takes."""
         self.settle(False)
 
 
 @final
 class Verifications:
-    """Logins whose password the edge must verify: slow ones in turn by address, of each the newest first.
+    """Logins whose password the edge must verify. Addresses take turns with slow ones, each with its newest first.
 
-    The newest: under a flood those that came first have given up when their turn comes. Beyond
-    LOGINS_WAITING, and of one address beyond LOGINS_WAITING_OF_ADDRESS, the one that has waited longest is
+    The newest is first because under a flood the oldest have given up when their turn comes. Beyond
+    LOGINS_WAITING, and of one address beyond LOGINS_WAITING_OF_ADDRESS, the login that has waited longest is
     told that the router is busy. `took_ns` is how long the last verification took.
     """
 
@@ -331,7 +330,7 @@ class Verifications:
         return self._count + len(self._plain)
 
     def share(self, connection: Connection, key: bytes) -> bool:
-        """Let `connection` wait with a login by the same name and password; False where there is none."""
+        """Let `connection` wait with a login of the same name and password; False where there is none."""
         login = self._by_key.get(key)
         if login is None:
             return False
@@ -340,7 +339,7 @@ class Verifications:
         return True
 
     def add(self, login: Login) -> Login | None:
-        """One more; the login that has to give way for it, which the caller tells, or None."""
+        """Add a login. Returns the login that has to make room, which the caller refuses, or None."""
         if login.key:
             self._by_key[login.key] = login
         if not login.hashed:
@@ -356,13 +355,13 @@ class Verifications:
         return None
 
     def plain(self) -> list[Login]:
-        """Those that are verified at once, which wait no more."""
+        """Take out the logins that are verified at once."""
         found = self._plain
         self._plain = []
         return found
 
     def next(self) -> Login | None:
-        """The one whose turn it is, which waits no more; None where there is none."""
+        """Take out the slow login whose turn it is; None where there is none."""
         if not self._slow:
             return None
         origin = next(iter(self._slow))
@@ -374,7 +373,7 @@ class Verifications:
         return login
 
     def take_all(self) -> list[Login]:
-        """All of them, which wait no more."""
+        """Take out all logins."""
         found = self.plain()
         while True:
             login = self.next()
@@ -383,7 +382,7 @@ class Verifications:
             found.append(login)
 
     def drop(self, login: Login) -> bool:
-        """Let a login wait no more; False where its turn had come already."""
+        """Take a login out; False where its turn had come already."""
         self.forget(login)
         own = self._slow.get(login.origin)
         if own is not None and login in own:
@@ -398,18 +397,18 @@ class Verifications:
         return False
 
     def forget(self, login: Login) -> None:
-        """Nobody can share it any more."""
+        """No further connection may share this login."""
         if self._by_key.get(login.key) is login:
             del self._by_key[login.key]
 
 
 @final
 class Entrance:
-    """The way in to a router. `plain` are strangers on plain sockets, `shaken` those over TLS or WebSocket, who
-    cost more; `held` is what all of them have sent and no one has taken yet.
+    """What the strangers of one router hold, and what is refused to them.
 
-    `open` connections of all kinds may become `most_open`, so that a reserve of descriptors is left.
-    `refused` counts by reason.
+    `plain` are strangers on plain sockets, `shaken` those over TLS or WebSocket, who cost more. `held` are the
+    bytes that they have sent and that are not handled yet. `open` counts connections of all kinds; `most_open`
+    bounds them, so that a reserve of descriptors is left. `refused` counts by reason.
     """
 
     __slots__ = (
@@ -445,14 +444,14 @@ class Entrance:
         return self.plain.count + self.shaken.count
 
     def bound(self, descriptors: int) -> None:
-        """Leave a reserve of the descriptors that the process may have."""
+        """Set the bounds by the descriptors that the process may have; a reserve is left."""
         reserve = min(limits.RESERVED_DESCRIPTORS, descriptors // 2)
         self.most_open = min(limits.OPEN_CONNECTIONS, descriptors - reserve)
         self.plain.most = min(limits.STRANGERS, self.most_open // 2)
         self.shaken.most = min(limits.STRANGERS_SHAKING, self.most_open // 4)
 
     def has_place(self, strangers: Strangers, peer: str) -> bool:
-        """Whether one more connection from `peer` may come in; another one may have had to go for it."""
+        """True when one more connection from `peer` may come in. Another one may have been closed for it."""
         victim = strangers.victim(origin_of(peer))
         if victim is None and self.open >= self.most_open:
             victim = self.plain.of_greatest() or self.shaken.of_greatest()
@@ -465,7 +464,7 @@ class Entrance:
         return True
 
     def out_of_descriptors(self, shortage: bool) -> bool:
-        """The system gives no descriptor: let the oldest stranger go. True where there is none to let go."""
+        """Close a stranger if there is a `shortage` of descriptors. True when there is one and no stranger is left."""
         if not shortage:
             return False
         self.turned_away(NO_DESCRIPTOR, "")
@@ -475,7 +474,7 @@ class Entrance:
         return victim is None
 
     def turned_away(self, reason: str, peer: str) -> None:
-        """Count what was refused to `peer`, and tell it now and then."""
+        """Count that `peer` was turned away, and tell it at most once in TELL_NS."""
         count = self.refused.get(reason, 0) + 1
         self.refused[reason] = count
         events = self.plane.events

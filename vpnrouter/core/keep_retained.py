@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def retain(vpn: MessageVpn, message: Message) -> None:
-    """Keep `message` as the last one of its topic, or forget the topic where it is empty or has no room.
+    """Retain `message` on its topic; the topic is forgotten where the message is empty or has no room.
 
     In the spool it counts towards the quotas of the message VPN and the router. A message VPN that may not use the
     spool retains in memory alone.
@@ -47,7 +47,7 @@ def retain(vpn: MessageVpn, message: Message) -> None:
 
 
 def forget_expired(vpn: MessageVpn) -> None:
-    """Delete from the spool what was found to have expired."""
+    """Delete expired retained messages from the spool."""
     spool = vpn.plane.spool
     expired = vpn.retained.expired
     while expired:

@@ -126,7 +126,7 @@ class Message:
         kept.expires_ns = self.expires_ns
         kept.persistent = self.persistent
         kept.qos = self.qos
-        # What came over a bridge is not to go back over it when the peer asks for what is retained.
+        # A message that came over a bridge must not go back over it when the peer asks for retained messages.
         kept.path = self.path
         kept.hops = self.hops
         return kept

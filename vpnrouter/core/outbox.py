@@ -31,7 +31,7 @@ class Channel:
         """The connection wants to read again after a pause."""
 
     def cut(self, why: str) -> bool:
-        """Close the transport at once, and have the connection told that it is lost; False where nobody can."""
+        """Close the transport at once, and have the connection's `lost` called; False where this channel cannot."""
         return False
 
 
@@ -215,7 +215,7 @@ class Outbox:
         """Drop everything, accept nothing any more; returns how many messages were dropped."""
         lost = 0
         if not self.closed:
-            # First: what raises below is not asked again.
+            # First: if the code below raises, it is not called again.
             self.closed = True
             lost = self.waiting()
         self.chunks.clear()

@@ -50,13 +50,12 @@ class Plane:
     `streams` counts connections that are served by tasks of their own. The edge sets the times once per
     round: nothing in the core reads a clock. `seed` is 64 random bits. `spool` is None where guaranteed
     messaging is off. `troubles` are lines for the operator, which the edge tells and removes. `events` is
-    the event log, None where nobody keeps one. `work` is what has been done in this turn, in parts of about a
-    microsecond, `allowance` how much one turn may do; the rest is left to `jobs`. `losses` is None
+    the event log, None where there is none. `work` counts what this turn has done, in parts of about a
+    microsecond, `allowance` is how much one turn may do; the rest is left to `jobs`. `losses` is None
     where traces tell nothing of untraced messages; `filters`, `honours`, `emits` are of `terms` (picking.py),
-    `pickings` those that were needed, by the indices of their filters. `barrier` is given what was raised unexpectedly.
-    `partials` are the unfinished packets of all message VPNs, `outboxes` what waits for peers that do not take
-    it, `wills` the bytes of wills, `retained` what the spool keeps of retained
-    messages.
+    `pickings` those that were needed, by the indices of their filters. `barrier` is given unexpected exceptions.
+    `partials` counts bytes of unfinished packets, `outboxes` bytes that wait for peers that do not read, `wills`
+    bytes of wills, `retained` bytes of retained messages in the spool; each of all message VPNs.
     """
 
     __slots__ = (
@@ -123,7 +122,7 @@ class Plane:
         self.outboxes = Holdings(limits.UNREAD_BYTES, unread=True)
         self.wills = Quota(limits.WILL_BYTES_ALL)
         self.ready: list[Outbox] = []
-        # Outboxes with much in them, which the edge flushes last.
+        # Outboxes that hold much; the edge flushes them last.
         self.large: deque[Outbox] = deque()
         self.streams = 0
         self.troubles: list[str] = []

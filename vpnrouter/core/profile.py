@@ -16,7 +16,7 @@ NON_DURABLE: Final = "non-durable"
 class ClientProfile:
     """Attribute names are SEMP's in snake case. Sizes in bytes, times in seconds; 0 = no bound of its own.
 
-    But `max_ingress_flow_count` 0 takes no guaranteed messages: each client has one flow for them.
+    But with `max_ingress_flow_count` 0 a client may send no guaranteed messages: it has one flow for them.
     """
 
     __slots__ = (

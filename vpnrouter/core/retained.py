@@ -28,8 +28,8 @@ class Retained:
     """Topic → message, with an index by level so that a wildcard looks only where it can match.
 
     `most` bounds the topics, `most_bytes` what they take (-1: nothing does); `bytes_` is what they take. `refused`
-    counts messages that were not retained for want of room. `expired` are topics that are forgotten here and not in
-    the spool yet. `account` is told of what the spool keeps, None where it keeps nothing.
+    counts messages that were not retained because there was no room. `expired` are topics that are forgotten here
+    and not in the spool yet. `account` counts the bytes that the spool keeps, None where it keeps nothing.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Retained:
         self._index = TopicIndex()
         self.refused = 0
         self.expired: list[bytes] = []
-        # How many were kept while somebody watched, and which of those a topic's last one is.
+        # Messages kept since `watch`, counted, and the count at which each topic's last one came.
         self.last = 0
         self._late: dict[bytes, int] = {}
         self._watchers = 0
@@ -93,7 +93,7 @@ class Retained:
     def keep(self, message: Message) -> bool:
         """Remember `message` as its topic's last; an empty payload forgets the topic (MQTT-3.3.1-6).
 
-        False where there is no room: then nothing is retained on its topic, for what was is not the last one.
+        False where there is no room. Then nothing is retained on its topic: the older message is not the last one.
         """
         topic = message.topic
         if not message.payload:
@@ -113,7 +113,7 @@ class Retained:
         return True
 
     def refuse(self, topic: bytes) -> None:
-        """A message of this topic is not retained for want of room."""
+        """Count a message that has no room, and forget its topic."""
         self.refused += 1
         self._forget(topic)
 
@@ -134,33 +134,33 @@ class Retained:
             self.expired.append(topic)
 
     def keep_nowhere(self) -> None:
-        """From now on the spool keeps nothing of it."""
+        """The spool keeps nothing of it from now on."""
         if self.account is not None:
             self.account.bytes_ -= self.bytes_
             self.account = None
 
     def keep_in(self, account: Account) -> None:
-        """From now on the spool keeps it."""
+        """The spool keeps it from now on, and `account` counts its bytes."""
         if self.account is None:
             self.account = account
             account.bytes_ += self.bytes_
 
     def watch(self) -> None:
-        """Somebody is about to be sent what is retained, over many rounds: keep in mind what comes meanwhile."""
+        """Remember which messages come from now on, for a subscriber that is sent the older ones over many rounds."""
         self._watchers += 1
 
     def unwatch(self) -> None:
-        """It has it all."""
+        """A subscriber that called `watch` has been sent everything."""
         self._watchers -= 1
         if not self._watchers:
             self._late.clear()
 
     def walk(self, filter_: Filter) -> Walk:
-        """The topics that `filter_` matches, some at a time."""
+        """A walk over the topics that `filter_` matches, some at a time."""
         return Walk(self._index, filter_)
 
     def message(self, topic: bytes, since: int, now_ns: int) -> Message | None:
-        """What is retained on a topic, unless it has expired or came after the message `since` (`last` then)."""
+        """What is retained on a topic, unless it has expired or came after `last` was `since`."""
         message = self._messages.get(topic)
         if message is None or self._late.get(topic, 0) > since:
             return None

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from vpnrouter.trace.sampler import Sampler
 
 
-# What most routes have none of: they share these, so that tens of thousands of cached routes are few objects for the
-# collector of cycles. Nobody adds to them.
+# Most routes have nothing in these lists. They share the empty ones, so that tens of thousands of cached routes are
+# few objects for the garbage collector. Nothing may be added to the shared ones.
 _NO_OUTBOXES: Final[list[Outbox]] = []
 _NO_SUBSCRIBERS: Final[list[Subscriber]] = []
 _NOBODY: Final[set[Subscriber]] = set()
@@ -68,8 +68,8 @@ class Route:
     `plain4`, `plain5` are the outboxes of subscribers for whom any frame of their protocol will do;
     `plain_receivers` the same subscribers, for traces. `links` are bridges that attract the topic,
     `special` those who need a frame of their own, `groups` the shared subscriptions.
-    `excluded` are subscribers that have an exception for the topic or may not be sent it (Subscriber.rule): no
-    target, and no member of a group here.
+    `excluded` are subscribers that have an exception for the topic or may not be sent it (Subscriber.rule): they
+    are no targets, and groups pass them over.
     `many_links`: a message may leave the VPN by two ways or more, a queue being one of them, and needs an id.
     `one_link` takes batches, where it is the only way out and has no selector; else None. `turn` and
     `link_turn` are deliver_to_one.py's.
@@ -77,7 +77,7 @@ class Route:
     endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
-    `guard` is the queue that it names, whose permission is asked of publishers (permissions.py).
+    `guard` is the queue that it names; publishers need a permission for it (permissions.py).
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
     wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (picking.py).
@@ -244,7 +244,7 @@ def _exclude(route: Route, subscriber: Subscriber) -> None:
 
 
 def _leave_out(route: Route, by_subscriber: dict[Subscriber, Target]) -> None:
-    """Exclude those who may not be sent the topic; clients that share a rule are asked about once."""
+    """Exclude subscribers that may not be sent the topic. Those with the same rule in a row are checked once."""
     asked: BoundRule | None = None
     allowed = True
     subscribers = list(by_subscriber)

@@ -21,7 +21,7 @@ class Router:
 
     `entrance` bounds what strangers may hold. `verifications`, a part of it, are logins whose password the
     edge must verify (in a thread: scrypt is slow on purpose); it takes them and settles each. `derivations` are
-    salted passwords that it must compute, in a thread as well.
+    salted passwords that the edge must compute, also in a thread.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class Router:
             events.raise_event(table.VPN_STATE, vpn.name, "", f"VPN {vpn.name} added: {state}")
 
     def tick(self, now_ns: int, wall_ns: int) -> None:
-        """Set the clocks of this round and do what is due, and all that was left over."""
+        """Set the clocks of this round, fire the timers that are due, and finish all jobs."""
         plane = self.plane
         plane.now_ns = now_ns
         plane.wall_ns = wall_ns

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 (RFC 5802, RFC 7677) as links use it: what each side computes, and what is stored.
+"""SCRAM-SHA-256 (RFC 5802, RFC 7677) on links: what each side computes, and what is stored.
 
 The salted password takes milliseconds to seconds on purpose; the core asks for it with a `Derivation`, and the
 edge computes it in a thread. All else is a few HMACs.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
 
 PREFIX: Final = "scram-sha-256$"
-"""What tells a stored verifier from other forms of a password."""
+"""A stored verifier begins with this, other forms of a password do not."""
 
 _FORM: Final = re.compile(
     r"scram-sha-256\$([0-9]{1,7})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{43})\$([A-Za-z0-9+/]{43})"
@@ -30,7 +30,7 @@ _FORM: Final = re.compile(
 
 @final
 class Verifier:
-    """What a router stores of a password: enough to check a proof and to prove that it is stored, and no more."""
+    """What a router stores of a password: enough to check a proof, and to prove to the other side that it is stored."""
 
     __slots__ = ("iterations", "salt", "server_key", "stored_key")
 
@@ -47,12 +47,12 @@ class Verifier:
         return hmac.compare_digest(hashlib.sha256(client_key).digest(), self.stored_key)
 
     def signature(self, message: bytes) -> bytes:
-        """What shows the other side that this verifier is known here."""
+        """The signature that proves to the other side that this verifier is stored here."""
         return hmac.digest(self.server_key, message, "sha256")
 
 
 def salted_password(password: bytes, salt: bytes, iterations: int) -> bytes:
-    """RFC 5802, 3: SaltedPassword, of the password's UTF-8 as it is written. Blocks for as long as it costs."""
+    """SaltedPassword of RFC 5802, 3, of the password's UTF-8 as it is written. Blocks until it is computed."""
     return hashlib.pbkdf2_hmac("sha256", password, salt, iterations)
 
 
@@ -68,18 +68,18 @@ def verifier_of(salted: bytes, salt: bytes, iterations: int) -> Verifier:
 
 
 def proof_of(salted: bytes, message: bytes) -> bytes:
-    """The proof of whoever knows the password (RFC 5802, 3: ClientProof)."""
+    """The proof that the password is known (RFC 5802, 3: ClientProof)."""
     client_key = hmac.digest(salted, b"Client Key", "sha256")
     signed = hmac.digest(hashlib.sha256(client_key).digest(), message, "sha256")
     return bytes([one ^ other for one, other in zip(client_key, signed, strict=True)])
 
 
 def both_said(hello: bytes, challenge: bytes, binding: bytes, bond: bytes) -> bytes:
-    """What the proofs of a link are about (RFC 5802, 3: AuthMessage; LINK-52).
+    """The message that the proofs of a link sign (RFC 5802, 3: AuthMessage; LINK-52).
 
     `hello` and `challenge` are the whole frames, `binding` ties them to the TLS connection and `bond` to what was
-    said before on this connection; b"" where there is neither. A proof made for one place is worth nothing at
-    another one.
+    said before on this connection; each is b"" where there is none. So a proof is good for one connection
+    alone.
     """
     parts = [len(part).to_bytes(4, "big") + part for part in (hello, challenge, binding, bond)]
     return b"vpnrouter link 1\0" + b"".join(parts)
@@ -92,7 +92,7 @@ def stored_text(verifier: Verifier) -> str:
 
 
 def parse_stored(stored: str) -> Verifier:
-    """Take it apart again. Raises ValueError, which does not repeat it."""
+    """The verifier in what `stored_text` wrote. Raises ValueError, which does not repeat the text."""
     matched = _FORM.fullmatch(stored)
     if matched is None:
         raise ValueError(
@@ -127,27 +127,27 @@ def _decode(text: str) -> bytes:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Deriver:
-    """Whoever waits for a salted password."""
+    """A login that waits for a salted password."""
 
     __slots__ = ()
 
     def waits(self) -> bool:
-        """Is it still wanted?"""
+        """True while the salted password is still wanted."""
         raise AssertionError(self)
 
     def derived(self, salted: bytes) -> None:
-        """Here it is. Called in the router's thread, and not when it is no longer wanted."""
+        """Take the salted password. Called in the router's thread, and only while it is wanted."""
         raise AssertionError(salted)
 
     def underivable(self, why: str) -> None:
-        """It cannot be had now: too many wait."""
+        """Give up, for `why`: too many wait for theirs."""
         raise AssertionError(why)
 
 
 @final
 class Derivation:
-    """A salted password that somebody waits for, for the sake of `connection`. `peer` is the address of a stranger
-    who has caused it, "" where it is for a login of our own.
+    """A salted password to be computed, for a login on `connection`. `peer` is the address of the stranger who logs
+    in, "" for a login of our own.
     """
 
     __slots__ = ("_password", "_salt", "connection", "deriver", "iterations", "peer")
@@ -169,10 +169,10 @@ class Derivation:
         self._salt = salt
 
     def work(self) -> bytes:
-        """Compute it; in a thread."""
+        """Compute the salted password. Runs in a helper thread."""
         return salted_password(self._password, self._salt, self.iterations)
 
     def finish(self, salted: bytes) -> None:
-        """Hand it over, in the router's thread."""
+        """Hand it to the deriver that still waits. Runs in the router's thread."""
         if self.deriver.waits():
             self.deriver.derived(salted)

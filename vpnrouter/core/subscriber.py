@@ -35,12 +35,12 @@ class Subscriber(Timed):
     """Somebody in a message VPN to whom messages can be delivered.
 
     `connected` is False for a session that outlived its connection: nothing Direct reaches it.
-    `gone`: it never comes back, and its last subscriptions are about to be removed (MessageVpn.forget).
+    `gone`: it never comes back, and its subscriptions are being removed (MessageVpn.forget).
     `vpn_id` is "router/vpn" of the far side for a link's client, else "".
     `offered` counts, for a link's client alone, messages that the VPN handed to it, whatever became of
     them then. `is_endpoint` marks queues and topic endpoints; `endpoint` is the queue behind the
-    subscriptions of QoS 1 and 2 of an MQTT session, once it has one. `rule` says which topics it may be sent,
-    whatever its filters match; None where the ACL lets everything through.
+    subscriptions of QoS 1 and 2 of an MQTT session, once it has one. `rule` says which topics it may be sent
+    of those that its filters match; None where the ACL allows everything.
     """
 
     __slots__ = (
@@ -90,8 +90,8 @@ class Subscription:
     `exception` (a filter that begins with `!`) takes topics away from the subscriber's others.
     `selector`, unless None, lets only messages through whose properties it matches.
     `granted` is the QoS that SUBACK promised; `qos` is 0 while the right to receive guaranteed messages is taken
-    away. `suspended`: it is its subscriber's, and in no route (MessageVpn.suspend). `configured`: it is the
-    configuration's, and counts towards no bound of clients.
+    away. `suspended`: its subscriber has it, but no route does (MessageVpn.suspend). `configured`: it stands in the
+    configuration, and counts towards no bound of clients.
     Of a deliver-to-one message, `deliver_always` gets a copy besides the one; so does a link whose
     `dto_priority` is 0. Links with 1 to 4 are asked in that order for the one.
     """

@@ -29,7 +29,7 @@ class Timed:
     def on_timer(self, kind: int, now_ns: int) -> None:
         """The deadline armed with `kind` has come.
 
-        What raises is called again a second later, unless it has a `party`, which is closed.
+        If this raises, `party` is closed; without one it is called again a second later.
         """
         raise AssertionError(kind)
 
@@ -62,7 +62,7 @@ class Timers:
 
     `cancelled` counts entries of the heap that will do nothing. When most are such, they are swept out:
     clients that come and go with long keep-alives must not leave a growing heap behind. What a deadline raises is
-    the `barrier`'s; without one it is raised here.
+    given to the `barrier`; without a barrier it is raised here.
     """
 
     __slots__ = ("_heap", "_serial", "barrier", "cancelled")

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 
 ROUTE_WORK: Final = 15
-"""What a new route costs beside those who match, in parts of a turn (Plane.work)."""
+"""What a new route costs, without its receivers, in parts of a turn (Plane.work)."""
 
 SUBSCRIPTION_WORK: Final = 5
-"""What it costs that a subscription comes or goes, beside the routes that it changes."""
+"""What a new or removed subscription costs, without the routes that it changes."""
 
 AT_ONCE: Final = 64
-"""Subscriptions that go at once with their subscriber."""
+"""So many subscriptions of a subscriber that is gone are removed at once; more of them in slices."""
 
 
 @final
@@ -131,7 +131,7 @@ class MessageVpn:
         # Those that clients made, by client username.
         self.endpoints_of: dict[str, int] = {}
         self.session_terms = default_session_terms()
-        # Packets of clients and links that have not come as a whole yet.
+        # Bytes of packets of clients and links that are not complete yet.
         self.partials = Holdings(limits.PARTIAL_BYTES, plane.partials)
         # Sessions that outlive their connection, and bytes of wills, by client username.
         self.lasting = Quota(self.limits.max_mqtt_session_count)
@@ -175,7 +175,7 @@ class MessageVpn:
 
     @property
     def spool_taken(self) -> int:
-        """Bytes of its endpoints and of what it retains in the spool."""
+        """Bytes of its endpoints and of its retained messages in the spool."""
         retained = self.retained
         return self.spooled_bytes + (0 if retained.account is None else retained.bytes_)
 
@@ -270,7 +270,7 @@ class MessageVpn:
         return self.endpoints.get((0, name))
 
     def forget_all_routes(self) -> None:
-        """Queues came or went, or what clients may do has changed: no cached route need be true."""
+        """Drop all cached routes: queues came or went, or rights of clients have changed."""
         self.cache.clear()
         self.slots.drop()
 
@@ -324,8 +324,8 @@ class MessageVpn:
     def subscribe(self, subscription: Subscription, bounded: bool = True) -> bool:
         """Add or replace a subscription of its subscriber; True when it is new.
 
-        Raises Refused "400 Max Num Subscriptions Exceeded" at the VPN's bound, which is for those of clients:
-        one of the configuration is always taken, and so is one that was granted before (`bounded` False).
+        Raises Refused "400 Max Num Subscriptions Exceeded" at the message VPN's bound. The bound is for subscriptions
+        of clients: one of the configuration is always taken, and so is one that was granted before (`bounded` False).
         """
         subscriber = subscription.subscriber
         key = subscription.key
@@ -340,7 +340,7 @@ class MessageVpn:
         ):
             client_events.no_subscription_left(self)
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
-        # First its subscriber's: what raises below is taken away with it.
+        # The subscriber has it first: if the code below raises, it goes when the subscriber ends.
         subscriber.subscriptions[key] = subscription
         if not subscription.configured:
             self.subscription_count += 1
@@ -356,7 +356,7 @@ class MessageVpn:
         subscription = subscriber.subscriptions.get(key)
         if subscription is None:
             return False
-        # It is its subscriber's until it is nowhere else: what raises half-way is done again with its end.
+        # The subscriber has it last: if the code below raises, it is removed again when the subscriber ends.
         self._remove(subscription)
         subscriber.subscriptions.pop(key, None)
         traces.subscribed(self, UNSUBSCRIBE, subscription)
@@ -365,7 +365,7 @@ class MessageVpn:
         return True
 
     def suspend(self, subscription: Subscription, suspended: bool) -> None:
-        """Take a subscription out of all routes, or bring it back; it stays its subscriber's meanwhile."""
+        """Take a subscription out of all routes, or bring it back; its subscriber keeps it."""
         if suspended and not subscription.suspended:
             self._leave(subscription)
         elif subscription.suspended and not suspended:
@@ -412,7 +412,7 @@ class MessageVpn:
         self.plane.work += SUBSCRIPTION_WORK + ((cache.steps - steps) >> 2)
 
     def _forget_all_routes(self) -> None:
-        """What is known of topics can be found out again: after something raised it may not be true."""
+        """Drop all that is cached of topics: after an exception it may be wrong."""
         self.cache.clear()
         self.slots.drop()
 
@@ -443,7 +443,7 @@ class MessageVpn:
     def forget(self, subscriber: Subscriber) -> None:
         """Remove all subscriptions of `subscriber`, which is gone: nothing reaches it from now on.
 
-        Of many the trie lets go bit by bit.
+        Many subscriptions are removed in slices.
         """
         subscriber.gone = True
         if len(subscriber.subscriptions) <= AT_ONCE:
@@ -455,7 +455,7 @@ class MessageVpn:
 
 @final
 class Forgetting(Job):
-    """Takes the subscriptions of a subscriber that is gone out of the trie."""
+    """Removes the subscriptions of a subscriber that is gone."""
 
     __slots__ = ("_keys", "_subscriber", "_vpn")
 

@@ -9,7 +9,7 @@ from vpnrouter.core.guaranteed.traces import trace_lost
 from vpnrouter.trace.events import DISCARD
 
 _PASSES: Final = frozenset({reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE})
-"""Why a message has no room now and may have some later."""
+"""Reasons for which a message has no room now and may have some later."""
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -35,9 +35,9 @@ def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -
     `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
     for whose sake the message is rejected.
 
-    A message that came over a bridge waits in a queue behind it: there one endpoint that rejects speaks for all
-    that match, so that none loses what it has no room for. What would not change by waiting, an endpoint that is
-    shut down or takes only smaller messages, is left to each endpoint alone.
+    A message that came over a bridge can wait in the remote queue: where one endpoint rejects on discard, the
+    message waits until all that match have room, so that none of them loses it. Waiting does not help where an
+    endpoint is shut down or takes only smaller messages: there each endpoint decides for itself.
     """
     found = ""
     where = ""

@@ -62,7 +62,7 @@ def bind(endpoint: Endpoint, flow: Flow, permission: int, needed: int) -> None:
 
 
 def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
-    """Let a consumer go; see Endpoint.unbind. Once more, it goes on behind what raised."""
+    """Unbind a consumer, as Endpoint.unbind says. A second call goes on behind the step that raised."""
     bound = flow in endpoint.flows
     if bound:
         endpoint.flows.remove(flow)
@@ -90,14 +90,14 @@ def _give_back(endpoint: Endpoint, flow: Flow, outcome: int) -> None:
 
 
 def unbind_all(endpoint: Endpoint, reason: str) -> None:
-    """Let all consumers go, and tell them why; what they hold comes back and does not count."""
+    """Unbind all consumers, and tell them why. What they hold comes back, and does not count as a redelivery."""
     for flow in list(endpoint.flows):
         unbind(endpoint, flow, counts=False)
         flow.unbound(reason)
 
 
 def unbind_forbidden(endpoint: Endpoint) -> None:
-    """Let go of consumers that are not permitted any more; what they hold comes back and does not count."""
+    """Unbind consumers that are not permitted any more. What they hold comes back; that is no redelivery."""
     for flow in list(endpoint.flows):
         if not flow.permitted():
             unbind(endpoint, flow, counts=False)

@@ -10,7 +10,7 @@ ACKED: Final = 0
 DISCARDED: Final = 1
 MOVED: Final = 2
 DELETED: Final = 3
-"""Why a message leaves an endpoint; one that is discarded has a reason besides."""
+"""Causes for which a message leaves an endpoint. A discarded one has a reason as well."""
 
 
 @final

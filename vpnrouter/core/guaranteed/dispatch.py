@@ -172,7 +172,7 @@ def _look(endpoint: Endpoint, waiting: Waiting, flow: Flow, message_id: int) -> 
 
 
 def _pop(endpoint: Endpoint, waiting: Waiting, flow: Flow, message_id: int) -> bool:
-    """Take a message that waits, and deliver it. What raises leaves it with the flow, or where it waited."""
+    """Deliver a message that waits. If this raises, the flow has the message, or it waits again."""
     try:
         if waiting.first() == message_id:
             waiting.pop()

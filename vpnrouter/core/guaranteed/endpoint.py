@@ -205,7 +205,7 @@ class Endpoint(Subscriber):
         return reasons.ENDPOINT_SHUTDOWN
 
     def arrive(self, message_id: int, message: Message) -> None:
-        """A message is in the synced spool, and no longer `pending`: from now on it may be delivered."""
+        """Take a message that is in the synced spool now: from now on it may be delivered."""
         if self.deleted:
             self.forget(message_id, size_of(message), DELETED)
             return
@@ -330,7 +330,7 @@ class Endpoint(Subscriber):
         return True
 
     def mend(self, message_id: int, message: Message) -> None:
-        """What was being done with a message raised: unless it is gone or somewhere, it waits again."""
+        """Repair the endpoint after work on a message raised: unless it has left or is held, it waits again."""
         spool = self.spool
         for pool in pools.pools(self):
             pool.recount()
@@ -338,16 +338,16 @@ class Endpoint(Subscriber):
             return
         if not self.deleted and not pools.holds(self, message_id):
             if message_id not in self.redeliveries:
-                # Whether somebody has seen it is not known.
+                # It is not known whether a consumer has seen it.
                 self.redeliveries[message_id] = UNCOUNTED
             self.ready(message_id, message)
 
     def forget(self, message_id: int, size: int, cause: int, reason: str = "") -> None:
-        """The message is no longer here, for a cause of counters.py: counted when nothing can fail any more."""
+        """Take a message out, for a cause of counters.py. It is counted when nothing can fail any more."""
         self.spool.settle(self, message_id, size, cause, reason)
 
     def lose(self, message_id: int, cause: int, reason: str = "") -> None:
-        """Forget a message that waited, whether it can be read or not."""
+        """Take out a message that waited, even one that cannot be read."""
         self.forget(message_id, size_in_store(self, message_id), cause, reason)
 
     def expire(self, message_id: int, message: Message) -> None:
@@ -394,7 +394,7 @@ class Endpoint(Subscriber):
             self._timer = None
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """Delays that are over, messages that expire; with AGAIN, deliveries that raised."""
+        """Handle delays that are over and messages that expire; with AGAIN, try deliveries again that raised."""
         if kind == AGAIN:
             self.wake()
             return

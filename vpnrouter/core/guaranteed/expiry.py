@@ -79,7 +79,7 @@ def run(endpoint: Endpoint, now_ns: int) -> None:
 
 
 def _expire(endpoint: Endpoint, message_id: int, message: Message) -> None:
-    """Let one that was taken out expire; what raises puts it back, to be tried again."""
+    """Let a message that was taken out expire. If this raises, it is put back and tried again."""
     try:
         endpoint.expire(message_id, message)
     except Exception:

@@ -98,12 +98,12 @@ class Flow:
         """The flow became the active one of an exclusive queue, or stands by again."""
 
     def letting_go(self) -> None:
-        """The flow ends, and what it holds is about to go back: the last look at `unacked`."""
+        """Called when the flow ends, before what it holds in `unacked` goes back."""
 
     def permitted(self) -> bool:
         """True while the consumer may still take what it was bound to."""
         return True
 
     def unbound(self, reason: str) -> None:
-        """The endpoint let go of the flow: it was shut down or deleted, or the consumer may not have it."""
+        """Called when the endpoint has unbound the flow: it was shut down or deleted, or permits it no more."""
         raise AssertionError(reason)

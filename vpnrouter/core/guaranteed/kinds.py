@@ -14,4 +14,4 @@ REPLAY_LOG: Final = 4
 KIND_NAMES: Final = ("queue", "topic-endpoint", "session", "parking-lot", "replay-log")
 
 AGAIN: Final = 1
-"""Kind of a timer of an endpoint: a delivery raised, and no flow could be held to it. Others are 0."""
+"""Kind of an endpoint's timer after a delivery that raised, where no flow was to be closed. Other timers have 0."""

@@ -212,7 +212,7 @@ def keep_newest(endpoint: Endpoint) -> None:
         take_out(endpoint, newest)
         message = readable(endpoint, newest)
         if message is None:
-            # The newest that anybody can be given counts; this one goes with the rest.
+            # It goes with the rest: the newest message that can be read is kept.
             unreadable.add(newest)
     size = size_of(message)
     # Purge counts by what is left over: the newest is put aside for that time.

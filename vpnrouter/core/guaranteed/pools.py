@@ -41,7 +41,7 @@ def holds(endpoint: Endpoint, message_id: int) -> bool:
 
 
 def last_waiting(endpoint: Endpoint) -> int:
-    """The highest id that waits here, for whatever; 0 when nothing does."""
+    """The highest id that waits here, whatever it waits for; 0 when none does."""
     highest = max((pool.last() for pool in pools(endpoint)), default=0)
     return max(highest, max(endpoint.delayed.ids(), default=0))
 

@@ -46,7 +46,7 @@ class Purging:
         self._tokens.append(token)
 
     def run(self, ledger: Ledger, bodies: Bodies, unit: Unit) -> str:
-        """Let some go, in the unit being built. Returns why one of them stays in the store, "" normally."""
+        """Delete some messages, in the unit being built. Returns why one of them stays in the store, "" normally."""
         left = ROUND
         trouble = ""
         while self._doomed and left:

@@ -25,7 +25,7 @@ class Definition:
     """An endpoint that the store knows: its place, and the number that its messages are kept under.
 
     `subscription` is the one of a topic endpoint, as the client that bound to it wrote it, in MQTT's dialect.
-    `attracts_for` is who gave it: client username and client id, "" where that is not known.
+    `attracts_for` are the client username and client id that gave it, "" where they are not known.
     `bridges` are names of those that ever took from a queue (end_to_end.py).
     """
 

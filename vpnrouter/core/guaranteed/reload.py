@@ -24,10 +24,10 @@ all are."""
 def take_terms(endpoint: Endpoint, terms: EndpointTerms) -> None:
     """Go on under other attributes.
 
-    With egress off the flows are let go, with less permission those that it is taken from. Other partitions,
-    priorities or life times: what waits is sorted anew, and nothing is delivered meanwhile, so that the order
-    holds. A smaller quota keeps what is there; a last value queue keeps the newest. Life times and delays hold for
-    what is here too.
+    Where egress is disabled all flows are unbound, where the permission is less those that may not consume any
+    more. Where partitions, priorities or life times change, what waits is sorted again; nothing is delivered
+    meanwhile, so that the order holds. A smaller quota keeps what is there; a last value queue keeps the newest.
+    New life times and delays hold for messages that are here already.
     """
     before = endpoint.terms
     endpoint.terms = terms

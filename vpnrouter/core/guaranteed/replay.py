@@ -142,7 +142,7 @@ class Replay(Timed):
             try:
                 self._find_begin()
             except SpoolError as error:
-                # Without the time of each message that it looks at, nobody can tell where to begin.
+                # It begins by the time of each message, so it has to read the time of each.
                 tell(self._log.endpoint, error)
                 self.fail(reasons.REPLAY_MESSAGE)
                 return

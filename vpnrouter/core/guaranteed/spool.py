@@ -94,12 +94,12 @@ class Spool:
         self.down = ""
         self.unit, self._refused = Unit(), Unit()
         self.syncing: Unit | None = None
-        # Its batch, until the store has it.
+        # The batch of `syncing`, until the store has it.
         self.sealed: Batch | None = None
-        # One that is synced, and is not through here yet.
+        # A unit that is synced, while `committed` still works on it.
         self.finishing: Unit | None = None
         self._rests_ns = 0
-        # What left an endpoint last, and the flow whose delivery raised.
+        # The message that left an endpoint last, and the flow whose delivery raised.
         self.gone_from: Endpoint | None = None
         self.gone_id = 0
         self.failing: Flow | None = None
@@ -140,7 +140,7 @@ class Spool:
         if route.missing_queue:
             if message.hops == 0:
                 return self._reject(vpn, message, receipt, token, (reasons.QUEUE_NOT_FOUND, ""))
-            # It came over a bridge. Whoever named the queue meant one of another message VPN, and refusing it
+            # It came over a bridge. Its publisher named a queue of another message VPN, and refusing it here
             # would hold the bridge for ever: here it has no eligible destination.
             return self._unmatched(vpn, message, receipt, token)
         matched = takers_of(route, message)
@@ -173,7 +173,7 @@ class Spool:
         return self._taken(receipt, token, outcome)
 
     def _unmatched(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
-        """Nobody wants the message: that is counted, and its publisher is done with it."""
+        """Count a message that nobody wants, and answer its publisher."""
         vpn.discards.add(NO_SUBSCRIPTION_MATCH)
         trace_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
         return self._taken(receipt, token, UNMATCHED)
@@ -290,7 +290,7 @@ class Spool:
                     ledger.settle(number, spool_id)
             raise
         message.holders = len(takers)
-        # Only what cannot raise: `_take_back` undoes all of it.
+        # Nothing below can raise: `_take_back` undoes all of it or nothing.
         for endpoint in takers:
             endpoint.pending += 1
             endpoint.spooled_count += 1
@@ -311,7 +311,7 @@ class Spool:
         return bool(messages) and messages[-1] is message
 
     def _take_back(self, messages: int, receipts: int) -> None:
-        """Publishing raised half-way: the unit is as it was before, and so are the endpoints."""
+        """Undo a publish that raised half-way, in the unit and in the endpoints."""
         unit = self.unit
         for index in range(messages, len(unit.ids)):
             spool_id = unit.ids[index]
@@ -349,16 +349,16 @@ class Spool:
     def settle(
         self, endpoint: Endpoint, spool_id: int, size: int, cause: int, reason: str = ""
     ) -> None:
-        """An endpoint has done with a message, for a cause of counters.py: all of it is noted, or nothing."""
+        """Take a message out of an endpoint, for a cause of counters.py. All of it is noted, or nothing."""
         try:
             self.ledger.settle(endpoint.number, spool_id)
         except SpoolError as error:
-            # Nobody gets it again while the router runs; the store cannot be told.
+            # No consumer gets it again while the router runs, but the store still has it.
             self.trouble(
                 f"a message that has left {endpoint.name} in message VPN {endpoint.vpn.name} may come back with"
                 f" the next start: {error}"
             )
-        # Only what cannot raise.
+        # Nothing below can raise, up to `_gone`.
         counters = endpoint.counters
         if cause == ACKED:
             counters.acked += 1
@@ -382,7 +382,7 @@ class Spool:
             self.plane.barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
 
     def _gone(self, endpoint: Endpoint, spool_id: int) -> None:
-        """What follows from that."""
+        """Drop the body and the notes of a message that has left an endpoint."""
         message = self.bodies.kept.get(spool_id)
         if message is not None:
             message.holders -= 1
@@ -396,7 +396,7 @@ class Spool:
             self.fault("endpoint-settled")
 
     def trouble(self, text: str) -> None:
-        """Count something that the store cannot do with a single message, and have the operator told."""
+        """Count and tell something that the store cannot do with a single message."""
         self.troubles += 1
         told = self.plane.troubles
         if len(told) < limits.TROUBLES:
@@ -464,7 +464,7 @@ class Spool:
         return self._seal()
 
     def _seal(self) -> Batch | None:
-        """End the unit being built. What raises here leaves it as it is, to be tried again a second later."""
+        """End the unit being built. If this raises, the unit stays as it is and is tried again a second later."""
         plane = self.plane
         ledger = self.ledger
         unit = self.unit
@@ -483,10 +483,10 @@ class Spool:
         except Exception as error:  # noqa: BLE001 - the barrier's
             fault = plane.barrier.caught(error, SPOOL, "", "", "the unit is tried again")
             if self.unit is fresh:
-                # There was nothing to write, and telling those that wait raised.
+                # There was nothing to write, and telling the receipts raised.
                 fresh.answers_for(unit)
                 return None
-            # It may have come to its end before.
+            # The unit may have been sealed before the exception.
             batch = ledger.sealed
             if batch is None:
                 self._rests_ns = plane.now_ns + RETRY_NS
@@ -515,7 +515,7 @@ class Spool:
                 self._undelivered(endpoint, error)
 
     def _undelivered(self, endpoint: Endpoint, error: Exception) -> None:
-        """Delivering raised: the flow that was served is closed, and the others have their turn."""
+        """Close the flow whose delivery raised; the other flows have their turn."""
         flow, self.failing = self.failing, None
         endpoint.dirty = False
         plane = self.plane
@@ -529,7 +529,7 @@ class Spool:
     def committed(self) -> None:
         """The unit that `end_round` gave out is synced.
 
-        Each thing is done once, whatever raises: who calls again, while `unfinished`, goes on behind it.
+        Each step is done once, even if one raises: call again while `unfinished`, and it goes on with the next step.
         """
         unit = self.finishing
         if unit is None:

@@ -17,9 +17,9 @@ SNAPSHOT: Final = 32
 
 
 def wall_expiry_ns(message: Message, now_ns: int, wall_ns: int) -> int:
-    """When the message expires by the wall clock, which alone survives a restart; 0 for never.
+    """When the message expires by the wall clock, which alone goes on over a restart; 0 for never.
 
-    So is what lies beyond the spool's numbers.
+    A time beyond the spool's range counts as never.
     """
     if message.expires_ns == 0:
         return 0

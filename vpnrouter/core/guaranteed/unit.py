@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Unit:
     """Columns: message `ids[i]` is `messages[i]` and goes to `takers[i]`; `receipts[j]` is told that
     `tokens[j]` came to `outcomes[j]`, with `reasons[j]`. `marks` are endpoints whose mark moves to
-    `marked[k]`. `arrived` messages are in their endpoints, and the next one in `placed` of its own; `answered` receipts
-    are told.
+    `marked[k]`. The first `arrived` messages are in their endpoints, the next one in the first `placed` of its
+    takers; the first `answered` receipts are told.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class Unit:
         return receipt in self.receipts or (before is not None and receipt in before.receipts)
 
     def answer(self, barrier: Barrier) -> None:
-        """Tell all that wait; one that raises is the barrier's, and costs the others nothing."""
+        """Tell all receipts. One that raises is given to the barrier, and the others are told all the same."""
         while self.answered < len(self.receipts):
             index = self.answered
             self.answered = index + 1
@@ -82,7 +82,7 @@ class Unit:
                 barrier.of(receipt.party(), error)
 
     def answers_for(self, other: Unit) -> None:
-        """Whom `other` has not told, because telling raised, this one tells first."""
+        """Take over the receipts that `other` has not told; they are told first."""
         left = other.answered
         told = self.answered
         self.receipts[told:told] = other.receipts[left:]
@@ -91,7 +91,7 @@ class Unit:
         self.reasons[told:told] = other.reasons[left:]
 
     def cut(self, messages: int, receipts: int) -> None:
-        """Be as before, with so many messages and receipts: what came behind them came to nothing."""
+        """Keep the first `messages` and `receipts`, and forget those behind them."""
         del self.ids[messages:]
         del self.messages[messages:]
         del self.takers[messages:]

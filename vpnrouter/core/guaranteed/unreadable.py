@@ -29,7 +29,7 @@ def readable(endpoint: Endpoint, message_id: int) -> Message | None:
 
 
 def size_in_store(endpoint: Endpoint, message_id: int) -> int:
-    """The bytes that a message counts for, whether it can be read or not; 0 where even that is lost."""
+    """The bytes that a message counts for, even if it cannot be read; 0 where its size is lost as well."""
     try:
         return size_of(endpoint.spool.message(message_id))
     except SpoolError as error:

@@ -81,7 +81,7 @@ class Waiting:
         raise IndexError("nothing waits")
 
     def recount(self) -> None:
-        """Count anew, after something raised in the middle of a change."""
+        """Count again after a change that raised half-way."""
         count = 0
         for level in self._levels:
             count += len(level)

@@ -77,7 +77,7 @@ def puback(connection: MqttConnection, packet_id: int, code: int) -> None:
         raise ProtocolError(
             reason.PROTOCOL_ERROR, f"PUBACK for the QoS 2 message {packet_id} (MQTT-4.3.3-1)"
         )
-    # The identifier is kept until nothing can raise: see Outbound.unplug.
+    # The identifier is kept until nothing more can raise: see Outbound.unplug.
     held.flow.settle(held.message_id, REJECTED if code >= reason.UNSPECIFIED_ERROR else ACCEPTED)
     outbound.held.pop(packet_id, None)
     fault = held.flow.endpoint.spool.fault
@@ -129,9 +129,9 @@ def pubrec(connection: MqttConnection, packet_id: int, code: int) -> None:
 
 
 def pubcomp(connection: MqttConnection, packet_id: int) -> None:
-    """A QoS 2 identifier is free again. One that is not in use means nothing: there is no answer to a PUBCOMP.
+    """PUBCOMP: free a QoS 2 identifier. One that is not in use is ignored: a PUBCOMP is not answered.
 
-    Raises ProtocolError where another answer is due, or none yet.
+    Raises ProtocolError where another acknowledgement is due, or none yet.
     """
     session = connection.session
     outbound = None if session is None else session.outbound

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 VERIFYING = 1
 
 NAME_IN_USE: Final = "403 Client Name Already In Use"
-"""The client id is the router's own, or that of a session of another client username."""
+"""The client id is reserved for the router, or a session of another client username has it."""
 
 
 def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
-    """Admit or refuse a CONNECT of `length` bytes; the password may still have to be verified by the edge."""
+    """Admit or refuse a CONNECT of `length` bytes. The edge may still have to verify the password."""
     connection.level = packet.protocol_level
     connection.connect_packet = packet
     properties = packet.properties
@@ -114,7 +114,7 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
 
 
 def refuse_login(connection: MqttConnection, code: int, text: str) -> None:
-    """Refuse a login whose password is not looked at."""
+    """Refuse a login without a look at its password."""
     admission = connection.admission
     vpn = None if admission is None else admission.vpn
     client_events.login_refused(connection, vpn, text)
@@ -130,7 +130,7 @@ def _holder(vpn: MessageVpn, client_id: str) -> MqttConnection | None:
 def establish(connection: MqttConnection, admission: Admission, packet: Connect) -> None:
     """Find or make the session, take it over, answer CONNACK.
 
-    Raises Refused where the session is another client username's, before anything has happened to it.
+    Raises Refused, and leaves the session as it is, where it belongs to another client username.
     """
     vpn = admission.vpn
     plane = vpn.plane
@@ -167,7 +167,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
         vpn.clients[client_id] = session
     elif not session.owner:
         session.belong_to(owner)
-    # Before it is changed or attached: whatever raises, it is let go of with the connection.
+    # Before it is changed or attached: if the code below raises, the end of the connection detaches it.
     connection.session = session
     session.expiry_s = expiry_s
     if expiry_s:
@@ -226,7 +226,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
 
 
 def _expiry_s(admission: Admission, packet: Connect) -> int:
-    """For how many seconds the session outlives its connection."""
+    """Seconds for which the session outlives its connection."""
     if packet.protocol_level == 5:
         wanted_s = packet.properties.session_expiry_interval or 0
     else:
@@ -238,7 +238,7 @@ def _expiry_s(admission: Admission, packet: Connect) -> int:
 def _have_room(
     admission: Admission, session: MqttSession | None, will: Will | None, expiry_s: int
 ) -> None:
-    """Raise Refused where the client username or the message VPN has as much of either as it may."""
+    """Raise Refused where the client username or the message VPN has as many sessions or wills as it may."""
     vpn = admission.vpn
     name = admission.username.name
     if expiry_s and (session is None or not session.lasting):

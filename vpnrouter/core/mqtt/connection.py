@@ -69,7 +69,7 @@ CONNECT_TIMEOUT: Final = 0
 KEEP_ALIVE: Final = 1
 
 PACKET_WORK: Final = 5
-"""What a packet costs that is handled by itself, in parts of a turn (Plane.work)."""
+"""What a packet costs that is handled alone, in parts of a turn (Plane.work)."""
 
 ACK_BYTES: Final = 512
 ACK_WORK: Final = 60
@@ -357,7 +357,7 @@ class MqttConnection(Connection):
         self.state = ENDED
         self.closing = True
         publisher = self.publisher
-        # Three are gone through twice, and do nothing where the first time has done all.
+        # Three steps run twice, in case one raised half-way; a second run of a finished step does nothing.
         for step in (0, 1, 1, 2, 2, 3, 4, 4, 5):
             try:
                 self._let_go(step, publisher, publish_will, why)
@@ -398,14 +398,14 @@ class MqttConnection(Connection):
         name = publisher.subscriber.client_name
         if vpn.publishers.get(name) is publisher:
             del vpn.publishers[name]
-        # Once: what follows counts.
+        # First: a second call must not change the counts below again.
         self.publisher = None
         if self.admission is not None:
             vpn.release(self.admission.username.name)
         absorb(vpn, publisher)
 
     def _forget_opening(self) -> None:
-        """Of what the client said first, a will, a password and user properties are not asked for again."""
+        """Forget will, password and user properties of CONNECT: they are not needed again."""
         opening = self.connect_packet
         if opening is not None:
             opening.will = None

@@ -40,7 +40,7 @@ BROWSED: Final = 256
 
 @final
 class Delivery:
-    """What a session's subscriptions say of the delivery of one topic; `denied`: its ACL profile keeps it back."""
+    """How a session's subscriptions deliver one topic; `denied`: its ACL profile does not allow the topic."""
 
     __slots__ = ("denied", "identifiers", "qos", "retain_as_published")
 
@@ -110,7 +110,7 @@ class MqttFlow(Flow):
         session = outbound.session
         connection = session.connection
         if self.closed or connection is None or connection.faulty or not session.connected:
-            # To one that is being cut a message would go under another identifier than before.
+            # A connection that is being cut would get the message under another identifier than before.
             return 0
         outbox = session.outbox
         if outbox.size * 2 > outbox.limit:
@@ -165,7 +165,7 @@ class MqttFlow(Flow):
             try:
                 spool.when_synced(self._written, 0)
             except Exception:
-                # Nobody is told of this batch, and it must not stand before those of others.
+                # No receipt will come for this batch, so it must not stay before others.
                 self._unsent.pop()
                 raise
             self._promised = spool.unit
@@ -200,7 +200,7 @@ class MqttFlow(Flow):
         if self.own:
             delivery = self.outbound.delivery(message.topic)
             if delivery.denied:
-                # It was kept while the client was still allowed to have it.
+                # It came into the endpoint while the client was still allowed to have it.
                 self._give_up(packet_id, held, message, SUBSCRIBE_TOPIC_ACL)
                 if dup and held.qos == 2:
                     self.outbound.abandon(packet_id)
@@ -236,7 +236,7 @@ class MqttFlow(Flow):
             trace_at(endpoint, event, held.message_id, message, "", self.client_name)
 
     def _give_up(self, packet_id: int, held: Held, message: Message, reason: str) -> None:
-        """The client does not get a message: it is discarded, or goes back to a queue as rejected."""
+        """Keep a message from the client: it is discarded, or goes back to a queue as rejected."""
         vpn = self.outbound.session.vpn
         vpn.discards.add(reason)
         trace_lost(vpn, DISCARD, message, self.endpoint.name, reason, self.client_name)

@@ -151,7 +151,7 @@ class Ingress(Answers):
         self.hold_back()
 
     def _publish_once(self, message: Message, packet_id: int, token: int) -> int:
-        """The same for QoS 2: message and identifier are both in the unit, or neither is."""
+        """Take a QoS 2 message: message and identifier are both in the unit, or neither is."""
         try:
             self._remember(packet_id)
             outcome = self.spool.publish(self.publisher.vpn, message, self, token)
@@ -166,7 +166,7 @@ class Ingress(Answers):
     def _begin_flow(self, message: Message, token: int) -> bool:
         """Count the connection as an ingress flow; False, with an answer, beyond a bound.
 
-        That of its client profile is for the flows of one client, and a connection is one.
+        A connection has one ingress flow, so of the client profile's bound only 0 says anything.
         """
         vpn = self.publisher.vpn
         most = vpn.limits.max_ingress_flow_count

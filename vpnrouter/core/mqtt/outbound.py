@@ -43,7 +43,7 @@ KEYED: Final = 2
 """Of `releasing`: the identifier is in the spool."""
 
 FEW: Final = 64
-"""Subscriptions of a session that are looked through one by one."""
+"""So many subscriptions of a session are matched one by one."""
 
 MOST_IDS: Final = 65_535
 
@@ -141,7 +141,7 @@ class Outbound:
         return known
 
     def sends_again(self, message_id: int, packet_id: int) -> None:
-        """The identifier is held once more, or being released: what was kept of it while the client was away goes."""
+        """Forget what was kept of an identifier while the client was away: it is in use again, or being released."""
         self.resend.pop(message_id, 0)
         self.reserved.discard(packet_id)
 
@@ -158,7 +158,7 @@ class Outbound:
     def release(self, packet_id: int, flow: MqttFlow) -> None:
         """PUBREC came and the message is settled: PUBREL when that is synced."""
         spool = flow.endpoint.spool
-        # Before anything can raise: the client waits for PUBREL, and `resume` sees to it.
+        # Before anything can raise: the client waits for PUBREL, which `resume` sends when it is back.
         self.releasing[packet_id] = KEYED if flow.keyed else 0
         self.held.pop(packet_id, None)
         if flow.keyed:
@@ -222,7 +222,7 @@ class Outbound:
     def bind_own(self, endpoint: Endpoint) -> None:
         """Let messages of the session's own endpoint flow."""
         flow = MqttFlow(self, endpoint, "", 2)
-        # Before it is bound: whatever raises, it is let go of with the connection.
+        # Before it is bound: if the code below raises, the end of the connection unbinds it.
         self.own = flow
         try:
             endpoint.bind(flow, CONSUME, CONSUME)
@@ -235,7 +235,7 @@ class Outbound:
             connection.guaranteed = True
 
     def open_own(self) -> None:
-        """Let messages of the session's own endpoint flow while it may receive guaranteed ones, and not else."""
+        """Bind the session's own endpoint if it may receive guaranteed messages, and unbind it if not."""
         own = self.own
         if own is not None:
             most = own.endpoint.terms.max_delivered_unacked_msgs_per_flow
@@ -249,7 +249,7 @@ class Outbound:
             if state & SYNCED:
                 self.send_pubrel(packet_id)
             elif spool is not None:
-                # Whoever was to tell of the sync may have raised; told twice, it counts once.
+                # The receipt of the sync may have raised. Telling it twice counts once.
                 spool.when_synced(self._releases, packet_id)
         own = self.own
         if own is not None:
@@ -267,12 +267,12 @@ class Outbound:
             stays = own is not None and self._must_stay(own)
             self._keep_identifiers(own, stays)
         finally:
-            # Whatever raised: a flow that stays bound without a connection would hold its messages for ever.
+            # Even after an exception: a flow that stays bound without a connection would hold its messages for ever.
             if own is not None:
                 own.closed = True
             if own is not None and not stays:
                 self.own = None
-                # Nothing was wrong with them: this does not count as a redelivery.
+                # Nothing was wrong with the messages: this does not count as a redelivery.
                 self._part(own, False)
             flows = list(self.flows.values())
             self.flows.clear()
@@ -285,14 +285,14 @@ class Outbound:
             self.abandon(packet_id)
             self.reserved.discard(packet_id)
         unsent = set() if own is None or stays else own.unsent()
-        # Taken out one by one, so that another try goes on behind what raised.
+        # Taken out one by one, so that a second call goes on behind the one that raised.
         for packet_id, held in list(self.held.items()):
             flow = held.flow
             if not flow.own:
                 if held.qos == 2:
                     self.abandon(packet_id)
             elif held.message_id not in flow.unacked and not holds(flow.endpoint, held.message_id):
-                # The message is settled, and what had to follow that raised.
+                # The message is settled, but a later step raised.
                 if held.qos == 2:
                     self.release(packet_id, flow)
             elif stays and held.message_id in flow.unacked:
@@ -435,6 +435,6 @@ class Releases(Receipt):
         outbound = self._outbound
         state = outbound.releasing.get(token, -1)
         if state >= 0 and not state & SYNCED:
-            # Before anything can raise: the client asks for it again when it is back.
+            # Before anything can raise: the client asks again when it is back.
             outbound.releasing[token] = state | SYNCED
             outbound.released(token)

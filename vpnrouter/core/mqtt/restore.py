@@ -31,9 +31,9 @@ ID_BYTES: Final = 8
 
 @final
 class Row:
-    """What is written of one session. `left_ns` is wall clock time, 0 if its client was here to the end.
+    """The stored row of one session. `left_ns` is wall clock time, 0 if its client was connected to the end.
 
-    Earlier versions wrote who made the endpoint, and no owner: nobody else can have made it.
+    Earlier versions wrote no owner, but who made the endpoint, which was the owner.
     """
 
     __slots__ = ("endpoint", "expiry_s", "left_ns", "level", "number", "owner")
@@ -59,8 +59,8 @@ class Row:
 def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
     """Make the sessions of a message VPN again, with subscriptions and packet identifiers; their endpoints.
 
-    What has expired meanwhile is deleted, and what belongs to a client username that is not configured any more
-    (promise OWNER); a message VPN without ACL profiles is one that is not configured itself. To be called before
+    Sessions that have expired are deleted, and those of client usernames that are not configured any more
+    (promise OWNER). A message VPN without ACL profiles is not configured itself. To be called before
     anything else happens in `vpn`, with the clocks set. Raises SpoolError for what cannot be read.
     """
     spool = vpn.plane.spool
@@ -120,11 +120,11 @@ def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> 
 
 
 def restore_wills(vpn: MessageVpn, store: Store) -> int:
-    """Publish the wills of clients that were here when the router ended without a word; how many.
+    """Publish the wills of clients that were connected when the router crashed or was killed. Returns how many.
 
-    To be called when endpoints have what waited in them. The connection was lost, so the will is due (MQTT 5,
-    3.1.2.5): at once, or after its delay where the session lives on and its client may still come back. What its
-    client username may not publish any more is forgotten. Raises SpoolError for what cannot be read.
+    Call this when the endpoints are filled. The connection was lost, so the will is due (MQTT 5, 3.1.2.5): at once,
+    or after its delay where the session lives on and its client may still come back. A will that its client
+    username may not publish any more is forgotten. Raises SpoolError for what cannot be read.
     """
     spool = vpn.plane.spool
     if spool is None:
@@ -162,12 +162,12 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
 
 
 def _read_will(value: bytes, plane: Plane) -> tuple[Will, str, int]:
-    """A will as it was kept, its client username, and when it was due (wall clock), 0 while its client was here."""
+    """A stored will, its client username, and when it was due (wall clock), 0 while its client was connected."""
     said, _, record = value.partition(WILL_END)
     try:
         row = json.loads(said)
         message = from_record(record, plane.now_ns, plane.steady_ns)
-        # It is published anew.
+        # It is a new message, as if it came now.
         message.ingress_ns = 0
         message.qos = int(row["qos"])
         will = Will(message, int(row["delay"]), int(row["expiry"]))

@@ -1,4 +1,4 @@
-"""Retained messages for new subscriptions (MQTT 5, 3.3.1.3): as fast as the client takes them, in slices."""
+"""Sends retained messages for new subscriptions (MQTT 5, 3.3.1.3), in slices, as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from vpnrouter.topics.index import Walk
 
 LATER_NS: Final = 100_000_000
-"""How soon to look again at a client that had no room."""
+"""Time after which a client that had no room is looked at again."""
 
 STEPS: Final = 64
-"""Topics that are looked at between two looks at how much this turn has done."""
+"""Topics that are matched before the work of this turn is checked again."""
 
 MESSAGE_WORK: Final = 5
-"""What one retained message costs, beside its bytes, in parts of a turn (Plane.work)."""
+"""What one retained message costs without its bytes, in parts of a turn (Plane.work)."""
 
 FRAME_BYTES: Final = 64
-"""More than a PUBLISH has beside topic, payload and properties."""
+"""Bytes of a PUBLISH without topic, payload and properties, at most."""
 
 
 def send_retained(session: MqttSession, subscriptions: list[Subscription]) -> None:
-    """Have what is retained sent to `session` for these new subscriptions of it."""
+    """Send `session` what is retained under its new subscriptions."""
     retained = session.vpn.retained
     if not subscriptions or not len(retained):
         return
@@ -47,11 +47,11 @@ def send_retained(session: MqttSession, subscriptions: list[Subscription]) -> No
 
 @final
 class RetainedFeed(Job):
-    """What one session is still to be sent of the retained messages, filter by filter, each filter once.
+    """The retained messages that one session still has to be sent, filter by filter, each filter once.
 
-    It is the session's as long as there is something left. What was published with QoS 1 or 2 goes through the
-    session's endpoint, all else as Direct. A client without room gets the rest when it has some; one that is away
-    gets the rest of what its endpoint keeps when it is back.
+    The session has it until everything is sent. A message published with QoS 1 or 2 goes through the session's
+    endpoint, others are Direct. A client without room gets the rest when it has room; one that is away gets the
+    rest of what its endpoint keeps when it is back.
     """
 
     __slots__ = ("_found", "_session", "_since", "_subscription", "_waits", "_walk", "_wanted")
@@ -59,7 +59,7 @@ class RetainedFeed(Job):
     def __init__(self, session: MqttSession) -> None:
         super().__init__()
         self._session = session
-        # Filter as written → subscription, and the message that was retained last when it was made.
+        # Filter as written → subscription, and `Retained.last` when it was made.
         self._wanted: dict[str, tuple[Subscription, int]] = {}
         self._subscription: Subscription | None = None
         self._since = 0
@@ -69,7 +69,7 @@ class RetainedFeed(Job):
         session.vpn.retained.watch()
 
     def want(self, subscription: Subscription) -> None:
-        """Send what matches one subscription more."""
+        """Send what matches one more subscription."""
         key = subscription.key
         current = self._subscription
         if current is not None and current.key == key:
@@ -86,7 +86,7 @@ class RetainedFeed(Job):
                 self._end()
                 return True
             if self._waits or not session.connected:
-                # The timer, or the client's return, has it go on.
+                # The timer, or the client when it is back, adds the job again.
                 return True
             subscription = self._subscription
             if (
@@ -114,12 +114,12 @@ class RetainedFeed(Job):
         return False
 
     def go_on(self) -> None:
-        """The client is back, or is no more, or may have room."""
+        """Go on: the client is back, has ended, or may have room."""
         self._waits = False
         self._session.vpn.plane.jobs.add(self)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """The client may have room."""
+        """Look again whether the client has room."""
         self.go_on()
 
     def party(self) -> Connection | None:
@@ -127,7 +127,7 @@ class RetainedFeed(Job):
         return self._session.connection
 
     def _begin(self) -> bool:
-        """Turn to the next subscription that still stands; False when there is none."""
+        """Go on with the next subscription that still exists; False when there is none."""
         self._next()
         session = self._session
         while self._wanted:
@@ -201,7 +201,7 @@ class RetainedFeed(Job):
         spool = endpoint.spool
         size = size_of(message)
         if endpoint.spooled_count == 0:
-            # What has no room in an empty endpoint never has: it is discarded, and counted.
+            # A message without room in an empty endpoint will never have any: it is discarded, and counted.
             return True
         return (
             endpoint.spooled_count < limits.RETAINED_AHEAD

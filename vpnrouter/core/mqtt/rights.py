@@ -1,9 +1,9 @@
-"""What the client of a session may do: looked at when it logs in, and again whenever that changes (promise OWNER).
+"""What the client of a session may do. It is applied at the login, and again whenever it changes (promise OWNER).
 
-Nothing that a session asked for is forgotten: what is taken away rests, and is there again when it is given back.
-A subscription of which the ACL profile denies everything stays, and nothing is sent for it; one of QoS 1 or 2
-counts as QoS 0 while the client may not receive guaranteed messages, and what waits for it goes on waiting.
-Consumers of queues are bound anew by their clients.
+A session keeps everything it asked for: a right that is taken away and given back later restores it.
+A subscription of which the ACL profile denies everything stays, but nothing is sent for it. One of QoS 1 or 2
+counts as QoS 0 while the client may not receive guaranteed messages, and its messages go on waiting.
+Consumers of queues are unbound, and their clients have to bind them again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def judge(session: MqttSession, rights: Admission) -> list[str]:
-    """Let a session do what `rights`, those of its client username, say; what of it has changed, by name.
+    """Apply `rights`, those of its client username, to a session. Returns the names of what has changed.
 
-    The routes that it is in are to be forgotten afterwards.
+    The caller has to forget the routes that the session is in.
     """
     changed: list[str] = []
     session.username = rights.username
@@ -49,9 +49,9 @@ def judge(session: MqttSession, rights: Admission) -> list[str]:
 
 
 def judge_again(session: MqttSession, rights: Admission, told: bool = True) -> bool:
-    """The same for a session whose rights were others until now, whether its client is here or not.
+    """Apply changed `rights` to a session, connected or not, and to its publisher and its flows.
 
-    True when something has changed, which is an event where `told`.
+    True when something has changed; this raises an event where `told`.
     """
     changed = judge(session, rights)
     connection = session.connection
@@ -87,7 +87,7 @@ def _bound(rule: TopicRule, rights: Admission, session: MqttSession) -> BoundRul
 def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
     if a is None or b is None:
         return a is b
-    # Where nothing of it was changed, an ACL profile keeps its rules (apply_message_vpns.py).
+    # An ACL profile that did not change keeps its rule objects (apply_message_vpns.py).
     return a is b or (a.source is b.source and a.source is not None)
 
 
@@ -100,7 +100,7 @@ def _receive(session: MqttSession, receives: bool) -> None:
 
 
 def _share(session: MqttSession, rights: Admission) -> bool:
-    """Suspend shared subscriptions that are not allowed, and bring back those that are; has any changed?"""
+    """Suspend shared subscriptions that are not allowed, and bring back those that are. True when one has changed."""
     changed = False
     for subscription in session.subscriptions.values():
         share = subscription.filter.share

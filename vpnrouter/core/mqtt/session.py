@@ -54,7 +54,7 @@ SECOND_NS: Final = 1_000_000_000
 class Will:
     """A will as it will be published, with its delay and expiry in seconds (-1: it does not expire).
 
-    `due_ns` is when it is due (monotonic), once its delay runs, else 0.
+    `due_ns` is when it is due (monotonic) while its delay runs, else 0.
     """
 
     __slots__ = ("delay_s", "due_ns", "expiry_s", "message", "size")
@@ -75,8 +75,8 @@ class MqttSession(Subscriber):
     `durable` says that it outlives the router, `number` what its state is kept under in the spool (0: there
     is none yet). `inbound` are QoS 2 packet identifiers of the client from PUBLISH to PUBREL, `carried` the
     spool ids of those that a bridge is to bring across, `outbound` is what the client is sent with QoS 1 and 2,
-    once it has asked for any. `receive_maximum` is the client's. `owner` is the client username whose session it
-    is, and that its endpoint is counted for (promise OWNER); "" for one that an earlier version stored without.
+    once it has asked for any. `receive_maximum` is the client's. `owner` is the client username that the session
+    belongs to and its endpoint counts for (promise OWNER), "" for one that an earlier version stored.
     `username`, `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are what it may
     do (rights.py).
     `will_kept` says that the store has a will of it.
@@ -180,7 +180,7 @@ class MqttSession(Subscriber):
             session_store.keep(self)
 
     def belong_to(self, owner: str) -> None:
-        """Be the session of this client username: nobody was written down as its owner."""
+        """Make `owner` the owner of a session that was stored without one."""
         if self.lasting:
             self.vpn.lasting.add(self.owner, -1)
             self.vpn.lasting.add(owner, 1)
@@ -217,7 +217,7 @@ class MqttSession(Subscriber):
             except Exception as error:  # noqa: BLE001 - the barrier's: the rest is done all the same
                 self._raised(error)
                 if step == 0 and again:
-                    # It goes on behind what raised: a flow that stayed bound would hold its messages for ever.
+                    # The second try goes on behind the exception: a flow that stays bound holds its messages for ever.
                     again = False
                     continue
             step += 1
@@ -250,7 +250,7 @@ class MqttSession(Subscriber):
     def expire_in(self, left_ns: int) -> None:
         """End the session when its client has not come back by then."""
         if self._expiry_timer is not None:
-            # Of a client that came back, and was lost before it was attached.
+            # The client came back, and its connection was lost before it was attached.
             self._expiry_timer.cancel()
         if self.expiry_s != NEVER_S:
             plane = self.vpn.plane
@@ -296,7 +296,7 @@ class MqttSession(Subscriber):
             self._expiry_timer = None
 
     def have_will(self, will: Will | None) -> None:
-        """Have this will from now on, in the store too, or none."""
+        """Set the will, in the store too; None for no will."""
         self._count_will(will)
         if will is not None:
             self.will_kept = self.vpn.plane.spool is not None
@@ -306,14 +306,14 @@ class MqttSession(Subscriber):
             session_store.forget_will(self)
 
     def _count_will(self, will: Will | None) -> None:
-        """Have this will, and count its bytes for the client username."""
+        """Set the will, and count its bytes for the client username."""
         change = (0 if will is None else will.size) - (0 if self.will is None else self.will.size)
         self.will = will
         if change:
             self.vpn.wills.add(self.owner, change)
 
     def last(self) -> None:
-        """The session outlives its connection: count it for its client username."""
+        """Note that the session outlives its connection, and count it for its client username."""
         if not self.lasting:
             self.lasting = True
             self.vpn.lasting.add(self.owner, 1)
@@ -326,9 +326,9 @@ class MqttSession(Subscriber):
         self._will_timer = plane.timers.arm(will.due_ns, self, WILL)
 
     def publish_will(self) -> None:
-        """Publish the will, once, if the client may publish it by what holds now.
+        """Publish the will, once, if its client may publish it now.
 
-        The unit that has the message forgets that there was one.
+        The unit that has the message also deletes the stored will.
         """
         will = self.will
         self.have_will(None)
@@ -338,7 +338,7 @@ class MqttSession(Subscriber):
         try:
             route = self.vpn.route(message.topic)
         except TopicError:
-            # A bound of the message VPN was lowered since the login.
+            # A limit of the message VPN was lowered after the login.
             self.vpn.discard(message, TOPIC_PARSE_ERROR)
             return
         rule = self.publish_rule
@@ -371,7 +371,7 @@ class MqttSession(Subscriber):
             if self.outbound is not None:
                 self.outbound.drained()
         elif self.connection is None:
-            # Else a try that comes after one that raised, and its client is back.
+            # Otherwise an earlier try raised, and the client came back meanwhile.
             self._expiry_timer = None
             self.end()
 
@@ -457,7 +457,7 @@ class MqttSession(Subscriber):
         expiry_s = -1
         if message.expires_ns:
             left_ns = message.expires_ns - self.vpn.plane.now_ns
-            # More than was given, where the clock was set back while the router was down.
+            # It can be more than the interval where the clock was set back while the router was down.
             expiry_s = min(max(0, -(-left_ns // SECOND_NS)), limits.MESSAGE_EXPIRY_S)
         topic = message.topic
         alias = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SEPARATOR: Final = "\0"
 
 WILL_END: Final = b"\0"
-"""Between what is said of a will, JSON, and its message."""
+"""Separates the JSON about a will from its message."""
 
 
 def number_of(session: MqttSession, spool: Spool) -> int:
@@ -88,9 +88,9 @@ def erase(session: MqttSession) -> None:
 
 
 def keep_will(session: MqttSession, will: Will) -> None:
-    """Write down the will of a session: a router that is killed publishes it when it is back.
+    """Store the will of a session: a router that is killed publishes it when it is back.
 
-    `due_ns` is wall clock time once the client has gone and the delay runs, 0 while it is here.
+    The stored `due_ns` is wall clock time while the delay runs, 0 while the client is connected.
     """
     plane = session.vpn.plane
     spool = plane.spool
@@ -110,7 +110,7 @@ def keep_will(session: MqttSession, will: Will) -> None:
 
 
 def forget_will(session: MqttSession) -> None:
-    """Delete the row of a will: it is being published, in the same unit, or will never be."""
+    """Delete the stored will: the same unit publishes it, or it will never be published."""
     spool = session.vpn.plane.spool
     if spool is not None:
         spool.ledger.delete(keys.will(session.vpn.name, session.client_name))

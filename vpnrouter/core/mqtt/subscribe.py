@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.mqtt.session import MqttSession
 
 FILTER_WORK: Final = 5
-"""What a filter costs to be read and asked about, in parts of a turn (Plane.work)."""
+"""What it costs to parse and check a filter, in parts of a turn (Plane.work)."""
 
 V3_FAILURE: Final = 0x80
 """The one failure code of a 3.1.1 SUBACK (3.1.1, 3.9.3)."""
@@ -56,7 +56,7 @@ def handle_unsubscribe(connection: MqttConnection, packet: Unsubscribe) -> None:
 
 
 def _begin(connection: MqttConnection, job: Job) -> None:
-    """Do it in this turn if it is short; else the client's next packets wait until it is done (MQTT-4.6.0-1)."""
+    """Run the job in this turn if it is short; otherwise the client's next packets wait for it (MQTT-4.6.0-1)."""
     if not job.step():
         connection.hold()
         connection.plane.jobs.add(job)
@@ -115,7 +115,7 @@ class Subscribing(_FilterJob):
         self._packet = packet
         identifiers = packet.properties.subscription_identifiers
         self._identifier = identifiers[0] if identifiers else 0
-        # Each reason once: thousands of refused filters would not fit a string.
+        # Each reason stands here once: those of thousands of filters would not fit into a string.
         self._texts: dict[str, None] = {}
         self._wanted: list[Subscription] = []
         self._promised = False
@@ -139,7 +139,7 @@ class Subscribing(_FilterJob):
         except Refused as refusal:
             self._texts[refusal.reason] = None
             if connection.level == 3:
-                # MQTT 3.1 has no failure code: as other brokers do, grant what nothing will come of.
+                # MQTT 3.1 has no failure code: as with other brokers, the filter seems granted, and nothing is sent.
                 return request.qos
             return refusal.reason_code if connection.level == 5 else V3_FAILURE
         if session.outbound is not None:
@@ -164,7 +164,7 @@ class Subscribing(_FilterJob):
             frame = encode(answer, connection.level)
         spool = session.vpn.plane.spool
         if self._promised and spool is not None:
-            # A subscription that is to outlive the router is granted when it is in the spool.
+            # A subscription that outlives the router is granted when it is in the spool.
             spool.when_synced(Answer(connection, frame), 0)
         else:
             connection.outbox.control(frame)
