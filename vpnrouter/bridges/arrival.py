@@ -90,7 +90,7 @@ def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: Plane
 
 
 def _spool_bytes(path: list[str]) -> int:
-    """Bytes of a path in a record of the spool, which has two beside each name for its length."""
+    """Bytes of a path in a record of the spool, where each name has two more bytes for its length."""
     return sum([len(name.encode()) + 2 for name in path])
 
 
@@ -104,9 +104,9 @@ def obstacle(message: Message, vpn_id: str, max_ttl: int, most: int) -> str:
 
 
 def enters(message: Message, vpn: MessageVpn, terms: FlowTerms, queue: str) -> str:
-    """Give a guaranteed message the topic that it has in `vpn`; why it may never enter, or "".
+    """Give a guaranteed message the topic that it has in `vpn`. Returns why it may never enter, or "".
 
-    `queue` is the one that it was taken from.
+    `queue` is the name of the queue that it was taken from.
     """
     reason = obstacle(message, vpn.vpn_id, terms.max_ttl, vpn.limits.max_msg_size)
     came_as = message.topic

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vpnrouter.topics.mapping import TopicMapping
 
 FILTER_WORK: Final = 5
-"""What a filter costs to be read and asked about, in parts of a turn (Plane.work)."""
+"""What it costs to parse and check a filter, in parts of a turn (Plane.work)."""
 
 
 @final
@@ -37,7 +37,7 @@ class Attracted:
 
     Where `mapping` renames what leaves, the peer speaks of topics as it sees them: each of its filters
     stands for others here (`sources`). `asked` keeps the flags and the selector of each. `wanting_retained` are new
-    ones that want what is retained; whoever has them sent it takes them out.
+    ones that want what is retained; OutboundHalf.send_retained takes them out.
     """
 
     __slots__ = ("_admission", "_client", "_mapping", "asked", "sources", "wanting_retained")
@@ -82,7 +82,7 @@ class Attracted:
             client.asked(text, filter_)
 
     def _tell_dropped(self, text: str, why: str) -> None:
-        """What was granted over the connection before is not any more: its bounds or rules have changed."""
+        """Tell that a subscription of the connection before is not granted any more: bounds or rules have changed."""
         client = self._client
         vpn = client.vpn
         events = vpn.plane.events
@@ -129,7 +129,7 @@ class Attracted:
         client.asked(text, filter_)
 
     def _allowed(self, text: str) -> Filter:
-        """The filter, where the message VPN's grammar and the ACL let the peer have it; else Refused."""
+        """The parsed filter. Raises Refused where the grammar or the ACL does not allow it."""
         client = self._client
         admission = self._admission
         try:
@@ -159,7 +159,7 @@ class Attracted:
         return True
 
     def _drop_sources(self, sources: list[Filter]) -> None:
-        """Drop what no other filter of the peer stands for."""
+        """Drop those of `sources` that no other filter of the peer stands for."""
         client = self._client
         left = {source.original for kept in self.sources.values() for source in kept}
         for source in sources:
@@ -169,7 +169,7 @@ class Attracted:
 
 @final
 class Attracting(Job):
-    """One SUBSCRIBE or UNSUBSCRIBE of a peer's bridge, filter by filter; the answer has a code for each."""
+    """One SUBSCRIBE or UNSUBSCRIBE of a peer's bridge, filter by filter. The answer has a code for each filter."""
 
     __slots__ = ("_attracted", "_codes", "_first", "_frame", "_link")
 
@@ -184,7 +184,7 @@ class Attracting(Job):
         self._first = ""
 
     def begin(self) -> None:
-        """Do it in this turn if it is short; else the peer's next frames wait until it is done."""
+        """Run the job in this turn if it is short; otherwise the peer's next frames wait for it."""
         if not self.step():
             self._link.hold()
             self._link.plane.jobs.add(self)
@@ -235,8 +235,8 @@ class Attracting(Job):
 class RetainedReplay(Job):
     """Sends a peer what was retained before it subscribed (LINK-26), in slices, as fast as its link takes it.
 
-    Each topic once for each filter that is new. What came from there, what the peer may not have and what an
-    exception, a selector or the hop limit keeps from it is left out.
+    Each topic is sent once for each new filter. Messages are left out that came from the peer, that its ACL denies,
+    or that an exception, a selector or the hop limit keeps back.
     """
 
     __slots__ = (
@@ -262,7 +262,7 @@ class RetainedReplay(Job):
         self._waits = False
 
     def want(self, subscriptions: list[Subscription]) -> None:
-        """Send what matches these as well."""
+        """Send what is retained under these subscriptions as well."""
         retained = self._client.vpn.retained
         if not self._busy:
             retained.watch()
@@ -320,7 +320,7 @@ class RetainedReplay(Job):
         self._found = []
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """The link may have room."""
+        """Look again whether the link has room."""
         self._waits = False
         self._client.vpn.plane.jobs.add(self)
 

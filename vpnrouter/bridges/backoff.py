@@ -10,8 +10,8 @@ Three stages, so that a link is back at once after a blink and a dead peer costs
    `remote_connection_retry_delay`) and three times the delay before, at most `cap_ns`, so that many
    bridges which lost the same peer do not come back in step.
 
-Where a bridge has several remotes, each has its first try after a loss with a delay of the quick stage,
-however long those before it took.
+Where a bridge has several remotes, each one's first try after a loss has a delay of the quick stage, even if the
+tries before it took long.
 
 A refusal ends the quick stage: the peer is there and has answered, and a wrong password is not to
 be checked twenty times a second. Only a link that stayed up for `stable_ns` starts the stages anew;
@@ -89,7 +89,7 @@ class Backoff:
         self._attempts += 1
 
     def next_remote_ns(self, draw: float) -> int:
-        """Nanoseconds until another remote is tried that has not been tried since the loss: a quick delay."""
+        """Nanoseconds until a remote is tried that was not tried since the loss: a delay of the quick stage."""
         self._attempts += 1
         return QUICK_LEAST_NS + int(draw * (QUICK_MOST_NS - QUICK_LEAST_NS))
 

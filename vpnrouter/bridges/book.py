@@ -41,13 +41,13 @@ class LinkLog:
         """A peer at address `peer` was not let in."""
 
     def tls_met(self, peer: str) -> None:
-        """Whoever connected from `peer` to a listener without TLS speaks TLS."""
+        """A peer at address `peer` speaks TLS to a listener without TLS."""
 
 
 @final
 class Place:
-    """Where a router answers links: ports of its plain and its TLS listener, 0 for none. `proved`: who says so has
-    proved to be the remote that a bridge means, not only that it may log in.
+    """Where a router answers links: ports of its plain and its TLS listener, 0 for none. `proved`: the router that
+    said so has proved that it is the remote that a bridge means, not only that it may log in.
     """
 
     __slots__ = ("host", "link_port", "links_port", "proved")
@@ -61,13 +61,13 @@ class Place:
 
 @final
 class LinkBook:
-    """What a router knows of its links. `link_port`, `links_port` are its own listeners', 0 for none. `secret` is
-    random bytes, from which nonces are made. `rehearsal` is None but where routers stand in one process to be asked
-    why: there a bridge leaves its password under its nonce instead of proving it.
+    """What a router knows of its links. `link_port`, `links_port` are the ports of its own listeners, 0 for none.
+    `secret` are random bytes; nonces are made from them. `rehearsal` is None in a running router. Where `explain`
+    builds routers within one process, a bridge puts its password there, by its nonce, instead of proving it.
 
     `records` keeps the operational record of each peer's bridge over its connections; `out_mappings`
-    says, by (VPN, peer's router, peer's VPN), how topics are renamed before they leave. `sheets` are counts of peers'
-    bridges of before a restart, which their records go on with.
+    says, by (VPN, peer's router, peer's VPN), how topics are renamed before they leave. `sheets` are the counts that
+    peers' bridges had before a restart; their records go on with them.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class LinkBook:
         self._watchers: dict[str, list[Owner]] = {}
 
     def nonce(self) -> bytes:
-        """Bytes that nobody can guess, and that do not come twice."""
+        """Bytes that nobody can guess, different at each call."""
         self._drawn += 1
         return hmac.digest(self._secret, b"nonce %d" % self._drawn, "sha256")[:NONCE_BYTES]
 
@@ -124,7 +124,7 @@ class LinkBook:
         self.changed(link)
 
     def changed(self, link: Link) -> None:
-        """A half of `link` came or went: a bridge of its message VPN may be able to use it, or another one."""
+        """Tell watchers that a half of `link` came or went: a bridge may be able to use this or another link."""
         vpn = link.vpn
         if vpn is not None:
             for watcher in list(self._watchers.get(vpn.name, [])):
@@ -137,7 +137,7 @@ class LinkBook:
 
     def fitting(self, local: Half, *, dialed: bool = False) -> list[Link]:
         """The links over which the bridge `local` could log in instead of dialling, by what both ends say of
-        themselves; that the peer proves to be whom it says is up to whoever asks.
+        themselves. The caller still has to check that the peer has proved who it is.
 
         `dialed`: only those that were dialled here.
         """
@@ -180,9 +180,9 @@ class LinkBook:
     # -- routers by name -------------------------------------------------------------------------
 
     def learn(self, vpn: str, router: str, place: Place, *, proved: bool) -> None:
-        """A link between `vpn` and `router` is up, which answers at `place`, as its peer says.
+        """Remember that `router` answers at `place`, as the peer of a link of `vpn` said.
 
-        What is told without a proof takes no place from what was told with one.
+        A place that was told without a proof does not replace one that was told with a proof.
         """
         if not (place.link_port or place.links_port):
             return
@@ -210,7 +210,7 @@ class LinkBook:
         return (place.host, port) if port else None
 
     def served(self, vpn: str, router: str, peer_vpn: str, bridge: str) -> Link | None:
-        """The link over which a peer's bridge is logged in, whichever client username it has."""
+        """The link over which a peer's bridge is logged in, under any client username."""
         begin = f"{vpn}\0{client_name_of(router, peer_vpn, bridge)}\0"
         for key, link in self.serving.items():
             if key.startswith(begin):
@@ -219,7 +219,7 @@ class LinkBook:
 
 
 def key_of(vpn: str, router: str, peer_vpn: str, bridge: str, username: str) -> str:
-    """What identifies a peer's bridge here: the VPN it logs in to, who it says it is, and as which client username
+    """The key of a peer's bridge here: the VPN that it logs in to, the name that it gives, and its client username
     (LINK-20).
     """
     return f"{vpn}\0{client_name_of(router, peer_vpn, bridge)}\0{username}"

@@ -67,7 +67,7 @@ class Transition:
 class Bridge:
     """One bridge. `handle` and `handle_peer` are the only ways its states change.
 
-    `remote_address` is whom was dialled, as it was written, `peer_address` where that is.
+    `remote_address` is the remote that was dialled, as it is configured, `peer_address` its IP address and port.
     `sending` are the halves of the peer that count into this record: one, and for a moment a second
     one whose connection is being replaced.
     """

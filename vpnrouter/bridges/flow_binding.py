@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @final
 class FlowBinding:
-    """`queue` is the one that is wanted, "" for none, with `window` messages on the way. `unready`: BIND waits
-    for the parking lot. `asked` numbers the BINDs that were wanted.
+    """What is asked of the remote for a flow. `queue` is the queue that is wanted, "" for none, with at most `window`
+    messages on the way. `unready`: BIND waits for the parking lot. `asked` is the number of the last BIND.
     """
 
     __slots__ = (
@@ -38,23 +38,23 @@ class FlowBinding:
         self.unready = False
         self._request_id = 0
         self.asked = 0
-        # The last BIND whose sync is here, requests whose answers nobody wants, flows that end.
+        # The last BIND that is synced, requests whose answers are not wanted any more, flows that end.
         self._synced = 0
         self._unwanted: set[int] = set()
         self._left: set[int] = set()
         self._named: dict[bytes, list[tuple[int, int]]] = {}
 
     def want(self, queue: str, window: int) -> int:
-        """BIND is to be said after the next sync; its number."""
+        """Note that BIND is to be sent after the next sync. Returns its number."""
         self.queue = queue
         self.window = window
         self.asked += 1
         return self.asked
 
     def due(self, number: int) -> bool:
-        """The sync is here; False where another request comes behind this one, or nothing is wanted any more.
+        """Note that BIND `number` is synced. False where a later one was wanted, or nothing is wanted any more.
 
-        They are numbered and not counted: one whose sync nobody was told of holds up none behind it.
+        BINDs are numbered, not counted: if the receipt of one raised, those behind it go on all the same.
         """
         self._synced = max(self._synced, number)
         return number == self.asked and self.queue != ""
@@ -86,7 +86,7 @@ class FlowBinding:
         return True
 
     def settled(self, frame: flow_frames.Bound) -> list[tuple[int, int]]:
-        """What BIND named of the sender's store and BOUND does not keep: the sender has settled it."""
+        """The positions that BIND named of the sender's store and BOUND does not keep: the sender has settled them."""
         named = self._named.pop(frame.store_id, [])
         if not frame.kept:
             return named

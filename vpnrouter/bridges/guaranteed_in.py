@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ACK: Final = -1
 _UNBOUND: Final = -3
 _BIND: Final = -16
-"""Tokens of what is not a message; positions are 0 and above. From the number of a BIND comes one at most `_BIND`."""
+"""Tokens of receipts that are no messages; those of messages are positions, 0 and above. A BIND has `_BIND` or less."""
 
 
 @final
@@ -240,7 +240,7 @@ class GuaranteedIn:
 
     def _drop_held(self) -> None:
         self.lanes.drop()
-        # All of them wait in the lanes, unless something was raised while one was looked at.
+        # All of them wait in the lanes, unless handling one of them raised.
         dropped = len(self._messages)
         self._messages.clear()
         owner = self._answers.owner

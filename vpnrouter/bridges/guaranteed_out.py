@@ -81,8 +81,8 @@ class GuaranteedOut(Flow):
     endpoint there, by outcome of SETTLED; `rejected` what was refused there, `stalled` why the peer holds what
     it got (""); `max_frame` bounds a frame, `mapping` renames what leaves. `told`: BOUND has named it; `over`: it
     has ended here. `last_id` is the message that was sent last, `shown` what
-    the peer was told of the flow (LINK-50). `taker` is who the peer's bridge proved to be:
-    its name and client username.
+    the peer was told of the flow (LINK-50). `taker` is the name of the peer's
+    bridge and its client username, which were proved.
     """
 
     __slots__ = (
@@ -152,8 +152,8 @@ class GuaranteedOut(Flow):
         endpoint = self.endpoint
         endpoint.bind(self, permission, needed)
         remember_bridge(endpoint, self._client.peer_bridge)
-        # Only what was sent to this very bridge can have been accepted by it. What else is still here is sent
-        # again, and acknowledged at once where it is known: after a restart, say.
+        # A bridge can have accepted only what was sent to it. Everything else that is still here is sent
+        # again; the peer acknowledges at once what it knows, for example after a restart.
         lent = endpoint.lent.pop(self._taker, set())
         kept: list[int] = []
         for position in positions_of(bind.accepted.get(store_id, [])):
@@ -181,7 +181,7 @@ class GuaranteedOut(Flow):
         return self._open
 
     def activated(self, active: bool) -> None:
-        """See Flow.activated: the peer's operator is told."""
+        """Tell the peer whether the flow is active, for its operator."""
         if self._open:
             self._owner.opened(self)
 
@@ -195,7 +195,7 @@ class GuaranteedOut(Flow):
         return self._owner.permits(self.endpoint)
 
     def unbound(self, reason: str) -> None:
-        """See Flow.unbound: the queue was shut down or deleted, or is forbidden; the peer answers with UNBOUND."""
+        """Tell the peer that the queue was shut down or deleted, or may not be used; it answers with UNBOUND."""
         code = UNKNOWN_QUEUE if self.endpoint.deleted else UNAVAILABLE
         if reason == PERMISSION_DENIED:
             code = NOT_AUTHORIZED
@@ -208,7 +208,7 @@ class GuaranteedOut(Flow):
             self._owner.say(encode_flows.bound(refusal))
 
     def letting_go(self) -> None:
-        """See Flow.letting_go: the peer may have accepted any of it, and say so when it is back."""
+        """Remember what was sent: the peer may have accepted any of it, and says so when it is back."""
         if self.unacked:
             lent = self.endpoint.lent
             if self._taker not in lent and len(lent) >= limits.ENDPOINT_BRIDGES:
@@ -221,7 +221,7 @@ class GuaranteedOut(Flow):
             return
         self._open = False
         self.endpoint.unbind(self, counts=False)
-        # Only now: who ends it once more goes on behind what raised.
+        # Last: if the code above raises, a second call goes on behind it.
         self.over = True
 
     # -- messages --------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ class GuaranteedOut(Flow):
             if fault is not None:
                 fault("bridge-forget-before-send")
             self.stalled = ""
-            # What is not here was taken away meanwhile; the peer may forget it all the same.
+            # Positions that are not here were taken away meanwhile; the peer may forget them as well.
             self._settling.append(frame.ranges)
             self._forgotten += count
             self.endpoint.spool.when_synced(self._receipt, _FORGET)
@@ -348,7 +348,7 @@ class GuaranteedOut(Flow):
             self.endpoint.wake()
 
     def _out_of(self, ranges: list[tuple[int, int]], count: int) -> list[int]:
-        """Those of the `count` positions in `ranges` that are out: as much work as messages were sent."""
+        """Those of the `count` positions in `ranges` that are unacknowledged. The work is bounded by their number."""
         unacked = self.unacked
         if count <= len(unacked):
             return positions_of(ranges)
@@ -381,14 +381,14 @@ class GuaranteedOut(Flow):
             self.endpoint.settle(self, frame.position, REJECTED)
 
     def on_settled(self, frame: flow_frames.Settled) -> None:
-        """SETTLED (LINK-43), of what is out; of anything else the peer can know nothing."""
+        """SETTLED (LINK-43). Positions that are not unacknowledged are ignored: the peer was not sent them."""
         if frame.position not in self.unacked:
             return
         self.outcomes[frame.outcome] = self.outcomes.get(frame.outcome, 0) + 1
 
 
 def _settle(endpoint: Endpoint, position: int) -> None:
-    """Settle what a bridge has that was bound before, wherever the message is now."""
+    """Settle a message that the bridge took over an earlier flow."""
     if take_out(endpoint, position):
         try:
             if endpoint.watched is not None:

@@ -15,7 +15,6 @@ from vpnrouter.bridges.outbound import host_of
 from vpnrouter.bridges.tally import RxTally
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.bridges.wanted import Wanted, asked_for
-from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.discards import DUPLICATE, FAULT, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR
 from vpnrouter.core.scram import Derivation, Deriver, both_said, proof_of, verifier_of
 from vpnrouter.errors import ProtocolError, TopicError
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from vpnrouter.wire.link.decode import Frame
 
 REFUSAL: Final = 0x80
-"""Codes of SUBSCRIBED from here on are refusals (LINK-25)."""
+"""Codes of SUBSCRIBED are refusals from this one on (LINK-25)."""
 
 UNPROVED: Final = (
     "401 Unauthorized: the remote has not proved that it knows the password of our client username; where it lets"
@@ -103,7 +102,7 @@ class InboundHalf(Deriver):
         self.wanted: dict[str, int] = {}
         self.selectors: dict[str, str] = {}
         self.refused: dict[str, str] = {}
-        # The filters of each SUBSCRIBE that is not answered: the answer names none.
+        # The filters of each SUBSCRIBE that is not answered: the answer does not name them.
         self._requests: dict[int, list[str]] = {}
         self._pending = 0
         self._unsure: dict[str, None] = {}
@@ -222,7 +221,7 @@ class InboundHalf(Deriver):
         return self._signature != b"" and hmac.compare_digest(welcome.signature, self._signature)
 
     def _unproved(self, why: str) -> None:
-        """Have nothing to do with a remote that lets us in and is not the one that we mean."""
+        """Leave a remote that lets us in but has not proved to be the one that we mean."""
         link = self.link
         link.no_more_does(ASKING | PROVING)
         self.traces.link(LINK_REJECTED, why)
@@ -313,13 +312,13 @@ class InboundHalf(Deriver):
     def take(self, terms: BridgeTerms) -> None:
         """Go on under changed terms: hop limit and mapping hold for the next message."""
         self.terms = terms
-        # What is renamed is looked at one by one.
+        # Messages that are renamed are handled one by one.
         self.link.publisher = None if terms.mapping is not None else self.link.sink
 
     # -- subscriptions ---------------------------------------------------------------------------
 
     def _take_only(self) -> None:
-        """From here on nothing enters but what is asked for now."""
+        """From now on only messages that are asked for may enter."""
         sink = self.link.sink
         if sink is not None:
             sink.permitted.clear()
@@ -333,7 +332,7 @@ class InboundHalf(Deriver):
         """
         if self._over or not self.welcomed:
             return
-        # A peer that does not know the flag would close.
+        # A peer that does not know the flag would close the connection.
         known = -1 if self.link.features & frames.RETAINED else ~frames.SEND_RETAINED
         filters = [(flags & known, text) for flags, text in filters]
         after = {text: flags for flags, text in filters}
@@ -384,7 +383,7 @@ class InboundHalf(Deriver):
             self._settled(refusal)
 
     def _note_refused(self, answer: frames.Subscribed) -> None:
-        """Remember which filters were refused; the reason names the first of them (LINK-25)."""
+        """Remember which filters were refused. The reason of the frame names the first of them (LINK-25)."""
         filters = self._requests.pop(answer.request_id, [])
         words = answer.reason.partition(":")[0]
         first = 0
@@ -441,7 +440,7 @@ class InboundHalf(Deriver):
                 if message.snapshot and arrival.known_snapshot(message, vpn):
                     reason = DUPLICATE
                 else:
-                    # From here on it is a message like any other that is retained.
+                    # From here on it is handled like any other retained message.
                     message.snapshot = False
                     told = sink.publish(message)
                     if told:
@@ -498,7 +497,7 @@ class InboundHalf(Deriver):
         if link.client is not None:
             link.client.bridge = ""
         self.end(why)
-        # The connection stays, and another bridge to the same message VPN may have one of its own.
+        # The connection stays. Another bridge to the same message VPN may use it instead of its own.
         link.book.changed(link)
 
     def end(self, why: str) -> None:
@@ -508,16 +507,12 @@ class InboundHalf(Deriver):
         self._over = True
         if not self.welcomed and not self.link.dialed:
             self.link.shun()
-        # The flow twice: nothing is left to end where the first time has done all.
+        # The flow is ended twice, in case the first try raised half-way.
         for step in (0, 0, 1, 2, 3):
             try:
                 self._let_go(step, why)
-            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
-                link = self.link
-                link.faulty = True
-                name, msg_vpn = link.whose()
-                cost = "the end of the bridge's half goes on"
-                link.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
+            except Exception as error:  # noqa: BLE001 - given to the barrier
+                self.link.faulty_end(error, "the end of the bridge's half goes on")
 
     def _let_go(self, step: int, why: str) -> None:
         if step == 0:
@@ -532,7 +527,7 @@ class InboundHalf(Deriver):
             self.owner.link_event(self, LinkEvent.LOST, why)
 
     def account(self) -> None:
-        """The link ended by a fault of the router: name what came and was neither delivered nor discarded."""
+        """After a fault of the router, count as discarded what came and was not delivered."""
         counters = self.record.counters
         missing = counters.rx_imbalance(self.in_flight)
         if missing > 0:

@@ -51,8 +51,8 @@ class _Again(Timed):
 @final
 class InboundFlow(FlowOwner):
     """Of `half`, whose bridge takes guaranteed messages in with `taker`. `bound_since_ns` is -1 while the flow
-    does not stand, and `reason` says then why not; `stands_by` says that another consumer gets what is in the
-    queue, `queue_msgs` how much that was when the remote told last, -1 where it has not.
+    does not stand, and `reason` says then why not; `stands_by` says that another consumer gets the messages of
+    the queue, `queue_msgs` how many it had when the remote told last, -1 where it has not told.
     """
 
     __slots__ = (

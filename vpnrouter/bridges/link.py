@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 
 FRAME_WORK: Final = 5
-"""What a frame costs that is handled by itself, in parts of a turn (Plane.work)."""
+"""What a frame costs that is handled alone, in parts of a turn (Plane.work)."""
 
 TLS_HANDSHAKE: Final = 0x16
-"""First byte of whoever speaks TLS (RFC 8446, 5.1)."""
+"""First byte of a TLS connection (RFC 8446, 5.1)."""
 
 
 @final
@@ -58,12 +58,11 @@ class Link(Connection):
     """One end of a link. `vpn` is the message VPN here: the dialler's from the start, the acceptor's
     once the peer has logged in. `doing` is a set of flags of order.py.
 
-    `peer` is whom was dialled, as it was written, and `address` where that is; `interface` is the address of
-    this end, "" where it was not the one that dialled.
+    `peer` is the remote that was dialled, as it is configured, `address` its IP address and port; `interface` is
+    the address of this end, "" where the peer dialled.
 
-    `parted` says that CLOSE has left and what the peer had sent by then is still read.
-    `raw` is the frame of the handshake that is being handled, `bond` what both sides said until the first half was
-    logged in, as a digest.
+    `parted` says that CLOSE was sent, and that what the peer had sent before is still read. `raw` is the handshake
+    frame that is being handled, `bond` a digest of what both sides said until the first half was logged in.
 
     `publisher` is set while frames may cross in batches; `sink` is the same publisher for the link's
     whole life. Control counters are of frames and bytes.
@@ -140,7 +139,7 @@ class Link(Connection):
         self._control = ControlTally()
         self._flow_id = -1 if self.dialed else 0
         self._unpacker: LinkUnpacker | None = None
-        # Frames of the COMPRESSED one that was being handled when a pause began.
+        # The rest of a COMPRESSED frame in which a pause began.
         self._left = b""
         self._shunned_ns = 0
         self.raw = b""
@@ -173,8 +172,8 @@ class Link(Connection):
         )
 
     def shun(self) -> None:
-        """The login of a bridge of ours came to nothing over this connection, which the peer has dialled: whoever
-        it is may not keep the bridge from dialling.
+        """Do not use this connection for a while: a bridge of ours could not log in over it. The peer has dialled, and
+        it must not be able to keep the bridge from dialling.
         """
         self._shunned_ns = self.plane.now_ns + limits.LINK_SHUNNED_S * 1_000_000_000
 
@@ -250,13 +249,13 @@ class Link(Connection):
         self._within(self._unpacker.unpack(body))
 
     def _within(self, data: bytes) -> None:
-        """Handle the frames of a COMPRESSED one; those behind a pause wait until it is over."""
+        """Handle the frames within a COMPRESSED frame. Those behind a pause wait until it is over."""
         pos = self._consume(data)
         if self.paused and 0 <= pos < len(data):
             self._left = data[pos:]
 
     def resume(self) -> None:
-        """See Connection.resume: first what a COMPRESSED frame has left."""
+        """Go on after a pause, first with the rest of a COMPRESSED frame."""
         if self.held:
             return
         if self._left:
@@ -336,7 +335,7 @@ class Link(Connection):
     # -- output ----------------------------------------------------------------------------------
 
     def say(self, data: bytes) -> None:
-        """Queue one control frame; none behind CLOSE."""
+        """Queue one control frame. Nothing is queued behind CLOSE."""
         if self.parted:
             return
         self.control_tx_msgs += 1
@@ -431,10 +430,10 @@ class Link(Connection):
         self.end(text)
 
     def part(self, code: int, text: str) -> None:
-        """The peer's half goes on over another connection: close this one (LINK-20).
+        """Close this connection: the peer's half goes on over another one (LINK-20).
 
-        Where our own half uses it as well, what the peer has sent by then is still taken in: the peer closes behind
-        its last message, or falls silent.
+        Where our own half uses it as well, what the peer has sent before is still taken: the peer closes behind its
+        last message, or falls silent.
         """
         inbound, outbound, client, vpn = self.inbound, self.outbound, self.client, self.vpn
         if (
@@ -451,7 +450,7 @@ class Link(Connection):
         self.parted = True
         outbound.parted(text)
         self.no_more_does(SERVING)
-        # The name is for the connection that takes over.
+        # The connection that takes over gets the name.
         self._rename(vpn, client)
         self._clock.part(text)
         inbound.owner.link_event(inbound, LinkEvent.PARTED, text)
@@ -475,18 +474,21 @@ class Link(Connection):
         self.ended = True
         self.closing = True
         self.publisher = None
-        # Three are gone through twice, and do nothing where the first time has done all.
+        # Three steps run twice, in case one raised half-way; a second run of a finished step does nothing.
         for step in (0, 1, 1, 2, 2, 3, 3, 4):
             try:
                 self._let_go(step, why)
-            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
-                self.faulty = True
-                name, msg_vpn = self.whose()
-                cost = "the end of the link goes on"
-                self.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
+            except Exception as error:  # noqa: BLE001 - given to the barrier
+                self.faulty_end(error, "the end of the link goes on")
         if not self.outbox.dirty:
             self.outbox.dirty = True
             self.plane.ready.append(self.outbox)
+
+    def faulty_end(self, error: Exception, cost: str) -> None:
+        """Count and tell what the end of the link, or of a half of it, raised; the other steps go on."""
+        self.faulty = True
+        name, msg_vpn = self.whose()
+        self.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
 
     def _let_go(self, step: int, why: str) -> None:
         if step == 0:
@@ -526,7 +528,7 @@ class Link(Connection):
             self.outbound.settle(dropped)
         self.tally()
         if self.faulty:
-            # What the fault cut off is accounted for as well (promise BALANCE).
+            # Messages that the fault cut off are counted as well (promise BALANCE).
             if self.inbound is not None:
                 self.inbound.account()
             if self.outbound is not None:

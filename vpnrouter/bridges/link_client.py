@@ -99,7 +99,7 @@ class LinkClient(Subscriber):
         self._choose_frame()
 
     def judge(self, admission: Admission) -> None:
-        """Be sent what the ACL profile of the peer's login lets it have: the routes have to be made anew."""
+        """Apply the ACL profile of the peer's login to what it is sent. Its cached routes are dropped."""
         acl = admission.acl.subscribe
         self._rule = None
         if not acl.unrestricted:
@@ -107,7 +107,7 @@ class LinkClient(Subscriber):
         self._choose_rule()
 
     def _choose_rule(self) -> None:
-        # Where topics are renamed, the peer and its ACL profile speak of them as they leave.
+        # Where topics are renamed, the peer and its ACL profile use the names that leave.
         self.rule = self._rule if self._mapping is None else None
         self._renamed.clear()
 
@@ -209,7 +209,7 @@ class LinkClient(Subscriber):
         return wanted
 
     def wants(self, topic: bytes) -> bool:
-        """Of a topic that a subscription matched: would a message be offered to the peer, once renamed?"""
+        """True when a message on a topic that a subscription matched is offered to the peer, once it is renamed."""
         mapping = self._mapping
         if mapping is None:
             return True

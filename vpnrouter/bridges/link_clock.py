@@ -24,10 +24,10 @@ MISSED: Final = 3
 
 
 PART_NS: Final = 1_000_000_000
-"""Silence after which nothing more is expected over a connection that another one has taken over."""
+"""After so long a silence nothing more is expected over a connection that another one has taken over."""
 
 PART_MOST_NS: Final = 10_000_000_000
-"""How long what was on the way may come over it."""
+"""Messages that were on the way may come over such a connection for this long."""
 
 
 @final
@@ -66,7 +66,7 @@ class LinkClock(Timed):
         return self._link
 
     def part(self, why: str) -> None:
-        """End the link, for `why`, when its peer says no more of what it had sent."""
+        """End the link, for `why`, when its peer falls silent."""
         self.stop()
         plane = self._link.plane
         self._parting = why

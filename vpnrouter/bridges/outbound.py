@@ -13,7 +13,6 @@ from vpnrouter.bridges.outbound_flows import OutboundFlows
 from vpnrouter.bridges.states import Peer
 from vpnrouter.bridges.tally import TxTally
 from vpnrouter.core.attempts import REFUSE
-from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
 from vpnrouter.core.discards import FAULT
 from vpnrouter.core.entrance import RATE_EXCEEDED, THROTTLED, TOO_MANY_FAILURES
@@ -55,7 +54,7 @@ IN_CLEAR: Final = (
     "403 Forbidden: a password in the clear; passwords are proved by SCRAM-SHA-256 (version 1.1 of the link"
     " protocol), or shown over TLS"
 )
-"""An old peer, or one that is configured so."""
+"""Refusal of a peer that is old, or configured to send its password."""
 
 
 @final
@@ -134,7 +133,7 @@ class OutboundHalf(Deriver):
             self._refuse(close_codes.SELF_LINK, close_codes.REASONS[close_codes.SELF_LINK])
             return
         if hello.scheme == frames.BASIC and hello.password and not link.tls:
-            # Whoever listens has it by now; but the next one need not be sent.
+            # Anybody on the line has read this password; the refusal keeps the peer from sending it again.
             self._refuse(close_codes.BAD_CREDENTIALS, IN_CLEAR)
             return
         vpn = named_vpn(router, hello.remote_vpn)
@@ -189,7 +188,7 @@ class OutboundHalf(Deriver):
             link.resume()
 
     def login_refused(self, code: int, text: str) -> None:
-        """The login is refused before its password is looked at."""
+        """Refuse the login without a look at its password."""
         link = self.link
         link.paused = False
         self._refuse(code, text)
@@ -231,7 +230,7 @@ class OutboundHalf(Deriver):
         self._proof = frame.proof
         book = link.book
         if book.rehearsal is not None:
-            # Nobody listens there, and passwords may be masked: they are compared as they are.
+            # Routers within one process need no proof, and passwords may be masked: they are compared as they are.
             admission.password = book.rehearsal.get(self.hello.nonce, "").encode()
             link.admission = admission
             try:
@@ -287,7 +286,7 @@ class OutboundHalf(Deriver):
             self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD, why)
 
     def _verified(self, signature: bytes) -> None:
-        """The peer has proved who it is; the rules come next."""
+        """Log the peer in: it has proved who it is, and the rules of the login are checked next."""
         link = self.link
         admission = self._asked or link.admission
         if admission is None:
@@ -311,7 +310,7 @@ class OutboundHalf(Deriver):
         return key_of(hello.remote_vpn, hello.router, hello.local_vpn, hello.bridge, username)
 
     def _holder(self, username: str) -> Link | None:
-        """The link over which the same bridge of the same client username is logged in now; a login takes it over
+        """The link over which the same bridge of the same client username is logged in now. A login takes its place
         (LINK-20).
         """
         return self.link.book.serving.get(self._key(username))
@@ -378,7 +377,7 @@ class OutboundHalf(Deriver):
         link.no_more_does(REUSABLE)
         link.now_does(SERVING)
         if signature or hello.scheme == frames.CLIENT_CERTIFICATE:
-            # It has proved that it may log in here, not that it is this router: that is asked of whoever answers.
+            # The peer has proved that it may log in here, not which router it is: a bridge that dials it asks for that.
             place = Place(host_of(link.peer), hello.link_port, hello.links_port)
             book.learn(vpn.name, hello.router, place, proved=False)
         record = book.record(self.key, vpn.name, name, link.plane.now_ns)
@@ -394,7 +393,7 @@ class OutboundHalf(Deriver):
         book.came(self.key, link)
 
     def judge(self) -> None:
-        """Go on with what the client username of the login may do now (promise OWNER)."""
+        """Apply what the client username of the login may do now (promise OWNER)."""
         link = self.link
         admission = link.admission
         if admission is None or self._client is None or self._over:
@@ -441,7 +440,7 @@ class OutboundHalf(Deriver):
             self.flows.on_frame(frame)
 
     def send_retained(self, attracted: Attracted) -> None:
-        """Behind the answer to SUBSCRIBE: what was retained before (LINK-26)."""
+        """Send what was retained before a SUBSCRIBE, behind the answer to it (LINK-26)."""
         wanting = attracted.wanting_retained
         attracted.wanting_retained = []
         client = self.link.client
@@ -454,7 +453,7 @@ class OutboundHalf(Deriver):
     # -- end -------------------------------------------------------------------------------------
 
     def parted(self, why: str) -> None:
-        """The half is over and its connection stays: what waits still leaves."""
+        """End the half without its connection: messages that wait still leave."""
         link = self.link
         client = link.client
         self.end(why)
@@ -464,7 +463,7 @@ class OutboundHalf(Deriver):
         link.outbound = None
 
     def _detached(self, why: str) -> None:
-        """The peer's bridge is gone; ours, if it uses the connection, stays."""
+        """Handle DETACH: the peer's bridge is gone, and ours stays if it uses the connection."""
         link = self.link
         self.parted(why)
         link.no_more_does(SERVING)
@@ -472,7 +471,7 @@ class OutboundHalf(Deriver):
         if link.inbound is None:
             link.goodbye(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
         else:
-            # Another bridge of the peer may have a connection of its own, which ours is to share now.
+            # Another bridge of the peer may have its own connection, which our bridge should share now.
             link.book.changed(link)
 
     def end(self, why: str) -> None:
@@ -484,15 +483,12 @@ class OutboundHalf(Deriver):
             return
         self._over = True
         record.up_since_ns = -1
-        # The flows twice: nothing is left to end where the first time has ended all.
+        # The flows are ended twice, in case the first try raised half-way.
         for step in (0, 0, 1, 2, 3, 4, 5):
             try:
                 self._let_go(step, why)
-            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
-                link.faulty = True
-                name, msg_vpn = link.whose()
-                cost = "the end of the peer's half goes on"
-                link.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
+            except Exception as error:  # noqa: BLE001 - given to the barrier
+                link.faulty_end(error, "the end of the peer's half goes on")
 
     def _let_go(self, step: int, why: str) -> None:
         link, admission, record = self.link, self.link.admission, self.record
@@ -513,7 +509,7 @@ class OutboundHalf(Deriver):
             link.book.log.peer_down(record, why)
 
     def account(self) -> None:
-        """The link ended by a fault of the router: name what was offered and neither sent nor discarded."""
+        """After a fault of the router, count as discarded what was offered and not sent."""
         record = self.record
         if record is None:
             return

@@ -45,7 +45,7 @@ CODES: Final[dict[str, int]] = {
 
 @final
 class OutboundFlows(FlowOwner):
-    """Of the peer's bridge `name` that is logged in as `client`, with `admission`; ids are numbered by the link."""
+    """The flows to the peer's bridge `name`, logged in as `client` with `admission`. The link numbers them."""
 
     __slots__ = ("_admission", "_client", "_flows", "_link", "_mapping", "_name")
 
@@ -149,7 +149,7 @@ class OutboundFlows(FlowOwner):
             self._mapping,
             f"{self._admission.username.name}\0{self._name}",
         )
-        # Before it is bound: whatever raises, it ends with this half.
+        # Before it is bound: if the code below raises, the flow ends with this half.
         self._flows[flow_id] = flow
         try:
             flow.begin(frame, spool.ledger.store_id, permission, CONSUME)
@@ -173,7 +173,7 @@ class OutboundFlows(FlowOwner):
         )
 
     def judge(self) -> None:
-        """Let go of flows that the client username of the login may not have any more."""
+        """Unbind flows that the client username of the login may not have any more."""
         for flow in list(self._flows.values()):
             if not flow.over:
                 unbind_forbidden(flow.endpoint)
@@ -195,11 +195,11 @@ class OutboundFlows(FlowOwner):
         return [flow.endpoint.name for flow in self._flows.values() if not flow.over]
 
     def last_id(self) -> int:
-        """The newest message that was sent over them, 0 for none."""
+        """The spool id of the newest message that was sent over the flows, 0 for none."""
         return max((flow.last_id for flow in self._flows.values()), default=0)
 
     def tell(self) -> None:
-        """Tell the peer how its flows stand where that has changed; from time to time, and not for each message."""
+        """Tell the peer the state of flows that has changed. Called from time to time, not for each message."""
         for flow in self._flows.values():
             if flow.is_open and flow.shown != (flow.active, flow.endpoint.spooled_count):
                 self.opened(flow)

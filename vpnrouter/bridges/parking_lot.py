@@ -92,7 +92,7 @@ class ParkingLot(Flow):
             try:
                 outcome = endpoint.spool.publish(endpoint.vpn, message, self._receipt, number)
             except TopicError:
-                # A bound of the message VPN was lowered while it was parked: it will never enter.
+                # A limit of the message VPN was lowered while the message was parked: it can never enter.
                 endpoint.vpn.discards.add(TOPIC_PARSE_ERROR)
                 endpoint.settle(self, message_id, REFUSED)
                 del self.ids[number]

@@ -5,8 +5,8 @@
 tried once in a pass. After a loss the others come first, best first, and the one lost comes last:
 it may be dead.
 
-In the *first pass*, after a loss or at start, whoever is there is to be found soon: a remote that says nothing
-has a short time, and the next one is tried at once. In later passes nobody is in a hurry.
+In the *first pass*, after a loss or at start, a remote that answers has to be found soon: one that says nothing
+has a short time, and the next one is tried at once. Later passes take more time.
 """
 
 from collections.abc import Sequence
@@ -45,12 +45,12 @@ class Remotes:
 
     @property
     def hurries(self) -> bool:
-        """Whether others have not had their turn since the loss, or the start."""
+        """True while other remotes have not been tried since the loss, or the start."""
         return self._pass == 0 and len(self._order) > 1
 
     @property
     def is_next(self) -> bool:
-        """Whether `current` has not been tried in this first pass, and another one has."""
+        """True when `current` has not been tried in this first pass, and another remote has."""
         return self.hurries and self._place > 0 and self._attempts == 0
 
     @property
@@ -63,7 +63,7 @@ class Remotes:
         return tuple(self._sorted)
 
     def written(self) -> tuple[Remote, ...]:
-        """All of them, best first, those that are not enabled behind the others."""
+        """All remotes, best first; those that are not enabled come last."""
         return tuple(sorted(self._written, key=lambda r: (not r.enabled, r.connect_order)))
 
     def failed(self) -> Remote | None:

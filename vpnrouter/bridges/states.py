@@ -36,7 +36,7 @@ class Inbound(StrEnum):
     READY_SUBSCRIBING = "ready-subscribing"
     """Logged in; messages flow for the subscriptions confirmed so far."""
     READY_IN_SYNC = "ready-in-sync"
-    """Logged in, every remote subscription answered; one that was refused shows in the bridge's health."""
+    """Logged in, and every remote subscription is answered. A refused one shows in the bridge's health."""
     STALLED = "stalled"
     """In sync, but a guaranteed message is refused here and holds back those behind it."""
     NOT_APPLICABLE = "not-applicable"

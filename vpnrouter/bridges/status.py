@@ -28,11 +28,11 @@ HEALTH_VPN_DISABLED: Final = "msg-vpn-disabled"
 """The bridge is enabled, and its message VPN is not."""
 HEALTH_DOWN: Final = "down"
 HEALTH_STALLED: Final = "stalled"
-"""Direct messages flow; a guaranteed one is refused here and holds those behind it."""
+"""Direct messages flow; this router refuses a guaranteed message, which holds those behind it."""
 HEALTH_UNBOUND: Final = "unbound"
-"""Direct messages flow; the bridge is to take guaranteed ones from a queue and is not bound to it."""
+"""Direct messages flow; the bridge is not bound to the queue that it should take guaranteed ones from."""
 HEALTH_INCOMPLETE: Final = "incomplete"
-"""Messages flow, but for those of a remote subscription that the remote refused."""
+"""Messages flow, except those of a remote subscription that the remote refused."""
 HEALTH_UP: Final = "up"
 
 HEALTHS: Final = (
@@ -44,10 +44,10 @@ HEALTHS: Final = (
     HEALTH_INCOMPLETE,
     HEALTH_UP,
 )
-"""All of them; of those that hold the first is told."""
+"""All healths. Where several hold, the first of them is shown."""
 
 LOGGED_IN: Final = frozenset({HEALTH_STALLED, HEALTH_UNBOUND, HEALTH_INCOMPLETE, HEALTH_UP})
-"""Those of a bridge over which Direct messages flow."""
+"""The healths of a bridge over which Direct messages flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class RemoteSubscriptionStatus:
     up: bool = False
     """Whether the remote in use has granted it."""
     refused_reason: str = ""
-    """Why it has not, in its words."""
+    """Why the remote has refused it, in its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +113,15 @@ class BridgeStatus:
     bridge_name: str
     bridge_virtual_router: str
     enabled: bool
-    """As configured; that the message VPN is disabled is the health's to tell."""
+    """As configured. If the message VPN is disabled, the health says so."""
     health: str
     """One of HEALTHS."""
     inbound_state: str
     rx_connection_failure_category: str
     """`local-operational-state-problem` while the bridge or its message VPN is disabled, `local-configuration-problem`
-    while no remote message VPN is enabled, else `no-failure`: what the field has a word for."""
+    while no remote message VPN is enabled, else `no-failure`. The field has words for no other reason."""
     inbound_failure_reason: str
-    """Why the inbound half is down, stalled, unbound or incomplete; "" as soon as it is so no more."""
+    """Why the inbound half is down, stalled, unbound or incomplete; "" while it is well."""
     outbound_state: str
     outbound_failure_reason: str
     outbound_bridge_name: str
@@ -129,8 +129,8 @@ class BridgeStatus:
     remote_msg_vpn_name: str
     remote_router_name: str
     remote_address: str
-    """IP address and port of the peer; what is configured until a connection is there. Of a connection that came
-    in the address alone."""
+    """IP address and port of the peer; before there is a connection, the configured location. Of a connection that
+    came in, the address alone."""
     local_interface: str
     """IP address of this end of the connection, "" for a connection that came in."""
     client_name: str
@@ -140,11 +140,11 @@ class BridgeStatus:
     max_ttl: int
     bound_to_queue: bool
     remote_queue_standby: bool
-    """Whether it is bound to a queue of which another consumer gets the messages."""
+    """Whether the bridge is bound to a queue, and another consumer gets the messages of it."""
     remote_queue_msg_count: int
-    """Messages in the queue of the remote that it is bound to, some seconds ago at most; -1 for unknown."""
+    """Messages in the remote queue that the bridge is bound to, at most some seconds old; -1 for unknown."""
     remote_subscription_refused_count: int
-    """Remote subscriptions that the remote has refused."""
+    """The number of remote subscriptions that the remote has refused."""
     local_queue_name: str
     ttl_exceeded_event_raised: bool
     uptime: int
@@ -288,7 +288,7 @@ NOTHING_AROUND: Final = Surroundings()
 
 
 def health_of(inbound: Inbound, around: Surroundings = NOTHING_AROUND) -> str:
-    """One of HEALTHS: the outbound half has no state in which it is not well."""
+    """One of HEALTHS. The outbound half has no health between up and down."""
     if not around.enabled:
         return HEALTH_DISABLED
     if not around.msg_vpn_enabled:
@@ -311,7 +311,7 @@ def _category(around: Surroundings) -> str:
 
 
 def _why(bridge: Bridge, around: Surroundings) -> str:
-    """Why the inbound half is not all that it is to be."""
+    """Why the inbound half is not well."""
     if bridge.inbound_failure_reason or not bridge.is_up:
         return bridge.inbound_failure_reason
     if around.unbound:

@@ -52,7 +52,7 @@ class Taken:
         self._dirty = True
 
     def take_back(self, position: int) -> None:
-        """It is not in the unit after all."""
+        """The message is not in the unit after all."""
         if self._positions is not None:
             self._positions.remove(position, 1)
 
@@ -71,5 +71,5 @@ class Taken:
                 self._spool.ledger.put(self._key, value)
             else:
                 self._spool.ledger.delete(self._key)
-            # Only now: what raised leaves it to be written with the next chunk of input.
+            # Last: if the code above raises, it is written with the next chunk of input.
             self._dirty = False

@@ -38,7 +38,7 @@ class RxTally:
         messages = sink.messages - self._messages
         delivered = sink.delivered + sink.spooled
         unmatched = sink.unmatched - self._unmatched
-        # Nothing here calls what may raise: it would be counted and not remembered, or the other way round.
+        # Nothing below may raise: counts would be added and not remembered, or the other way round.
         if messages:
             counters.data_rx_msg_count += messages
             counters.data_rx_byte_count += sink.bytes_ - self._bytes
@@ -75,7 +75,7 @@ class TxTally:
         many wait that still leave after this last look.
         """
         sent = outbox.messages - outbox.waiting() - dropped
-        # From here on nothing is called that may raise, as above.
+        # Nothing below may raise, as above.
         if sent != self._sent:
             counters.data_tx_msg_count += sent - self._sent
             counters.data_tx_byte_count += outbox.bytes_ - self._bytes

@@ -36,7 +36,7 @@ class LinkEvent(StrEnum):
     RELEASED = "released"
     """It does so no more."""
     PARTED = "parted"
-    """Another connection takes this one over: nothing is attracted any more, what was sent still arrives."""
+    """Another connection has taken this one's place: nothing more is attracted, and what was sent still arrives."""
     LOST = "lost"
     """The last event: the half is over."""
 
@@ -68,9 +68,9 @@ class BridgeTerms:
     """What a bridge asks of its remote message VPN; filters are in `*` `>` dialect with their flags.
 
     `selectors` holds the selector of each filter that has one. `scheme` is BASIC, SCRAM or
-    CLIENT_CERTIFICATE of frames.py. `verified` says that TLS makes sure of the remote's name. `compress` offers
-    compression. `mapping` renames what comes in. Guaranteed messages come from `queue`, "" for none, `window` at
-    most on the way; `flow` is what becomes of them here. A queue that is refused is asked for again after
+    CLIENT_CERTIFICATE of frames.py. `verified` says that TLS verifies the remote's name. `compress` offers
+    compression. `mapping` renames what comes in. Guaranteed messages come from `queue`, "" for none, with at most
+    `window` on the way; `flow` says how they are handled here. A queue that is refused is asked for again after
     `retry_delay_ms`.
     """
 

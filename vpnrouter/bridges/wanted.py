@@ -1,4 +1,4 @@
-"""What a bridge has asked for: the receiving end of a link holds each topic against it."""
+"""What a bridge has asked for. The receiving end of a link checks each topic against it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ QUEUE: Final = b"$queue/"
 
 @final
 class WantedRule(BoundRule):
-    """What is asked for at one time. Routes and publishers remember their answer by the object, so each change of
-    what is asked for takes another one.
+    """The filters that are asked for at one time. Routes and publishers remember answers by the rule object, so each
+    change makes a new one.
     """
 
     def __init__(self, trie: SubscriptionTrie) -> None:
@@ -42,8 +42,8 @@ class WantedRule(BoundRule):
 class Wanted:
     """The filters under which messages may come now, in `*` `>` dialect.
 
-    One that is dropped counts until the peer has answered, one that is asked for from the beginning; an exception
-    the other way round, for what was on the way when the peer heard of it is no fault of the peer.
+    A filter counts from the moment it is asked for, and a dropped one until the peer has answered. An exception
+    counts from the peer's answer on: messages that were on the way before it are no fault of the peer.
     """
 
     __slots__ = ("_filters", "_trie")
@@ -53,7 +53,7 @@ class Wanted:
         self._filters: dict[str, Filter] = {}
 
     def change(self, after: set[str], unsure: set[str]) -> WantedRule:
-        """Go over to `after`; `unsure` is what the peer has not answered yet, old and new."""
+        """Ask for `after` from now on. `unsure` are filters, old and new, that the peer has not answered yet."""
         due: set[str] = set()
         for text in after | unsure:
             if not text.startswith("!") or (text in after and text not in unsure):
@@ -65,7 +65,7 @@ class Wanted:
                 try:
                     filter_ = parse_filter(text, SMF, exceptions=True)
                 except TopicError:
-                    # The peer says so too, and sends nothing for it.
+                    # The peer cannot parse it either, and sends nothing for it.
                     continue
                 self._filters[text] = filter_
                 self._trie.insert(filter_, text)
