@@ -11,9 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rocksdict import Rdict
 
+from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
+from vpnrouter.spool.rocks_options import options
 from vpnrouter.spool.rocks_store import COPY_MARK, RocksStore
 from vpnrouter.spool.store import Batch
 
@@ -343,3 +346,115 @@ def test_scans_within_scans_see_all(tmp_path: Path) -> None:
         assert len(list(store.scan(b"p" + key[1:]))) == 3
     assert seen == 200
     store.close()
+
+
+def rows_of(store: RocksStore) -> dict[bytes, bytes]:
+    """Everything that a store shows."""
+    return dict(store.scan(b""))
+
+
+def hidden(store: RocksStore, directory: Path) -> int:
+    """Rows on disk that a store does not show; it is closed for that."""
+    store.close()
+    database = Rdict(str(directory), options())
+    try:
+        return sum(b"\xf0" <= bytes(key) < b"\xf3" for key in database.keys())  # noqa: SIM118 - no dict
+    finally:
+        database.close()
+
+
+def large(letter: int, pieces: float = 2.5) -> bytes:
+    """A value of so many pieces, whose bytes tell their place."""
+    count = int(pieces * limits.SPOOL_PIECE_BYTES)
+    return b"".join(number.to_bytes(4, "big") for number in range(letter, letter + count // 4))
+
+
+def test_large_values_are_as_any_other(rocks: Open, batch: Make, tmp_path: Path) -> None:
+    """Written, read, replaced by small and by large ones, deleted, and there after a restart; nothing is left over."""
+    store = rocks()
+    first = {
+        b"a": large(1),
+        b"b": b"small",
+        b"c": large(2, 5),
+        b"d": large(3, 0.1),
+        b"\xff": large(4),
+    }
+    store.commit(batch(first))
+    assert {key: store.get(key) for key in first} == first
+    store.close()
+    store = rocks(create=False)
+    found = rows_of(store)
+    found.pop(keys.STORE)
+    assert found == first
+    store.commit(batch({b"a": large(5), b"b": large(6), b"c": b""}, (b"d",)))
+    assert (store.get(b"a"), store.get(b"b")) == (large(5), large(6))
+    assert (store.get(b"c"), store.get(b"d"), store.get(b"\xff")) == (b"", None, large(4))
+    store.commit(batch({}, (b"a", b"b", b"\xff")))
+    assert rows_of(store).keys() == {keys.STORE, b"c"}
+    assert hidden(store, tmp_path / "spool") == 0
+
+
+def test_a_commit_that_was_cut_short_leaves_nothing(
+    tmp_path: Path, rocks: Open, batch: Make
+) -> None:
+    """Killed between pieces, a store shows what it had; the next commit takes away what was written ahead."""
+    program = """
+        import os, pathlib, signal, sys
+        from vpnrouter.spool.rocks_store import RocksStore
+        from vpnrouter.spool.store import Batch
+        store = RocksStore(pathlib.Path(sys.argv[1]))
+        batch = Batch()
+        batch.put(b"a", b"first" * 400_000)
+        store.commit(batch)
+        left = int(sys.argv[2])
+        write = store._write
+        def counted(puts, deletes):
+            global left
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            write(puts, deletes)
+        store._write = counted
+        batch = Batch()
+        batch.put(b"a", b"other" * 400_000)
+        batch.put(b"b", b"small")
+        store.commit(batch)
+        print(0)
+    """
+    for writes in range(5):
+        directory = tmp_path / f"spool{writes}"
+        arguments = [sys.executable, "-c", textwrap.dedent(program), str(directory), str(writes)]
+        assert subprocess.run(arguments, check=False).returncode == -9
+        store = rocks(directory.name, create=False)
+        assert rows_of(store).keys() == {keys.STORE, b"a"}
+        assert store.get(b"a") == b"first" * 400_000
+        store.commit(batch({b"c": b"1"}, (b"a",)))
+        assert hidden(store, directory) == 0
+
+
+def test_a_store_of_the_first_format_is_read(rocks: Open, batch: Make) -> None:
+    """It keeps its format until something large is written into it."""
+    store = rocks()
+    store.commit(batch({keys.STORE: store.store_id + b"\0\1", b"a": b"1"}))
+    store.close()
+    for value, version in ((b"2", b"\0\1"), (large(1), b"\0\2")):
+        store = rocks(create=False)
+        store.commit(batch({b"a": value}))
+        store.close()
+        store = rocks(create=False)
+        assert store.get(b"a") == value
+        assert (store.get(keys.STORE) or b"")[-2:] == version
+        store.close()
+
+
+def test_a_missing_piece_is_told(rocks: Open, batch: Make, tmp_path: Path) -> None:
+    """A value that is not whole is damage, not a value."""
+    store = rocks()
+    store.commit(batch({b"a": large(1)}))
+    store.close()
+    database = Rdict(str(tmp_path / "spool"), options())
+    del database[next(bytes(key) for key in database.keys() if bytes(key) >= b"\xf0")]  # noqa: SIM118
+    database.close()
+    store = rocks(create=False)
+    assert reason_of(lambda: store.get(b"a")) == "corrupt"
+    assert reason_of(lambda: list(store.scan(b""))) == "corrupt"

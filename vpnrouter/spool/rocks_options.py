@@ -11,7 +11,6 @@ from rocksdict import (
     DBRecoveryMode,
     Options,
     ReadOptions,
-    WriteOptions,
 )
 
 from vpnrouter import limits
@@ -63,13 +62,6 @@ def options(torn: bool = False) -> Options:
     made.set_max_log_file_size(_INFO_LOG_BYTES)
     made.set_stats_dump_period_sec(0)
     made.set_stats_persist_period_sec(0)
-    return made
-
-
-def synced() -> WriteOptions:
-    """A write that returns when it is on disk."""
-    made = WriteOptions()
-    made.sync = True
     return made
 
 

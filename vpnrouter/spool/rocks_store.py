@@ -18,12 +18,13 @@ from rocksdict import AccessType, Checkpoint, DbClosedError, Rdict, RdictIter, W
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.rocks_options import options, prefix_only, synced
-from vpnrouter.spool.store import FORMAT, STORE_ID_BYTES, Batch, Store
+from vpnrouter.spool.pieces import BEYOND, LOOSE, PIECE, PLACE, Cut, Pieces
+from vpnrouter.spool.rocks_options import options, prefix_only
+from vpnrouter.spool.store import FORMAT, READABLE, STORE_ID_BYTES, Batch, Store
 from vpnrouter.spool.torn_log import end_is_torn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 COPY_MARK: Final = "VPNROUTER-COPY"
@@ -70,7 +71,7 @@ class RocksStore(Store):
     def __init__(self, directory: Path, create: bool = True) -> None:
         super().__init__()
         self.directory = directory
-        self._sync = synced()
+        self._format = FORMAT
         # Held while the database is exchanged for one opened anew; readers wait for that.
         self._exchange = RLock()
         # The reason of the last commit's failure.
@@ -84,6 +85,7 @@ class RocksStore(Store):
             raise _spool_error(directory, error) from error
         self._db = self._open()
         try:
+            self._pieces = self._find_pieces()
             self._identify()
         except BaseException:
             self.close()
@@ -93,20 +95,59 @@ class RocksStore(Store):
         """Write the batch and wait for the disk."""
         if self._failure and not self._closed:
             self._mend(batch.size)
-        made = WriteBatch(raw_mode=True)
-        for key, value in batch.puts:
-            made.put(key, value)
-        for key in batch.deletes:
-            made.delete(key)
         try:
-            self._db.write(made, self._sync)
+            if self._pieces.concern(batch):
+                self._commit_cut(self._pieces.cut(batch))
+            else:
+                self._write(batch.puts, batch.deletes)
         except Exception as error:
             raised = self._error(error)
             self._failure = raised.reason
             raise raised from error
 
+    def _commit_cut(self, cut: Cut) -> None:
+        for rows in cut.ahead:
+            self._write(rows, [])
+        if cut.ahead and self._format < FORMAT:
+            self._format = FORMAT
+            cut.puts.append((keys.STORE, self.store_id + FORMAT.to_bytes(2, "big")))
+        self._pieces.begin(cut)
+        self._write(cut.puts, cut.deletes)
+        self._pieces.done(cut)
+
+    def _write(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
+        """Make these changes in one write, and wait for the disk.
+
+        A write that syncs by itself keeps the interpreter from everybody else while the disk works; this does not.
+        """
+        made = WriteBatch(raw_mode=True)
+        for key, value in puts:
+            made.put(key, value)
+        for key in deletes:
+            made.delete(key)
+        self._db.write(made)
+        self._db.flush_wal(True)
+
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None."""
+        value = self._get(key)
+        if value == b"":
+            value = self._pieces.value(key, self._get)
+            if value is None:
+                # It was replaced or deleted meanwhile; else pieces are missing.
+                value = self._get(key)
+                if value == b"":
+                    value = self._whole(key)
+        return value
+
+    def _whole(self, key: bytes) -> bytes:
+        """The value of `key`, whose row is empty."""
+        value = self._pieces.value(key, self._get)
+        if value is None:
+            raise SpoolError(f"spool {self.directory}: {_TEXTS['corrupt']} ({key!r})", "corrupt")
+        return value
+
+    def _get(self, key: bytes) -> bytes | None:
         db = self._db
         try:
             value: bytes | None = db.get(key)
@@ -131,6 +172,16 @@ class RocksStore(Store):
             except Exception as error:
                 raise self._error(error) from error
         return self._rows(rows, within)
+
+    def _seen(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Rows as they are, the store's own among them."""
+        within = prefix_only(prefix)
+        rows = self._db.iter(within)
+        rows.seek(prefix)
+        while rows.valid():
+            yield rows.key(), rows.value()
+            rows.next()
+        rows.status()
 
     def backup(self, directory: Path) -> None:
         """Write a copy, as of one moment, into a directory that is not there yet; work goes on meanwhile."""
@@ -187,7 +238,14 @@ class RocksStore(Store):
                         str(self.directory), options(), access_type=AccessType.read_only()
                     )
                 raise
+            self._pieces = self._find_pieces()
             self._failure = ""
+
+    def _find_pieces(self) -> Pieces:
+        try:
+            return Pieces(self._seen(PLACE), self._get(LOOSE) or b"")
+        except Exception as error:
+            raise self._error(error) from error
 
     def _shut(self) -> None:
         """Close the database, and wait for readers that are in the middle of it."""
@@ -217,12 +275,13 @@ class RocksStore(Store):
             self._name_anew()
             return
         version = int.from_bytes(known[STORE_ID_BYTES:], "big")
-        if len(known) < STORE_ID_BYTES + 1 or version != FORMAT:
+        if len(known) < STORE_ID_BYTES + 1 or version not in READABLE:
             raise SpoolError(
                 f"{self.directory}: the spool has format {version}, this version reads {FORMAT}",
                 "version",
             )
         self.store_id = known[:STORE_ID_BYTES]
+        self._format = version
         mark = self.directory / COPY_MARK
         if mark.exists():
             self._name_anew()
@@ -239,7 +298,11 @@ class RocksStore(Store):
         # The bound of `rows` lives in its options, which have to live as long as it does.
         try:
             while rows.valid():
-                yield rows.key(), rows.value()
+                key, value = rows.key(), rows.value()
+                if PIECE <= key < BEYOND:
+                    rows.seek(BEYOND)
+                    continue
+                yield key, value or self._whole(key)
                 rows.next()
             rows.status()
         except SpoolError:

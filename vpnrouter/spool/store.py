@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FORMAT: Final = 1
-"""Version of everything under the keys; a store with another one is refused."""
+FORMAT: Final = 2
+"""Version of everything under the keys; 2 has large values in pieces (pieces.py)."""
+
+READABLE: Final = (1, 2)
+"""Versions that can be read; a store with another one is refused. The first value in pieces makes it 2."""
 
 STORE_ID_BYTES: Final = 16
 

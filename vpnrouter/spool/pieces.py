@@ -1,0 +1,149 @@
+"""Large values of the store on disk, cut into pieces that are written one by one ahead of their batch.
+
+RocksDB's write keeps the interpreter from everybody else until it is done: 9 MB take 20 to 70 ms. So what is large
+in a large batch is written ahead in pieces, each synced before the next, and the batch itself only says where the
+pieces are. Keys beyond those of `spool.keys`, which nobody but the store sees:
+
+    0xf0 serial piece    a piece (serial u64, piece u32)
+    0xf1 key             where the value of `key` is: serial u64, pieces u32, bytes u64; under `key` it is empty
+    0xf2                 serials and pieces (u64, u32 each) that stand for nothing yet, or for nothing any more
+
+A commit that is cut short leaves pieces that nothing refers to. The last key names them, and the next commit
+deletes them.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from vpnrouter import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from vpnrouter.spool.store import Batch
+
+PIECE: Final = b"\xf0"
+PLACE: Final = b"\xf1"
+LOOSE: Final = b"\xf2"
+BEYOND: Final = b"\xf3"
+
+_PIECE: Final = Struct(">cQI")
+_PLACE: Final = Struct(">QIQ")
+_LOOSE: Final = Struct(">QI")
+
+Rows = list[tuple[bytes, bytes]]
+
+
+class Place(NamedTuple):
+    """Where one value is: how many pieces it has, and bytes in all."""
+
+    serial: int
+    pieces: int
+    size: int
+
+
+@final
+class Cut:
+    """What becomes of a batch: `ahead` is written first, one list after the other, then `puts` and `deletes`.
+
+    `places` are those of values that were cut, `gone` keys whose value is no longer in pieces.
+    """
+
+    __slots__ = ("ahead", "deletes", "gone", "places", "puts")
+
+    def __init__(self) -> None:
+        self.ahead: list[Rows] = []
+        self.puts: Rows = []
+        self.deletes: list[bytes] = []
+        self.places: dict[bytes, Place] = {}
+        self.gone: list[bytes] = []
+
+
+@final
+class Pieces:
+    """Which values of a store are in pieces. Nothing here reads or writes."""
+
+    __slots__ = ("_loose", "_next", "places")
+
+    def __init__(self, places: Iterable[tuple[bytes, bytes]], loose: bytes) -> None:
+        self.places = {key[1:]: Place(*_PLACE.unpack(value)) for key, value in places}
+        self._loose: list[tuple[int, int]] = list(_LOOSE.iter_unpack(loose))
+        known = [place.serial for place in self.places.values()]
+        self._next = 1 + max([*known, *(serial for serial, _ in self._loose)], default=0)
+
+    def concern(self, batch: Batch) -> bool:
+        """Is `cut` needed for this batch?"""
+        return batch.size > limits.SPOOL_PIECE_BYTES or bool(self.places or self._loose)
+
+    def cut(self, batch: Batch) -> Cut:
+        """Cut what is large in a large batch. What it replaces or deletes is deleted with its pieces."""
+        made = Cut()
+        large = batch.size > limits.SPOOL_PIECE_BYTES
+        for key, value in batch.puts:
+            if large and len(value) >= limits.SPOOL_CUT_BYTES:
+                self._ahead(made, key, value)
+            else:
+                made.puts.append((key, value))
+                self._replace(made, key)
+        for key in batch.deletes:
+            made.deletes.append(key)
+            self._replace(made, key)
+        for serial, count in self._loose:
+            made.deletes.extend(_keys(serial, count))
+        if made.ahead:
+            fresh = [(place.serial, place.pieces) for place in made.places.values()]
+            self._loose += fresh
+            loose = b"".join(_LOOSE.pack(*each) for each in self._loose)
+            made.ahead[0].insert(0, (LOOSE, loose))
+        if self._loose:
+            made.deletes.append(LOOSE)
+        return made
+
+    def begin(self, made: Cut) -> None:
+        """The batch is about to be written: from now on whoever finds an empty row looks for its pieces."""
+        self.places.update(made.places)
+
+    def done(self, made: Cut) -> None:
+        """The batch is written."""
+        self._loose.clear()
+        for key in made.gone:
+            self.places.pop(key, None)
+
+    def value(self, key: bytes, get: Callable[[bytes], bytes | None]) -> bytes | None:
+        """The value of `key`, whose own row is empty: put together if it is in pieces, None if one is missing."""
+        place = self.places.get(key)
+        if place is None:
+            return b""
+        pieces = [get(each) for each in _keys(place.serial, place.pieces)]
+        whole = b"".join([piece for piece in pieces if piece is not None])
+        return whole if len(whole) == place.size else None
+
+    def _ahead(self, made: Cut, key: bytes, value: bytes) -> None:
+        most = limits.SPOOL_PIECE_BYTES
+        serial = self._next
+        self._next += 1
+        place = Place(serial, -(-len(value) // most), len(value))
+        for number in range(place.pieces):
+            piece = value[number * most : (number + 1) * most]
+            if not made.ahead or sum(len(each) for _, each in made.ahead[-1]) + len(piece) > most:
+                made.ahead.append([])
+            made.ahead[-1].append((_PIECE.pack(PIECE, serial, number), piece))
+        before = self.places.get(key)
+        if before is not None:
+            made.deletes.extend(_keys(before.serial, before.pieces))
+        made.puts.append((key, b""))
+        made.puts.append((PLACE + key, _PLACE.pack(*place)))
+        made.places[key] = place
+
+    def _replace(self, made: Cut, key: bytes) -> None:
+        before = self.places.get(key)
+        if before is not None:
+            made.deletes.extend(_keys(before.serial, before.pieces))
+            made.deletes.append(PLACE + key)
+            made.gone.append(key)
+
+
+def _keys(serial: int, count: int) -> list[bytes]:
+    return [_PIECE.pack(PIECE, serial, number) for number in range(count)]
