@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 CHANGES_TOLD: Final = 100
-"""Clients whose rights changed that are told by name; a number tells of the others: who reads a log of thousands?"""
+"""So many clients whose rights changed have an event of their own. One event has the number of the others."""
 
 
 def change_message_vpn(
@@ -64,10 +64,10 @@ def change_message_vpn(
 
 
 def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
-    """Let what client usernames, profiles and ACL profiles say now hold for all that is there (promise OWNER).
+    """Apply changed client usernames, profiles and ACL profiles to all clients and sessions (promise OWNER).
 
-    Whoever may not be here any more is disconnected, sessions of client usernames that are gone end, all
-    others go on with what they may do.
+    Clients that may not be connected any more are disconnected, sessions of removed client usernames end, and all
+    others get their new rights.
     """
     changed = 0
     for connection in _logged_in(vpn, book):
@@ -77,7 +77,7 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
         name = admission.username.name
         rights = rights_of(vpn, name)
         if rights is not None and isinstance(connection, MqttConnection) and connection.session:
-            # Before it may be put out: its will is judged by what holds now as well.
+            # Before it may be disconnected: its will is judged by the new rights as well.
             changed += judge_again(connection.session, rights, told=changed < CHANGES_TOLD)
         if rights is None or not rights.username.enabled:
             _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
@@ -112,7 +112,7 @@ def _asks_otherwise(before: MsgVpn, after: MsgVpn) -> bool:
 
 
 def _rights(written: MsgVpn) -> dict[str, ClientUsername]:
-    """The client usernames without their passwords, which say nothing of who is logged in."""
+    """The client usernames without their passwords, which do not matter for clients that are logged in."""
     return {
         name: username.model_copy(update={"password": None})
         for name, username in written.client_usernames.items()
@@ -166,8 +166,7 @@ def _change_profiles(
 def _change_acl_profiles(
     vpn: MessageVpn, before: Mapping[str, AclProfile], after: Mapping[str, AclProfile]
 ) -> None:
-    # What did not change stays the same object: routes remember who allowed them, and clients by what they
-    # were judged.
+    # Rules that did not change stay the same objects: routes and clients remember decisions by the object.
     profiles = {}
     for name, written in after.items():
         known = before.get(name)

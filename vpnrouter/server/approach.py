@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 SLOWEST_NS: Final = 30 * SECOND
-"""Longest delay between two tries, unless that leaves no room above `retry_delay` to draw from."""
+"""Longest delay between two tries, unless SPREAD asks for a longer one."""
 
 SPREAD: Final = 3
-"""The longest delay is this many times `retry_delay` at least: whoever draws from less comes in step."""
+"""The longest delay is at least this many times `retry_delay`: with a smaller range many bridges would try in step."""
 
 
 SHOWN: Final = "mechanism plain shows the password: it needs TLS, and a name that is verified"
@@ -75,7 +75,7 @@ class Approach:
         self.backoff = Backoff()
         self.written = written
         self.server_cert = server_cert
-        # The router's own certificate, for a bridge that is to show one and has none.
+        # The router's own certificate, for a bridge that logs in by certificate and has none.
         self.identity: ListenerTls | None = None
         self._by_key: dict[tuple[str, str], RemoteMsgVpn] = {}
         self.failures: dict[tuple[str, str], str] = {}
@@ -151,10 +151,10 @@ class Approach:
         return terms_of(self.name, self.written, remote, self.server_cert)
 
     def _proves(self, link: Link, remote: RemoteMsgVpn) -> bool:
-        """Whether a login over `link` shows that its peer is `remote`, or nothing of ours is shown to it.
+        """True when a login over `link` proves that its peer is `remote`, or shows it no secret.
 
-        Where the peer has dialled, that takes a password that both prove to know, and with TLS a certificate as
-        it would have to show if it were dialled.
+        Where the peer has dialled, both sides have to prove that they know the password. With TLS the peer also
+        needs a certificate that would do if it were dialled.
         """
         terms = self.terms(remote)
         if link.dialed:
@@ -166,7 +166,7 @@ class Approach:
         )
 
     def _names(self, remote: RemoteMsgVpn) -> tuple[str, ...]:
-        """What the remote's certificate may be made out to."""
+        """The names that the remote's certificate may have."""
         router = expected_router(remote)
         address = remote.address
         return tuple(name for name in (router, "" if address is None else address.host) if name)
@@ -204,9 +204,8 @@ class Approach:
     def peers_connection(self, link: Link) -> Link | None:
         """The link with the peer's half to use instead of the dialled `link`, where there are two.
 
-        The connection dialled by the side whose "router/vpn" is the smaller stays (LINK-39); the other
-        side, which is the one to move, is us when ours is the larger. If both were dialled here, for two bridges
-        of which one has gone, nobody else can move.
+        The connection dialled by the side whose "router/vpn" is smaller stays (LINK-39), so we move when ours is the
+        larger. We also move when this router dialled both, for two bridges of which one has gone.
         """
         client = link.client
         if not link.dialed or link.outbound is not None or client is None:
@@ -238,7 +237,7 @@ class Approach:
         written = self.written
         tls = None
         if remote.tls_enabled:
-            # Where a router is depends on who says so; who it is, on its certificate.
+            # A peer may say where a router is, but only a certificate proves which router it is.
             tls = TlsTerms(
                 self.server_cert,
                 client_cert_of(written, remote, self.identity),

@@ -102,9 +102,9 @@ class BridgeFlow:
 class BridgeFlows:
     """The receivers of all bridges of a router, by message VPN and name.
 
-    That of a bridge which is not configured any more stays while it has positions: its remote may not have settled
-    those messages, and would send them again to a bridge that is made under the same name (promise ONCE). When its
-    remote said which it has settled, nothing is left. What is left is bounded in number and time.
+    The receiver of a deleted bridge stays while it has positions: the remote may not have settled those messages,
+    and would send them again to a new bridge of the same name (promise ONCE). Positions go when the remote has said
+    that it settled them. The receivers that stay are bounded in number and time.
     """
 
     def __init__(self, spool: Spool, store: Store, endpoints: Endpoints) -> None:
@@ -112,7 +112,7 @@ class BridgeFlows:
         self._store = store
         self._endpoints = endpoints
         self._takers: dict[tuple[str, str], GuaranteedIn] = {}
-        # When they went, in seconds since 1970; the one that went first comes first.
+        # Deleted bridges and when they were deleted, in seconds since 1970, oldest first.
         self._gone: dict[tuple[str, str], float] = {}
         for vpn, name, at_s in _gone_in(store):
             self._gone[vpn, name] = at_s
@@ -133,7 +133,7 @@ class BridgeFlows:
         return flow
 
     def gone(self, taker: GuaranteedIn, name: str) -> None:
-        """A bridge is not configured any more."""
+        """Keep or forget the receiver of a bridge that is not configured any more."""
         place = (taker.vpn.name, name)
         if not taker.accepted.encode():
             self._takers.pop(place, None)
@@ -142,7 +142,7 @@ class BridgeFlows:
         self._forget_oldest()
 
     def look_for_gone(self) -> None:
-        """At the start, with all bridges made: note those that were deleted while the router was down."""
+        """Note bridges that were deleted while the router was down. Call it at the start, with all bridges made."""
         now_s = time.time()
         for key, _ in self._store.scan(keys.BRIDGE):
             vpn, rest = keys.vpn_and_rest(key)
@@ -178,7 +178,7 @@ class BridgeFlows:
 
 
 def _gone_in(store: Store) -> list[tuple[str, str, float]]:
-    """The deleted bridges that the store knows of; a row that is damaged costs the times alone."""
+    """The deleted bridges that the store knows. A damaged row loses the times alone."""
     try:
         rows = json.loads(store.get(keys.GONE) or b"[]")
         return [(str(vpn), str(name), float(at_s)) for vpn, name, at_s in rows]

@@ -36,7 +36,7 @@ VERSION_WAIT_S: Final = 60.0
 """Seconds before a remote that speaks another major version is tried again."""
 
 FORGIVEN_S: Final = 300.0
-"""Seconds after which a fault of the router that ended a bridge's task is no repetition of the one before."""
+"""After so many seconds a fault that ends a bridge's task does not count as a repetition."""
 
 MERGE_AGAIN_S: Final = 3.0
 """Seconds before a bridge asks again for the connection of a peer that did not let it in."""
@@ -189,9 +189,9 @@ class BridgeRunner(Owner):
                 leave(self.half)
 
     async def _begin_anew(self, error: Exception) -> None:
-        """Let go of everything after what was raised unexpectedly, and wait before the next try.
+        """Release everything after an unexpected exception, and wait before the next try.
 
-        The longer, the more often it came: a fault that repeats must not keep the router busy.
+        Each repetition waits longer: a fault that repeats must not keep the router busy.
         """
         approach = self.approach
         barrier = approach.book.router.plane.barrier

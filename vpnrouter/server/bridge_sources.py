@@ -136,7 +136,7 @@ class OwnBridge:
         )
 
     def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
-        """What it asks its remote for, and what became of that."""
+        """What the bridge asks its remote for, and whether it was granted."""
         approach, half = self.runner.approach, self.runner.half
         stands = half is not None and half.welcomed and not half.over
         granted = half.wanted if half is not None and stands else {}
@@ -260,11 +260,11 @@ class PeerBridge:
         )
 
     def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
-        """None: what it asks for is local here."""
+        """Nothing: the peer's bridge has local subscriptions only."""
         return []
 
     def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
-        """What it asks for here."""
+        """What the peer's bridge asks for here."""
         facts = self.record.facts
         return _local(self._book.serving.get(self.key), facts.msg_vpn, facts.name)
 
@@ -371,7 +371,7 @@ def _in_flight(record: Bridge) -> int:
 
 
 def _unbound(half: InboundHalf | None, flow: InboundFlow | None) -> str:
-    """Why the queue that the bridge wants is not bound, "" where it is, is being asked for, or none is wanted."""
+    """Why the bridge's queue is not bound; "" where it is bound or being asked for, or there is none."""
     if flow is not None:
         return flow.reason
     wants = half is not None and half.welcomed and half.terms.queue

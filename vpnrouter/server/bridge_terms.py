@@ -70,9 +70,9 @@ def scheme_of(written: Bridge, remote: RemoteMsgVpn) -> str:
 def client_cert_of(
     written: Bridge, remote: RemoteMsgVpn, server: ListenerTls | None = None
 ) -> ClientCertRemoteAuthentication | None:
-    """What the bridge shows to this remote, None where it logs in otherwise.
+    """The certificate that the bridge shows to this remote, None where it does not log in by certificate.
 
-    Where no certificate is configured it is that of the router, `server`.
+    Where none is configured it is that of the router, `server`.
     """
     if scheme_of(written, remote) != "client-certificate":
         return None
@@ -90,7 +90,7 @@ def expected_router(remote: RemoteMsgVpn) -> str:
 
 
 def verifies_name(remote: RemoteMsgVpn, server_cert: TlsServerCert) -> bool:
-    """Whether TLS makes sure that the remote is the one that is meant."""
+    """True when TLS verifies the name of the remote."""
     checked = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
     return remote.tls_enabled and checked
 

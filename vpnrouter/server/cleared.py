@@ -1,4 +1,4 @@
-"""Counts that were cleared: what they stood at is taken off what is shown. The counts themselves go on.
+"""Counts that an operator cleared: their values at that time are subtracted from what is shown. The counts go on.
 
 Nothing that runs along with the messages is touched, and what is shown stays in balance: what an endpoint
 holds, or a bridge has in flight, when its counts are cleared, counts as having come first thing afterwards.

@@ -180,7 +180,7 @@ class RouterClients:
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return 0
-        # Those of the configuration are in no count: no bound is for them.
+        # Subscriptions of the configuration are not counted: they have no bound.
         return vpn.subscription_count + sum(
             one.configured
             for (kind, _), each in vpn.endpoints.items()

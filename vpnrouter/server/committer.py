@@ -118,7 +118,7 @@ class Committer(Committing):
         self.spent_ns += time.monotonic_ns() - began
 
     def _committed(self) -> None:
-        """Tell the spool, until it has done all of it: what raised is not tried again."""
+        """Call `committed` until the spool has done everything; a step that raised is not repeated."""
         spool = self._spool
         done = False
         while not done:
@@ -184,7 +184,7 @@ class Committer(Committing):
             self._done.append(str(error))
             self._wake_up()
             return False
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing is known to be stored
+        except Exception as error:  # noqa: BLE001 - after any error nothing may count as stored
             self.failed += 1
             self._faults.append(error)
             self._done.append(f"fault {fault_id(error)}: {type(error).__name__}: {error}")

@@ -37,8 +37,8 @@ passwords and write traces."""
 
 
 class TlsTerms:
-    """How a connection is encrypted: what is asked of the remote's certificate, what is shown, and which cipher
-    suites are offered. `name` is what the certificate must be made out to, "" for the host that is dialled.
+    """How a connection is encrypted: what the remote's certificate must be, which one is shown, and which cipher
+    suites are offered. `name` is the name that the certificate must have, "" for the host that is dialled.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Connector:
         self._streams = streams
         self._lookups = trio.CapacityLimiter(LOOKUPS)
         self.locations = Locations()
-        """What may be dialled of what came by the management API; see editor.py."""
+        """Which locations from the management API may be dialled (config/locations.py)."""
 
     def set_clocks(self) -> None:
         """Set the plane's times before a connection is made."""
@@ -79,8 +79,8 @@ class Connector:
     ) -> socket.socket | Secured:
         """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between.
 
-        `asked` are the message VPN and the location of the bridge that wants it. What is not allowed is not
-        dialled, and the reason says nothing of what is there.
+        `asked` are the message VPN and the location of the bridge. A location that is not allowed is not dialled,
+        and the error does not tell what is there.
 
         Raises OperationError that says in one line what failed.
         """
@@ -88,7 +88,7 @@ class Connector:
         found = await self._look_up(host, port)
         resolved()
         if self.locations.asks(*asked):
-            # Looked up and dialled are the same addresses: no other answer can come in between.
+            # The addresses that were checked are dialled: no second look-up can bring others.
             found = [one for one in found if self.locations.allow(host, _ip(one), port)]
             if not found:
                 raise OperationError(refusal(asked[1]))
@@ -117,14 +117,14 @@ class Connector:
             self._streams.start_soon(serve_stream, self._plane, transport, connection)
 
     def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
-        """IP address and port of the peer, and the IP address of this end; `dialled` and "" where nobody knows."""
+        """IP address and port of the peer, and IP address of this end; `dialled` and "" where they are not known."""
         sock = (
             transport if isinstance(transport, socket.socket) else transport.transport_stream.socket
         )
         try:
             peer, own = sock.getpeername(), sock.getsockname()
         except OSError:
-            # It is lost already.
+            # The connection is lost already.
             return dialled, ""
         host, port = str(peer[0]), int(peer[1])
         return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}"), str(own[0])

@@ -1,4 +1,4 @@
-"""File descriptors: as many as the system lets the process have, and one that is kept for when there is none."""
+"""File descriptors: the limit of the process is raised, and one descriptor is kept in reserve."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.
 
 
 def raise_limit() -> int:
-    """Raise the soft limit of open files to the hard one; how many may be open now."""
+    """Raise the soft limit of open files towards the hard one. Returns how many may be open now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = hard
     if hard == resource.RLIM_INFINITY or hard > 2 * limits.OPEN_CONNECTIONS:
         wanted = 2 * limits.OPEN_CONNECTIONS
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        # Some systems have a lower bound of their own behind the hard limit.
+        # Some systems have a bound of their own below the hard limit.
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
@@ -31,15 +31,15 @@ def raise_limit() -> int:
 
 
 def is_shortage(error: OSError) -> bool:
-    """Whether the system had no descriptor or memory left."""
+    """True when the system had no descriptor or memory left."""
     return error.errno in _SHORTAGES
 
 
 @final
 class Spare:
-    """One descriptor that does nothing. Where none is left it makes way for a connection that is closed at once.
+    """One unused descriptor. When no other is left, it is released so that a waiting connection can be closed.
 
-    Else those that wait in the kernel would wait until a descriptor comes free, without a word.
+    Otherwise connections would wait in the kernel, without an answer, until a descriptor is free.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Spare:
             self._fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Give it back."""
+        """Give the descriptor back."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

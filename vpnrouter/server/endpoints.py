@@ -112,7 +112,7 @@ class Endpoints:
             endpoint.attracts_for = known.attracts_for
             judge_endpoint(endpoint)
             subscription = Subscription(parse_filter(known.subscription, MQTT), endpoint)
-            # It was granted once: no bound that others use up or that was lowered stops the router.
+            # It was granted before: a bound that is used up or was lowered must not keep the router from starting.
             vpn.subscribe(subscription, bounded=False)
         return endpoint
 
@@ -237,10 +237,9 @@ def subscribe(endpoint: Endpoint, written: Queue) -> None:
 
 
 def judge_endpoint(endpoint: Endpoint) -> None:
-    """Let a topic endpoint attract what the client username that gave it its subscription may have now.
+    """Let a topic endpoint attract what the client username that made its subscription may be sent now.
 
-    Nothing at all where that client username is not there any more. The routes that it is in are to be
-    forgotten afterwards.
+    It attracts nothing where that client username was removed. The caller has to forget the routes that it is in.
     """
     username, client_id = endpoint.attracts_for
     if not username:

@@ -39,10 +39,10 @@ SYSTEM_MARKS: Final = Marks(80, 60)
 """Of the spool of the whole router, the field's defaults."""
 
 DEFAULT: Final = "default"
-"""The client profile of who has none of their own."""
+"""The client profile of client usernames that are not configured."""
 
 UNSAID: Final = ClientProfile()
-"""A client profile of which nothing is written."""
+"""A client profile with all its defaults."""
 
 OVER_QUOTA: Final = reasons.DISCARD_NAMES[reasons.SPOOL_OVER_QUOTA]
 
@@ -148,10 +148,10 @@ class EventSampler:
             self._look(pair, vpn.name, "", round(rate), 0, _rate(written))
 
     async def _usernames(self, vpn: MessageVpn, written: MsgVpn) -> None:
-        """How many clients each client username has, of those that its client profile lets it have."""
+        """Compare the number of clients of each client username with the bound of its client profile."""
         known = vpn.credentials.usernames
         counts = list(vpn.connections_of.items())
-        # Those whose last client has gone are not there any more, and are looked at once again.
+        # Client usernames whose last client has gone are missing there, and are compared once more.
         before = self._crowded.pop(vpn.name, set())
         counts += [(name, 0) for name in before if name not in vpn.connections_of]
         for number, (name, count) in enumerate(counts):

@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 
 
 LARGE_BYTES: Final = 262_144
-"""From so many bytes on an outbox stands aside for those with less."""
+"""Outboxes with so many bytes are flushed after those with fewer."""
 
 LARGE_NS: Final = 3_000_000
-"""Nanoseconds of one round for those with more."""
+"""Nanoseconds of one round that are spent on outboxes with more."""
 
 
 def flush_ready(plane: Plane) -> None:
-    """Hand each outbox that got something in this round to its channel; those with much in them last.
+    """Hand each outbox that got something in this round to its channel; large ones come last.
 
-    To copy a long message for each of many receivers takes a long time: what does not fit this round waits in
-    `plane.large` for the next.
+    Copying a long message for many receivers takes long: outboxes beyond this round's time wait in `plane.large`.
 
     A flush can find a peer gone, whose will then makes others dirty: so until nobody is. That ends,
     because each connection is lost once.

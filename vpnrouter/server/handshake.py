@@ -33,7 +33,7 @@ async def shake_hands(stream: Secured) -> None:
 
 
 def binding_of(secured: Secured) -> bytes:
-    """What both ends of a TLS connection know of it, and no other one has: the Finished message that came first.
+    """The channel binding of a TLS connection, different for each: the first Finished message of its handshake.
 
     This is what OpenSSL gives for "tls-unique" (RFC 5929, 3). With TLS 1.3 that name is not defined any more, but the
     message covers the whole handshake there, certificate and keys; the standard library has no exporter.

@@ -79,7 +79,7 @@ class LinkAcceptor(Acceptor):
 
 @final
 class Origins:
-    """Whose pages may open a WebSocket on a listener; `allowed` may change while it serves."""
+    """The web origins that may open a WebSocket on a listener; `allowed` may change while it serves."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self.allowed = allowed
@@ -180,9 +180,9 @@ async def serve_streams(
 ) -> None:
     """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll).
 
-    `origins` says that WebSocket is spoken, and with whom. Beyond `most` connections at a time, a new one is
-    closed at once; with a limiter this bound may change meanwhile. A connection over TLS gets the certificate that
-    its peer showed.
+    With `origins` the listener is for WebSocket, and these origins are allowed. Beyond `most` connections at a time,
+    a new one is closed at once; with a limiter this bound may change meanwhile. A connection over TLS gets the
+    certificate that its peer showed.
     """
     kind = acceptor.kind if origins is None else "WebSocket"
     name = f"{kind} listener {shown_address(sock)}"
@@ -215,17 +215,17 @@ async def _take(
     try:
         peer = peer_text(stream.socket.getpeername())
     except OSError:
-        # It has gone already.
+        # The peer has gone already.
         await trio.aclose_forcefully(stream)
         return
     door.router.plane.now_ns = time.monotonic_ns()
-    # Less than none where the bound was lowered.
+    # The number is negative where the bound was lowered.
     if places.available_tokens <= 0 or not entrance.has_place(strangers, peer):
         await trio.aclose_forcefully(stream)
         return
     guest = _Guest(peer, strangers)
     strangers.enter(guest.origin, guest)
-    # From here on: its descriptor is counted before the next one is accepted.
+    # Here, so that its descriptor is counted before the next connection is accepted.
     entrance.open += 1
     nursery.start_soon(_serve_one, door, stream, places, strangers, guest)
 
@@ -242,7 +242,7 @@ class _Guest(Channel):
         self._strangers = strangers
 
     def leave(self) -> None:
-        """It is no stranger any more, or has gone."""
+        """Give the place back: the client has logged in, or has gone."""
         self._strangers.leave(self.origin, self)
 
     def cut(self, why: str) -> bool:
@@ -279,7 +279,7 @@ async def _serve_one(
     finally:
         guest.leave()
         if guest.secured is not None:
-            # It refers to itself there: without this it would be kept until the collector looks at old objects.
+            # This is a cycle: without the deletion the memory stays until a collection of old objects.
             del guest.secured._handshook  # noqa: SLF001
         door.router.entrance.open -= 1
         # Whatever ended it, a stop in the middle of a handshake included.

@@ -38,10 +38,10 @@ are served, since their tasks would wait as well."""
 
 RESTART_S: Final = 0.005
 RESTART_MOST_S: Final = 10.0
-"""Seconds before a task of the router's own that raised is begun anew: twice as long each time."""
+"""Seconds before a task of the router that raised is started again; twice as long each time."""
 
 FORGIVEN_S: Final = 60.0
-"""Seconds after which a fault is no repetition of the one before."""
+"""After so many seconds a fault does not count as a repetition."""
 
 SLICE_NS: Final = 2_000_000
 """Nanoseconds of long work between two rounds."""
@@ -72,7 +72,7 @@ class Runnable(trio.abc.Instrument):
 
 
 async def kept(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]]) -> None:
-    """Run a task of the router's own; one that raises is told of and begun anew, ever more slowly."""
+    """Run a task of the router. One that raises is told and started again, after longer and longer pauses."""
     rest_s = RESTART_S
     while True:
         began_s = trio.current_time()
@@ -146,7 +146,7 @@ async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
 
 
 async def keep_working(host: Host, plane: Plane) -> None:
-    """Go on with long work in slices, for ever; all else has its turn between them."""
+    """Run jobs in slices until cancelled; all other work has its turn between the slices."""
     while True:
         if not len(plane.jobs):
             begun = trio.Event()
@@ -162,7 +162,7 @@ async def keep_working(host: Host, plane: Plane) -> None:
 
 
 async def keep_time(host: Host, verifier: Verifier) -> None:
-    """Fire timers, and collect garbage in small portions, for ever."""
+    """Fire timers and collect garbage in small portions, until cancelled."""
     collector = Collector()
     while True:
         host.tick()

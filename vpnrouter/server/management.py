@@ -87,7 +87,7 @@ class HasContext(Protocol):
 
 
 def by_direction(discards: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Discards of a message VPN by reason: of what was on its way to a client, and of all else."""
+    """Discards of a message VPN by reason: of messages on their way to a client, and of all others."""
     sent = {reason: count for reason, count in discards.items() if reason in NOT_SENT}
     return sent, {reason: count for reason, count in discards.items() if reason not in sent}
 
@@ -253,7 +253,7 @@ class Place:
 
 
 _PLACE: ContextVar[Place | None] = ContextVar("vpnrouter-management-place", default=None)
-"""Of the connection that a request came by."""
+"""The place of the connection that a request came by."""
 
 
 @final
@@ -282,8 +282,8 @@ class _Stream(trio.abc.HalfCloseableStream):
         await self._inner.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:
-        # Hypercorn says goodbye from one task while another is about to write. trio's own counts as writing until
-        # its next turn, and that write would fail as a fault of ours.
+        # Hypercorn closes from one task while another is about to write. trio's own method counts as writing until
+        # its next turn, and the other write would fail as if by a fault of ours.
         if self._writers:
             raise trio.BusyResourceError("something is being written")
         with suppress(OSError):
@@ -303,7 +303,7 @@ class _Stream(trio.abc.HalfCloseableStream):
 
 @final
 class _Contained:
-    """An application whose faults are told here, after its client was answered 500, and go no further."""
+    """An application whose faults end here: its client was answered 500, and the fault is told."""
 
     def __init__(self, app: ASGIFramework, barrier: Barrier | None) -> None:
         # Late, as for `_Http`.
@@ -322,13 +322,13 @@ class _Contained:
         try:
             await self._app(scope, receive, send)
         except self._hung_up:
-            # In the middle of its request: nobody is left to be answered, and nothing is wrong here.
+            # The client has gone in the middle of its request: there is nothing to answer, and no fault.
             return
         except Exception as error:  # noqa: BLE001 - the barrier's
             self.fault(error, "one request")
 
     def fault(self, error: Exception, cost: str) -> None:
-        """Something unexpected was raised for one request or connection."""
+        """Count and tell an unexpected exception of one request or connection."""
         if self._barrier is not None:
             self._barrier.caught(error, REQUEST, "", "", cost)
         else:
@@ -336,7 +336,7 @@ class _Contained:
 
 
 def _timed(receive: ASGIReceiveCallable, place: Place) -> ASGIReceiveCallable:
-    """`receive`, which notes how long the body of the request has been coming."""
+    """`receive`, which also notes when the body of the request began to come."""
     over = False
 
     async def timed() -> ASGIReceiveEvent:
@@ -428,9 +428,9 @@ async def serve_management(
 
     `tls` is that of an `https` listener, asked at each connection. Beyond `most` connections at a time, and
     beyond `limits.MANAGEMENT_CONNECTIONS`, a new one takes the place of the one that has waited longest for a
-    request, or of the one whose body has been coming longest: who opens many and says little keeps nobody out.
-    If there is none that did so for WAITED_S, the new one is closed at once. What
-    is raised unexpectedly is the `barrier`'s; without one it is only told.
+    request, or of the one whose body has been coming longest: a peer that opens many and sends little keeps nobody
+    out. If none has waited for WAITED_S, the new one is closed at once. Unexpected exceptions are given to the
+    `barrier`; without one they are only told.
     """
     contained = _Contained(app, barrier)
     http = _Http(contained)
@@ -458,7 +458,7 @@ async def serve_management(
 
 
 def _make_room(taken: dict[trio.SocketStream, Place]) -> bool:
-    """Close the connection that has waited longest, or for longest for a body; False if all are busy or new."""
+    """Close the connection that has waited longest for a request, or else for a body; False if all are busy or new."""
     oldest = min(taken, key=lambda stream: taken[stream].waiting_since)
     # One that was just made may have a request on its way.
     if taken[oldest].waiting_since > trio.current_time() - WAITED_S:

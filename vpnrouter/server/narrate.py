@@ -84,7 +84,7 @@ NOT_HERE: Final = "it speaks TLS, and this listener does not"
 class PeerLog(LinkLog):
     """Tells of the bridges of other routers that log in here; `failed` is HandshakeFailures.note.
 
-    One that is refused is told once for each reason and address, until it is let in: it tries for ever.
+    A refused bridge is told once for each reason and address until it is let in, since it goes on trying.
     """
 
     __slots__ = ("_failed", "_rejected")

@@ -110,7 +110,7 @@ class OtlpThread:
         clock: wall clock, nanoseconds since 1970.
         share: part of a core that the thread may take.
         say: told one line when the collector stops taking spans, and one when it takes them again.
-        fault: given what was raised unexpectedly; the thread goes on.
+        fault: called with an unexpected exception; the thread goes on.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class OtlpThread:
                 if table is not None:
                     self._use(table)
                     continue
-                # All that waited is through: what is open of it goes out now, not with the next rows.
+                # All rows that waited are handled: send what is open now, not with the next rows.
                 ended = None if self._stopping else self._clock()
                 self._collect(self._maker.flush(ended), whole=True)
             except Exception as error:  # noqa: BLE001 - the same

@@ -38,7 +38,7 @@ REJECTING_QUEUE: Final = {
     ALWAYS: "always",
 }
 REJECTING_ENDPOINT: Final = REJECTING_QUEUE | {WHEN_ENABLED: "when-topic-endpoint-enabled"}
-"""How the field writes when a message that is not taken comes back."""
+"""The field's words for when a message that is not taken comes back to its publisher."""
 
 _SAME: Final = tuple(
     each.name

@@ -92,7 +92,7 @@ class Reload:
         return self.commit(self.prepare(config))
 
     def allow(self, locations: Locations) -> None:
-        """What bridges may dial from now on of what came by the management API."""
+        """Set which locations from the management API bridges may dial from now on."""
         self._connector.locations = locations
 
     def prepare(self, config: RouterConfig) -> Prepared:

@@ -140,14 +140,14 @@ class _Files(NamedTuple):
 
 
 CODECS: Final = ("ascii", "idna", "latin-1", "punycode", "unicode_escape", "utf-8")
-"""What names and texts are read and shown with, by this router and the libraries that it uses."""
+"""Codecs that this router and its libraries load at their first use."""
 
 
 def load_rest() -> None:
-    """Load what the core and its neighbours load at first use otherwise.
+    """Load modules that would otherwise be loaded at their first use.
 
-    That moment may be one without descriptors or memory, and whoever came to need it would pay for that. What
-    belongs to a kind of listener, to bridges or traces is loaded with the first of them.
+    At that moment there may be no descriptor or memory left, and the connection that needs the module would be
+    closed. Modules for a kind of listener, for bridges or traces are loaded with the first of these.
     """
     for name in CODECS:
         codecs.lookup(name)

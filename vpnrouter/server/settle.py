@@ -1,10 +1,10 @@
-"""Tell the interpreter that from now on it runs a data plane, and collect its garbage in small portions.
+"""Set the interpreter up for a data plane: thread switches, and garbage collection in small portions.
 
-The collector of cycles walks all container objects of a generation while everything else waits: with tens of
-thousands of routes and subscriptions a collection of the oldest one takes a second. So it is not left to the
-interpreter. What survives the young generations is looked at once more and then frozen: no later collection
-walks it. Reference counts free it all the same; a cycle among what is frozen waits until very many objects have been,
-and all are walked.
+The garbage collector walks all container objects of a generation while everything else waits. With tens of
+thousands of routes and subscriptions a collection of the oldest generation takes a second, so the interpreter must
+not start one. Objects that survive the young generations are collected once more and then frozen: later collections
+do not walk them. Reference counts still free them; a cycle of frozen objects waits until PORTIONS were frozen and
+all objects are walked.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ SWITCH_S: Final = 0.0005
 """Longest time for which a helper thread keeps the interpreter lock from the data plane; 5 ms is usual."""
 
 YOUNG: Final = 20_000
-"""New container objects before the collector looks at them, some 2 ms: connections come in thousands, cycles hardly."""
+"""New container objects before a young collection of some 2 ms: connections come in thousands, cycles are rare."""
 
 NEVER: Final = 1 << 30
-"""Collections of the middle generation before one of the oldest: those are ours to begin."""
+"""Collections of the middle generation before one of the oldest: never, since Collector starts those."""
 
 PORTIONS: Final = 500
-"""Portions frozen, of some 40,000 objects at most, until all are walked again: up to a second, after some ten million
-objects that outlived two collections."""
+"""Portions that are frozen before all objects are walked once, which takes up to a second. A portion has at most some
+40,000 objects, so this comes after some ten million objects that outlived two collections."""
 
 
 @final
@@ -35,7 +35,7 @@ class Collector:
         self._portions = 0
 
     def tick(self) -> None:
-        """Look at what has survived lately, and let later collections pass it over."""
+        """Collect the objects that survived lately, and freeze those that survive again."""
         survived = gc.get_count()[2]
         if not survived:
             return

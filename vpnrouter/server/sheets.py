@@ -1,8 +1,8 @@
-"""Balance sheets that go on over a restart: counts of endpoints and bridges, kept in the message spool.
+"""Balance sheets: counts of endpoints and bridges, kept in the message spool so that they go on over a restart.
 
-A sheet is written with the unit that is being built, so what it says of an endpoint is what the store has with that
-unit. It is written a minute after the last time and at a clean stop, where it has changed. What a crash leaves open
-is named UNACCOUNTED, so that every sheet adds up from the first moment on.
+A sheet is written with the unit that is being built, so its counts of an endpoint are true of the store with that
+unit. Changed sheets are written once a minute and at a clean stop. After a crash, messages that are missing are
+discarded as UNACCOUNTED, so that every sheet is in balance from the start.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _fill(
     names: tuple[str, ...],
     reasons: tuple[str, ...],
 ) -> bool:
-    """Let fresh counters have what a sheet says; False, and nothing, for one that is damaged or of another version."""
+    """Copy a sheet into fresh counters. False, with nothing copied, for one that is damaged or of another version."""
     try:
         row = json.loads(value)
         numbers = {name: int(row[name]) for name in names}
@@ -84,7 +84,7 @@ def _fill(
 
 
 def restore_endpoints(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> None:
-    """Let the endpoints go on with their sheets, once what waits in each is known."""
+    """Set the counters of endpoints by their sheets. Call this when it is known what waits in each endpoint."""
     for key, value in store.scan(keys.SHEET_ENDPOINT):
         endpoint = endpoints.get(keys.sheet_number(key))
         if endpoint is None:
@@ -99,12 +99,12 @@ def restore_endpoints(spool: Spool, store: Store, endpoints: dict[int, Endpoint]
         if missing > 0:
             counters.discarded.add(UNACCOUNTED, missing)
         else:
-            # They came after the sheet was written, and are here.
+            # These messages came after the sheet was written, and are here.
             counters.spooled -= missing
 
 
 def _balance(counters: Counters) -> None:
-    """What was on its way when the sheet was written is on no way any more."""
+    """Discard what was in flight when the sheet was written: nothing is in flight now."""
     missing = counters.rx_imbalance(0)
     if missing > 0:
         counters.discard_rx(UNACCOUNTED, missing)
@@ -119,7 +119,7 @@ def _balance(counters: Counters) -> None:
 
 @final
 class Sheets:
-    """Reads the sheets of bridges at the start, and writes all that have changed."""
+    """Reads the sheets of bridges at the start, and writes all sheets that have changed."""
 
     def __init__(
         self, spool: Spool, store: Store, book: LinkBook, runners: list[BridgeRunner]
@@ -143,7 +143,7 @@ class Sheets:
                 spool.ledger.delete(key)
 
     def restore_bridges(self) -> None:
-        """Let the bridges of the configuration go on with their sheets; those of others leave the store."""
+        """Give configured bridges the counters of their sheets; sheets of other bridges are deleted."""
         for runner in self._runners:
             counters = self._own.pop(_name(runner), None)
             if counters is not None:
@@ -153,7 +153,7 @@ class Sheets:
         self._own.clear()
 
     async def keep(self) -> None:
-        """Write what has changed, some of it at a time, for ever."""
+        """Write the sheets that have changed once in EVERY_S, some at a time, until cancelled."""
         while True:
             await trio.sleep(EVERY_S)
             before, self._written = self._written, {}
@@ -163,7 +163,7 @@ class Sheets:
                     await trio.sleep(0.05)
 
     def write_all(self) -> None:
-        """Write what has changed, at once: the router stops."""
+        """Write all sheets that have changed, at once: the router stops."""
         before, self._written = self._written, {}
         for key, row in self._rows():
             self._write(key, row, before)

@@ -132,7 +132,7 @@ class Standing:
         """The remote did not let the bridge in: REFUSED or VERSION_MISMATCH."""
         given = Input.REFUSED if event == LinkEvent.REFUSED else Input.VERSION_MISMATCH
         self.record.handle(given, now_ns, why)
-        # Told once and not at every attempt, as in `_not_connected`.
+        # It is told once, not at every attempt, as in `_not_connected`.
         if why != self.told:
             self.told = why
             narrate(self.record, REJECTED, f"rejected: {why}")
@@ -154,7 +154,7 @@ class Standing:
             self._not_connected(why)
 
     def broken(self, why: str, now_ns: int) -> None:
-        """A fault of the router ended what the bridge was doing: it is as if it were switched off and on again."""
+        """Start again after a fault of the router, as if the bridge were disabled and enabled."""
         record = self.record
         if record.inbound_state is not Inbound.INIT:
             if record.inbound_state is not Inbound.DISABLED:

@@ -47,7 +47,7 @@ class StreamChannel(Channel):
         self.stream = stream
         self.scope: trio.CancelScope | None = None
         self.why = "closed"
-        # The connection, while the peer has not taken all that was sent.
+        # The connection while the peer has not taken everything that was sent.
         self.sending: Connection | None = None
         self._wanted = trio.Event()
         self._awake = trio.Event()
@@ -101,7 +101,7 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
     finally:
         plane.streams -= 1
         channel.scope = None
-        # Whoever has said nothing is owed nothing: his place is wanted at once.
+        # A stranger gets no time for a last answer: its place is needed at once.
         stranger = connection.admission is None and not connection.closing
         plane.barrier.lose(connection, channel.why)
         flush_ready(plane)

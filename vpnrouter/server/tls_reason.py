@@ -50,11 +50,11 @@ HUNG_UP: Final = (
     "the remote closed the connection without a word of TLS: the port does not speak TLS,"
     " or nobody is let in"
 )
-"""What is told where not even the first answer of a handshake came."""
+"""The reason where not even the first answer of a handshake came."""
 
 
 def is_hung_up(error: BaseException) -> bool:
-    """Whether a TLS stream failed because the peer has gone: closed, or reset."""
+    """True when a TLS stream failed because the peer closed or reset the connection."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)):

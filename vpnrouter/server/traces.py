@@ -55,8 +55,8 @@ def check_traces(written: Trace | None) -> None:
 
 
 def machine() -> str:
-    """What names this machine until it is started anew: containers on it share it, as they share its clock. "" where
-    the system has no such name.
+    """The boot id of this machine, which all of its containers share, as they share its clock; "" where the system
+    has none.
     """
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -150,7 +150,7 @@ def _say_from_elsewhere() -> Callable[[str], None]:
 
 
 def _fault_from_elsewhere(barrier: Barrier, name: str) -> Callable[[Exception], None]:
-    """What gives the barrier, which is the router's own, what the thread `name` raised."""
+    """A callback that hands what the thread `name` raised to the barrier, in the router's thread."""
     token = trio.lowlevel.current_trio_token()
 
     def fault(error: Exception) -> None:

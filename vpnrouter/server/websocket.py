@@ -37,14 +37,14 @@ RECEIVE_BYTES: Final = 65_536
 
 ANY_ORIGIN: Final = "*"
 SAME_HOST: Final = "same-host"
-"""Words of a listener's `allowed_origins` beside origins as browsers write them."""
+"""Words that a listener's `allowed_origins` may have besides origins."""
 
 TRANSPORT: Final = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
-"""What the stream below raises when the peer has gone."""
+"""Exceptions of the stream below when the peer has gone."""
 
 
 def origin_allowed(origin: str, host: str, allowed: Sequence[str]) -> bool:
-    """Whether a page of `origin` may open a WebSocket to `host` (RFC 6455, 4.2.2; RFC 6454, 7).
+    """True when a page of `origin` may open a WebSocket to `host` (RFC 6455, 4.2.2; RFC 6454, 7).
 
     `host` is the request's Host, with or without a port.
     """
@@ -60,7 +60,7 @@ def _name(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
     except ValueError:
-        # Neither can be compared with anything.
+        # An origin or a host that cannot be parsed matches nothing.
         return None
 
 
@@ -83,8 +83,8 @@ class WebSocketStream:
     async def handshake(self, allowed_origins: Sequence[str] = (ANY_ORIGIN,)) -> bool:
         """Answer the upgrade request; False when it is refused.
 
-        That is: no WebSocket, no subprotocol `mqtt`, an `Origin` that `allowed_origins` does not have, or
-        whatever the library cannot read.
+        It is refused when it is no WebSocket request, lacks the subprotocol `mqtt`, has an `Origin` that is not
+        allowed, or cannot be read by the library.
         """
         while True:
             data = await self._stream.receive_some(RECEIVE_BYTES)
@@ -118,12 +118,12 @@ class WebSocketStream:
         return True
 
     async def _reject(self, status_code: int) -> None:
-        # What was read may leave no answer open: the connection is closed all the same.
+        # No answer may be possible any more: the connection is closed all the same.
         with contextlib.suppress(LocalProtocolError):
             await self._say(self._ws.send(RejectConnection(status_code=status_code)))
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Bytes of the next binary frames; b"" when the peer closed, or sent what cannot be read."""
+        """Bytes of the next binary frames; b"" when the peer closed, or sent something that cannot be read."""
         while not self._pending and not self._ended:
             data = await self._stream.receive_some(max_bytes)
             try:
