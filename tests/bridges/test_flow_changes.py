@@ -75,8 +75,8 @@ def test_a_queue_that_is_not_there_yet(world: Any) -> None:
     sea.wait(3.5)
     assert len(kit.said(link, 1, flow_frames.Bound)) == 4
     told = [(e.value, why) for e, why in link.events.told if e.value == "unbound"]
-    assert told == [("unbound", "503 Unknown Queue")]
-    assert link.half.flow.reason == "503 Unknown Queue"
+    assert told == [("unbound", "403 Permission Denied")]
+    assert link.half.flow.reason == "403 Permission Denied"
     assert link.half.flow.bound_since_ns == -1
     sea.queue(blue, "late", "t/>")
     sea.publish(blue, "t/a", b"1")

@@ -10,6 +10,7 @@ from vpnrouter import limits
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.terms import NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.events.log import EventLog
 from vpnrouter.server.apply_message_vpns import judge_all
 from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
 
@@ -78,10 +79,33 @@ def test_numbers_are_even_where_the_sender_was_dialled_and_never_come_again(raw:
 
 
 def test_unknown_queue(raw: Raw) -> None:
-    """No such queue in that message VPN: 0xc8, and nothing else in the answer."""
+    """No such queue in that message VPN: 0xc8 for who may use any, and nothing else in the answer."""
+    admission = raw.end.admission
+    admission.username.guaranteed_endpoint_permission_override_enabled = True
     answer = raw.bind("nobody")
     assert (answer.code, answer.reason) == (0xC8, "503 Unknown Queue")
     assert (answer.flow_id, answer.window, answer.store_id) == (0, 0, bytes(16))
+
+
+@pytest.mark.parametrize("selector", ["", "1 +"])
+def test_queues_that_a_remote_cannot_tell_from_none(raw: Raw, selector: str) -> None:
+    """A queue that is not open to a bridge, of whatever kind, is to it like one that is not there; one event tells
+    which it is, however often it asks.
+    """
+    log = EventLog("edge", lambda: 1)
+    told: list[str] = []
+    log.listeners.append(lambda event: told.append(event.text.partition("yellow/b: ")[2]))
+    raw.end.plane.events = log
+    raw.queue.terms.permission = NO_ACCESS
+    answers = []
+    for exclusive in (True, False):
+        raw.queue.terms.exclusive = exclusive
+        for name in ("q", "nobody"):
+            for _ in range(2):
+                answer = raw.bind(name, selector=selector)
+                answers.append((answer.code, answer.reason, answer.flow_id, answer.store_id))
+    assert set(answers) == {(0x87, "403 Permission Denied", 0, bytes(16))}
+    assert told == ["403 Permission Denied: queue q", "503 Unknown Queue: queue nobody"] * 2
 
 
 def test_only_an_exclusive_queue(raw: Raw) -> None:

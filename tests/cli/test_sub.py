@@ -127,11 +127,11 @@ def test_interrupted_is_a_good_end(
 
 
 def test_a_refused_subscription(ann: list[str], capfd: Any) -> None:
-    """A queue that is not there is refused by name; exit code 1."""
+    """A queue that is not there, or not open to the client, is refused by name; exit code 1."""
     assert app.run(["sub", "$queue/nope", "-q", "1", *ann]) == 1
     said = capfd.readouterr().err
     assert said.startswith("vpnrouter: refused $queue/nope: 0x")
-    assert "503 Unknown Queue" in said
+    assert "403 Permission Denied" in said
 
 
 def test_a_lesser_qos_is_told(scripted: Any, capfd: Any) -> None:

@@ -257,7 +257,7 @@ async def test_what_a_bridge_lacks(running: Any, port: Any, configured: Any) -> 
             await until(lambda: core.bridge("yellow", "from-blue").health == "unbound")
             row = core.bridge("yellow", "from-blue")
             assert row.inbound_state == "ready-in-sync"
-            assert row.inbound_failure_reason == "not bound to its queue: 503 Unknown Queue"
+            assert row.inbound_failure_reason == "not bound to its queue: 403 Permission Denied"
             assert (row.remote_tx_flow_id, row.remote_subscription_refused_count) == (0, 1)
             assert row.remote_address in {f"127.0.0.1:{link}", f"[::1]:{link}"}
             assert row.local_interface in {"127.0.0.1", "::1"}

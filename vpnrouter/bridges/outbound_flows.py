@@ -8,12 +8,13 @@ from vpnrouter import limits
 from vpnrouter.bridges.flow_owner import FlowOwner
 from vpnrouter.bridges.guaranteed_out import GuaranteedOut
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.binding import unbind_forbidden
+from vpnrouter.core.guaranteed.binding import not_there, permit, unbind_forbidden
 from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.permissions import permission_of
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.traces import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError
+from vpnrouter.events.table import BIND_FAILED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.trace.events import DISCARD
 from vpnrouter.wire.link import close_codes, encode_flows, flow_frames
@@ -47,7 +48,7 @@ CODES: Final[dict[str, int]] = {
 class OutboundFlows(FlowOwner):
     """The flows to the peer's bridge `name`, logged in as `client` with `admission`. The link numbers them."""
 
-    __slots__ = ("_admission", "_client", "_flows", "_link", "_mapping", "_name")
+    __slots__ = ("_admission", "_client", "_flows", "_link", "_mapping", "_name", "_told")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class OutboundFlows(FlowOwner):
         name: str,
     ) -> None:
         self._name = name
+        self._told = ""
         self._link = link
         self._client = client
         self._admission = admission
@@ -104,6 +106,8 @@ class OutboundFlows(FlowOwner):
         try:
             self._begin(frame)
         except Refused as refused:
+            if refused.reason == reasons.PERMISSION_DENIED:
+                self._tell_denied(frame.queue, refused.why)
             code = CODES.get(refused.reason, close_codes.UNAVAILABLE)
             answer = flow_frames.Bound(
                 frame.request_id,
@@ -115,12 +119,21 @@ class OutboundFlows(FlowOwner):
             )
             self.say(encode_flows.bound(answer))
 
+    def _tell_denied(self, queue: str, why: str) -> None:
+        """Raise the event, not for each time that the bridge asks again."""
+        text = (
+            f"VPN {self._client.vpn.name} client {self._client.client_name}: {why}: queue {queue}"
+        )
+        events = self._link.plane.events
+        if events is not None and text != self._told:
+            self._told = text
+            events.raise_event(BIND_FAILED, self._client.vpn.name, self._client.client_name, text)
+
     def _begin(self, frame: flow_frames.Bind) -> None:
         """Bind to the queue. Raises Refused with one of the reasons of CODES, or another one."""
         vpn = self._client.vpn
         spool = vpn.plane.spool
-        endpoint = vpn.endpoints.get((QUEUE, frame.queue))
-        if spool is None or endpoint is None:
+        if spool is None:
             raise Refused(reasons.UNKNOWN_QUEUE, close_codes.UNKNOWN_QUEUE)
         profile = self._admission.profile
         most = profile.max_egress_flow_count
@@ -129,8 +142,13 @@ class OutboundFlows(FlowOwner):
             raise Refused(reasons.TOO_MANY_FLOWS, close_codes.QUOTA_EXCEEDED)
         if not profile.allow_guaranteed_msg_receive_enabled:
             raise Refused(reasons.PERMISSION_DENIED, close_codes.NOT_AUTHORIZED)
+        endpoint = vpn.endpoints.get((QUEUE, frame.queue))
+        if endpoint is None:
+            raise not_there(QUEUE, self._admission.username)
         permission = self._permission(endpoint)
-        if permission >= CONSUME and not endpoint.terms.exclusive:
+        # Before anything that differs from what is said of a queue that is not there.
+        permit(endpoint, permission, CONSUME)
+        if not endpoint.terms.exclusive:
             raise Refused(NOT_EXCLUSIVE, close_codes.NOT_AUTHORIZED)
         selector = None
         if frame.selector:

@@ -24,6 +24,7 @@ PUBLISH_DENIED: Final = 1
 SUBSCRIBE_DENIED: Final = 2
 TOO_BIG: Final = 4
 LARGE: Final = 8
+BIND_FAILED: Final = 16
 """Bits of `Publisher.told`: the one-shot events that a connection has had."""
 
 _ONE_SHOTS: Final[dict[int, Kind]] = {
@@ -31,6 +32,7 @@ _ONE_SHOTS: Final[dict[int, Kind]] = {
     SUBSCRIBE_DENIED: table.SUBSCRIBE_DENIED,
     TOO_BIG: table.TOO_BIG,
     LARGE: table.LARGE_MESSAGE,
+    BIND_FAILED: table.BIND_FAILED,
 }
 
 _PROTOCOLS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5"}

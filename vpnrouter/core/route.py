@@ -77,7 +77,8 @@ class Route:
     endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
-    `guard` is the queue that it names; publishers need a permission for it (permissions.py).
+    `guard` is the queue that it names; publishers need a permission for it (permissions.py). `guarded`:
+    either.
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
     wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (picking.py).
@@ -91,6 +92,7 @@ class Route:
         "excluded",
         "groups",
         "guard",
+        "guarded",
         "link_turn",
         "links",
         "lost",
@@ -142,6 +144,7 @@ class Route:
         self.demoted_special: list[Target] = _NO_TARGETS
         self.missing_queue = False
         self.guard: Endpoint | None = None
+        self.guarded = False
         self.many_links = False
         self.one_link: Subscriber | None = None
         self.turn = 0
@@ -226,6 +229,7 @@ QUEUE_PREFIX: Final = "$queue/"
 def point_to_point(topic: str, raw: bytes, queue: Endpoint | None) -> Route:
     """The route of a topic that names a queue."""
     route = Route(topic, raw)
+    route.guarded = True
     if queue is None:
         route.missing_queue = True
         return route

@@ -387,6 +387,13 @@ UNBIND: Final = Kind(
     "It does no more",
     clears="CLIENT_CLIENT_BIND_SUCCESS",
 )
+BIND_FAILED: Final = Kind(
+    "CLIENT_CLIENT_BIND_FAILED",
+    NOTICE,
+    CLIENT,
+    "A client, or the bridge of a peer, may not consume from an endpoint, or there is none of that name",
+    one_shot=True,
+)
 LARGE_MESSAGE: Final = Kind(
     "CLIENT_CLIENT_LARGE_MESSAGE",
     INFO,

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.guaranteed.kinds import TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.terms import NO_ACCESS, READ_ONLY
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.events.log import EventLog
 from vpnrouter.wire.mqtt.packets import Publish, Suback, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -148,9 +150,6 @@ def test_refusals(router: SpooledWorld) -> None:
     router.queue("full", max_bind_count=0)
     router.queue("open")
     client = router.join("c")
-    assert client.refused("$queue/missing") == (0x8F, "503 Unknown Queue")
-    assert client.refused("$browse/missing") == (0x8F, "503 Unknown Queue")
-    assert client.refused("$topic-endpoint/x/a") == (0x8F, "503 Unknown Durable Topic Endpoint")
     assert client.refused("$queue/none") == (0x87, "403 Permission Denied")
     assert client.refused("$browse/none") == (0x87, "403 Permission Denied")
     assert client.refused("$queue/looked") == (0x87, "403 Permission Denied")
@@ -169,8 +168,71 @@ def test_wishes_are_read_for_those_alone_who_may(router: SpooledWorld) -> None:
     router.queue("open")
     client = router.join("c")
     for wish in ([("selector", "a = = b")], [("replay-from", "x" * 65_535)]):
-        assert client.refused("$queue/missing", wish) == (0x8F, "503 Unknown Queue")
+        assert client.refused("$queue/missing", wish) == (0x87, "403 Permission Denied")
         assert client.refused("$queue/none", wish) == (0x87, "403 Permission Denied")
+
+
+def told_of(router: SpooledWorld) -> list[tuple[str, str]]:
+    """Name and text of every event from here on."""
+    log = EventLog("here", lambda: 1)
+    told: list[tuple[str, str]] = []
+    log.listeners.append(lambda event: told.append((event.kind.name, event.text)))
+    router.router.plane.events = log
+    return told
+
+
+@pytest.mark.parametrize("wish", [[], [("selector", "a = = b")], [("replay-from", "beginning")]])
+@pytest.mark.parametrize("level", [4, 5])
+def test_names_that_strangers_cannot_tell_from_none(
+    router: SpooledWorld, level: int, wish: list[tuple[str, str]]
+) -> None:
+    """An endpoint that is not open to a client is to it like one that is not there, even where it has no flow left;
+    the event tells which it is.
+    """
+    router.queue("secret", permission=NO_ACCESS)
+    router.queue("mine")
+    router.queue("secret", permission=NO_ACCESS, kind=TOPIC_ENDPOINT)
+    vpn = router.vpn()
+    answers = []
+    told = told_of(router)
+    for name in ("secret", "nobody"):
+        for form in (
+            "$queue/{}",
+            "$browse/{}",
+            "$topic-endpoint/{}/a",
+            "$topic-endpoint/{}/a//$x/#/b",
+        ):
+            client = router.join("c", level)
+            vpn.profiles["default"].max_egress_flow_count = 1
+            client.sub("$queue/mine")
+            filter_ = form.format(name)
+            properties = Properties(user_properties=wish if level == 5 else [])
+            client.send(Subscribe(9, [SubscriptionRequest(filter_, 1)], properties))
+            answers.append((form, client.drain()))
+            client.lose()
+    half = len(answers) // 2
+    assert answers[:half] == answers[half:]
+    assert all((b"403 Permission Denied" in data) == (level == 5) for _, data in answers)
+    texts = [
+        text.partition("client c: ")[2]
+        for kind, text in told
+        if kind == "CLIENT_CLIENT_BIND_FAILED"
+    ]
+    queue, endpoint = "503 Unknown Queue", "503 Unknown Durable Topic Endpoint"
+    denied = "403 Permission Denied"
+    whys = [text.rpartition(": ")[0] for text in texts]
+    assert whys == [*[denied] * 4, queue, queue, endpoint, endpoint]
+    assert texts[4] == "503 Unknown Queue: $queue/nobody"
+
+
+def test_who_may_use_any_endpoint_learns_that_one_is_not_there(router: SpooledWorld) -> None:
+    """Its client username overrides the permissions of all."""
+    name = ClientUsername("app", guaranteed_endpoint_permission_override_enabled=True)
+    router.add_vpn("blue", (name,))
+    client = router.join("c", username="app")
+    assert client.refused("$queue/missing") == (0x8F, "503 Unknown Queue")
+    assert client.refused("$browse/missing") == (0x8F, "503 Unknown Queue")
+    assert client.refused("$topic-endpoint/x/a") == (0x8F, "503 Unknown Durable Topic Endpoint")
 
 
 def test_refusals_repeat_little_of_what_was_sent(router: SpooledWorld) -> None:

@@ -8,8 +8,11 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.guaranteed.terms import NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.events.log import EventLog
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.message_packets import Ack, Publish
@@ -63,14 +66,14 @@ def test_answers_come_in_order(router: SpooledWorld) -> None:
     answers = client.got()
     assert [packet.packet_id for packet in answers if isinstance(packet, Ack)] == list(range(1, 9))
     codes = [packet.reason_code for packet in answers if isinstance(packet, Ack)]
-    assert codes == [0, 0, 0x87, 0x97, 0x90, 0, 0x97, 0]
+    assert codes == [0, 0, 0x87, 0x97, 0x87, 0, 0x97, 0]
     texts = [packet.properties.reason_string for packet in answers if isinstance(packet, Ack)]
     assert texts == [
         None,
         None,
         "403 Publish ACL Denied",
         "503 Spool Over Quota",
-        "400 Queue Not Found",
+        "403 Permission Denied",
         None,
         "400 Document Is Too Large",
         None,
@@ -266,3 +269,54 @@ def test_an_old_publisher_is_held_back(router: SpooledWorld) -> None:
     )
     assert not client.connection.paused
     assert len(answers) == count + 1
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("bound", [{}, {"max_msg_size": 4}, {"max_ingress_flow_count": 0}])
+def test_queues_that_a_publisher_cannot_tell_from_none(
+    router: SpooledWorld, level: int, bound: dict[str, int]
+) -> None:
+    """To publish to a queue that is not open to a client is to it like publishing to one that is not there, again and
+    again and beyond bounds; the event tells which it is.
+    """
+    log = EventLog("here", lambda: 1)
+    told: list[str] = []
+    log.listeners.append(lambda event: told.append(event.text))
+    answers = []
+    router.add_vpn("blue", bounds=VpnLimits(**bound))
+    router.queue("secret", permission=NO_ACCESS)
+    router.router.plane.events = log
+    for name in ("secret", "nobody"):
+        for qos in (1, 2):
+            client = router.join("p", level)
+            for pid in range(1, 4):
+                client.pub(f"$queue/{name}", b"12345", qos=qos, pid=pid)
+            router.settle()
+            answers.append(client.drain())
+            client.lose()
+    assert answers[:2] == answers[2:]
+    if level == 5:
+        assert all(answer.count(b"403 Permission Denied") == 3 for answer in answers)
+    denials = [text.partition("client p: ")[2] for text in told if ": topic " in text]
+    assert denials == [
+        *["403 Permission Denied: topic $queue/secret"] * 2,
+        *["400 Queue Not Found: topic $queue/nobody"] * 2,
+    ]
+    assert router.vpn().rejected == 6
+
+
+@pytest.mark.parametrize("override", [False, True])
+def test_who_may_publish_to_a_queue_learns_that_it_is_not_there(
+    router: SpooledWorld, override: bool
+) -> None:
+    """An exception of the ACL profile that names it lets him, or an override of the permissions of all."""
+    rule = TopicRule(override, [] if override else [("$queue/late", MQTT)])
+    name = ClientUsername("app", guaranteed_endpoint_permission_override_enabled=override)
+    router.add_vpn("blue", (name,), acl=AclProfile("default", publish=rule))
+    client = router.join("p", username="app")
+    client.pub("$queue/late", pid=1)
+    client.pub("$queue/late", pid=2)
+    answers = [packet for packet in client.got() if isinstance(packet, Ack)]
+    assert [(one.reason_code, one.properties.reason_string) for one in answers] == [
+        (0x90, "400 Queue Not Found")
+    ] * 2

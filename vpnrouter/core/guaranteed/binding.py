@@ -10,9 +10,11 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.dispatch import next_active
 from vpnrouter.core.guaranteed.flow import FAILED, RELEASED
 from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.permissions import may_learn
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.flow import Flow
 
@@ -21,6 +23,21 @@ NOT_FOUND: Final = 0x8F
 QUOTA_EXCEEDED: Final = 0x97
 UNAVAILABLE: Final = 0x83
 """MQTT 5 reason codes: implementation specific error for what is shut down."""
+
+
+def not_there(kind: int, username: ClientUsername | None) -> Refused:
+    """The refusal of a consumer that `username` wants at an endpoint that is not there."""
+    unknown = reasons.UNKNOWN_QUEUE if kind == QUEUE else reasons.UNKNOWN_TOPIC_ENDPOINT
+    if may_learn(username):
+        return Refused(unknown, NOT_FOUND)
+    return Refused(reasons.PERMISSION_DENIED, NOT_AUTHORIZED, unknown)
+
+
+def permit(endpoint: Endpoint, permission: int, needed: int) -> None:
+    """Refuse who may not have what he wants, before anything else is said of the endpoint."""
+    if permission < needed:
+        endpoint.counters.bind_request_count += 1
+        _refuse(endpoint, reasons.PERMISSION_DENIED, NOT_AUTHORIZED)
 
 
 def bind(endpoint: Endpoint, flow: Flow, permission: int, needed: int) -> None:

@@ -23,6 +23,14 @@ def permission_of(terms: EndpointTerms, client_username: str, *, override: bool)
     return terms.permission
 
 
+def may_learn(username: ClientUsername | None) -> bool:
+    """May a client username learn that there is no such queue or topic endpoint?
+
+    To all others one that is not there is like one that is not open to them, or they would find out the names.
+    """
+    return username is None or username.guaranteed_endpoint_permission_override_enabled
+
+
 def may_put(route: Route, username: ClientUsername | None, rule: BoundRule | None) -> bool:
     """True when a client may publish to the queue that the topic of `route` names, or the topic names none.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.binding import not_there, permit
 from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.permissions import permission_of
 from vpnrouter.core.guaranteed.recover import Definition
@@ -130,7 +131,7 @@ def bind(
         name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
         endpoint = vpn.endpoints.get((TOPIC_ENDPOINT, name))
         if endpoint is None:
-            raise Refused(reasons.UNKNOWN_TOPIC_ENDPOINT, reason.TOPIC_FILTER_INVALID)
+            raise not_there(TOPIC_ENDPOINT, admission.username)
     else:
         if text.startswith(BROWSE_PREFIX):
             browsing = True
@@ -139,16 +140,14 @@ def bind(
             name = text[len(QUEUE_PREFIX) :]
         endpoint = vpn.endpoints.get((QUEUE, name))
         if endpoint is None:
-            raise Refused(reasons.UNKNOWN_QUEUE, reason.TOPIC_FILTER_INVALID)
+            raise not_there(QUEUE, admission.username)
     permission = _permission(connection, endpoint)
-    selector: Selector | None = None
-    replay_from: tuple[int, int] | None = None
-    # What may cost time is read for those alone who may have what they ask for.
-    if permission >= (READ_ONLY if browsing else CONSUME):
-        selector = wishes.selector(vpn.plane)
-        replay_from = wishes.replay_from()
-        if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
-            _let_attract(connection, session, endpoint, topics, permission)
+    # Before anything that differs from what is said of one that is not there, or that may cost time.
+    permit(endpoint, permission, READ_ONLY if browsing else CONSUME)
+    selector = wishes.selector(vpn.plane)
+    replay_from = wishes.replay_from()
+    if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
+        _let_attract(connection, session, endpoint, topics, permission)
     if session.durable:
         number_of(session, vpn.plane.spool)
     if session.outbound is None:
@@ -162,8 +161,6 @@ def bind(
     flow = MqttFlow(outbound, endpoint, text, granted, selector, browsing)
     flow.identifier = identifier
     if browsing:
-        if permission < READ_ONLY:
-            raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
         if replay_from is not None:
             raise Refused(reasons.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
         outbound.flows[text] = flow

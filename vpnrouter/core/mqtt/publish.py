@@ -9,14 +9,14 @@ from mypy_extensions import i64
 from vpnrouter.core import client_events
 from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.permissions import may_put
+from vpnrouter.core.guaranteed.permissions import may_learn, may_put
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.core.route import Route
 from vpnrouter.core.sampled import trace
 from vpnrouter.core.traceparent import read
 from vpnrouter.errors import ProtocolError, TopicError
-from vpnrouter.trace.events import DIRECT, DISCARD, PERSISTENT
+from vpnrouter.trace.events import DIRECT, DISCARD, PERSISTENT, REJECT
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.framing import read_varint
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
@@ -76,7 +76,7 @@ def scan(connection: MqttConnection, buf: bytes, pos: i64, end: i64) -> i64:
         route = cast(Route, found)
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             return pos
-        if route.guard is not None and not may_put(route, publisher.username, rule):
+        if route.guarded and (route.missing_queue or not may_put(route, publisher.username, rule)):
             return pos
         publisher.messages += 1
         publisher.bytes_ += following - pos
@@ -154,12 +154,21 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     denied = "" if publisher.allowed(route) else reasons.ACL_DENIED
     if not denied and not may_put(route, publisher.username, publisher.rule):
         denied = reasons.PERMISSION_DENIED
+    why = denied
+    if route.missing_queue and qos and not denied and not _may_learn(publisher, route):
+        denied = reasons.PERMISSION_DENIED
+        why = reasons.QUEUE_NOT_FOUND
     if denied:
-        publisher.acl_denied += 1
         if not publisher.told & client_events.PUBLISH_DENIED:
-            text = f"{denied}: topic {route.topic}"
+            text = f"{why}: topic {route.topic}"
             client_events.once(publisher, client_events.PUBLISH_DENIED, text)
-        _lost(publisher, topic, qos, PUBLISH_TOPIC_ACL)
+        if why == denied:
+            publisher.acl_denied += 1
+            _lost(publisher, DISCARD, topic, qos, PUBLISH_TOPIC_ACL)
+        else:
+            publisher.refused += 1
+            vpn.rejected += 1
+            _lost(publisher, REJECT, topic, qos, why)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, denied)
         return
@@ -176,7 +185,7 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
             text = f"a message of {end - start:,} bytes; at most {publisher.max_size:,} are taken"
             client_events.once(publisher, client_events.TOO_BIG, text)
         publisher.refused += 1
-        _lost(publisher, topic, qos, MSG_TOO_BIG)
+        _lost(publisher, DISCARD, topic, qos, MSG_TOO_BIG)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, reasons.TOO_LARGE)
         return
@@ -204,10 +213,16 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
         publisher.publish(message)
 
 
-def _lost(publisher: Publisher, topic: bytes, qos: int, why: str) -> None:
+def _may_learn(publisher: Publisher, route: Route) -> bool:
+    """May the publisher learn that there is no queue as it named? Whom an exception lets put messages there may."""
+    rule = publisher.rule
+    return may_learn(publisher.username) or (rule is not None and rule.names(route.topic))
+
+
+def _lost(publisher: Publisher, event: int, topic: bytes, qos: int, why: str) -> None:
     """Tell of a message that may not enter: before anybody asks whether it is traced."""
     losses = publisher.vpn.plane.losses
     if losses is not None:
         name = publisher.subscriber.client_name
         mode = PERSISTENT if qos else DIRECT
-        losses.add((DISCARD, publisher.vpn.name, mode, name, "", why, "", "", 0, "", topic), 1)
+        losses.add((event, publisher.vpn.name, mode, name, "", why, "", "", 0, "", topic), 1)

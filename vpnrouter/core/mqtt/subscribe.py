@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core import client_events
+from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
 from vpnrouter.core.jobs import Job
 from vpnrouter.core.mqtt.bind import Wishes, allowed_filter, bind, binds, have_flow
@@ -138,6 +140,15 @@ class Subscribing(_FilterJob):
             is_new = session.vpn.subscribe(subscription)
         except Refused as refusal:
             self._texts[refusal.reason] = None
+            publisher = connection.publisher
+            if (
+                refusal.reason == PERMISSION_DENIED
+                and binds(request.filter)
+                and publisher is not None
+                and not publisher.told & client_events.BIND_FAILED
+            ):
+                text = f"{refusal.why}: {request.filter}"
+                client_events.once(publisher, client_events.BIND_FAILED, text)
             if connection.level == 3:
                 # MQTT 3.1 has no failure code: as with other brokers, the filter seems granted, and nothing is sent.
                 return request.qos
