@@ -13,7 +13,7 @@ _MASK: Final = (1 << 64) - 1
 _ID_MASK: Final = (1 << 61) - 1
 
 _BLOCK: Final = 256
-"""Message ids drawn at a time: one by one the hash would cost more than the rest of a traced message."""
+"""Message ids that one hash gives: a hash for each would cost more than the rest of a traced message."""
 
 _IDS: Final = Struct(f">{_BLOCK}Q")
 
@@ -30,7 +30,7 @@ class IdSource:
         self.draw_by(self.high.to_bytes(8, "big"))
 
     def draw_by(self, secret: bytes) -> None:
-        """Draw message ids that nobody can tell beforehand who does not have `secret`; before the first one."""
+        """Make message ids that cannot be predicted without `secret`. Call this before the first one."""
         self._secret = secret
         self._block = -1
         self._drawn: list[int] = []
@@ -43,9 +43,9 @@ class IdSource:
     def message_id(self, number: int) -> int:
         """The message id of what `next` gave `number`: below 2**61, and never 0, which means none.
 
-        Ids look drawn to whoever does not have the secret, from however many he has seen: else a remote could tell
-        ids that are to come, and bring messages of its own under them first, so that the true ones are taken for
-        copies. Two routers of a mesh give no two messages the same id within anybody's memory.
+        Without the secret, ids look random to a remote, however many it has seen. Otherwise it could predict ids and
+        bring messages of its own under them first, so that the true ones would be taken for copies. Ids of two
+        routers are equal so rarely that a receiver does not remember both.
         """
         block = number // _BLOCK
         if block != self._block:

@@ -83,11 +83,11 @@ that were set up anew. Beyond: those of the one used longest ago are forgotten, 
 way there at the time may come twice; a BIND with more is closed with 0x82 (LINK-40)."""
 
 LINK_GONE_BRIDGES: Final = 1_024
-"""Deleted bridges of which it is remembered what they had taken, for the day when one is made again under its
-name. Beyond: those deleted longest ago are forgotten, and what their remotes had not settled comes twice."""
+"""Deleted bridges whose positions are remembered, for a new bridge of the same name. Beyond: those deleted longest
+ago are forgotten, and messages that their remotes had not settled come twice."""
 
 LINK_GONE_DAYS: Final = 30
-"""Days that it is remembered. Looked at when a bridge is deleted and at the start. Beyond: as above."""
+"""Days for which they are remembered, checked when a bridge is deleted and at the start. Beyond: as above."""
 
 SHEETS_AT_ONCE: Final = 500
 """Balance sheets of endpoints and bridges that are looked at in one go; the others have their turn 50 ms later."""
@@ -117,8 +117,8 @@ LINK_PATH_ENTRY_BYTES: Final = 255
 where the VPN is set up, since no link could name it."""
 
 SCRAM_ITERATIONS_LEAST: Final = 4_096
-"""Iterations of SCRAM-SHA-256 at least, as RFC 7677 has it: fewer would let whoever hears a login try out
-passwords too fast. Below: ConfigError, and a remote that asks for less is left."""
+"""Iterations of SCRAM-SHA-256 at least, as RFC 7677 has it: with fewer, somebody who hears a login could
+try out passwords too fast. Below: ConfigError, and a remote that asks for less is left."""
 
 SCRAM_ITERATIONS_MOST: Final = 600_000
 """Iterations at most, some 0.3 s of a helper thread: what a remote may make a router compute at each login.
@@ -162,8 +162,8 @@ LINK_PLACES: Final = 4_096
 forgotten; it is learned again with the next link."""
 
 LINK_REJECTED_TOLD: Final = 1_024
-"""Bridges of other routers that were refused, of which is known what was told last, so that it is told once.
-Beyond: that of the oldest is forgotten, and told again with its next try."""
+"""Refused bridges of other routers whose last reason is remembered, so that it is told once. Beyond: the oldest is
+forgotten, and told again with its next try."""
 
 LINK_RENAMED_TOPICS: Final = 4_096
 """Topics per link whose new names are remembered, where a mapping renames what leaves. Beyond: the memory
@@ -234,7 +234,7 @@ LOGINS_WAITING: Final = 1_024
 waited longest is refused "503 Too Many Logins", 0x89."""
 
 LOGINS_WAITING_OF_ADDRESS: Final = 256
-"""Those of one address: it takes some ten to twenty seconds to verify them, as long as a login may take.
+"""The same for one address: to verify them takes ten to twenty seconds, as long as a login may take.
 Beyond: the one of them that has waited longest is refused."""
 
 LOGIN_FAILURES: Final = 10
@@ -285,11 +285,11 @@ TOPIC_ALIASES: Final = 256
 """Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
 
 USER_PROPERTIES: Final = 1_024
-"""User properties of one MQTT packet; each is looked at by itself, by everybody who looks at properties. Beyond:
+"""User properties of one MQTT packet; each use of the properties looks at them one by one. Beyond:
 0x97, closed."""
 
 REASON_STRING_BYTES: Final = 1_024
-"""UTF-8 bytes of a reason string that is sent: a line for people, and no peer gets back at length what it
+"""UTF-8 bytes of a reason string that is sent: a line for people, which must not repeat at length what a peer
 sent. Beyond: cut."""
 
 REPEATED_CHARACTERS: Final = 64
@@ -456,7 +456,7 @@ ROUTE_CACHE_TOPIC_BYTES: Final = 1_024
 the topic is matched anew for each message."""
 
 ROUTE_CACHE_INVALIDATION_STEPS: Final = 4_096
-"""Cached topics and levels of them that a filter is held against when it comes or goes, some 1 ms. Beyond: all
+"""Cached topics and levels that a filter is compared with when it comes or goes, some 1 ms. Beyond: all
 cached routes of the message VPN are dropped, and found anew."""
 
 ROUTE_CACHE_INDEX_LEVELS: Final = 8
@@ -612,13 +612,13 @@ TROUBLES: Final = 16
 """Lines of trouble that wait to be told at the end of a round. Beyond: left out; the next round has its own."""
 
 PRINTED_CHARS: Final = 4_096
-"""Characters of one text that a stranger chose, such as a topic, where it is printed for people: a line still
-says whose it is. Beyond: it is cut, and ends with `…`; JSON has it whole."""
+"""Characters of one text that a stranger chose, such as a topic, where it is printed for people, so that a line
+stays readable. Beyond: it is cut, and ends with `…`; JSON has it whole."""
 
 ALLOWED_LOCATIONS: Final = 256
 """Patterns of `bridging.allowed_locations`, each of which is compared when a bridge is dialled. Beyond: the
 configuration is refused."""
 
 MSG_VPNS: Final = 10_000
-"""Message VPNs of one router: many have some dozens, and all of a configuration are validated in one go. Beyond:
+"""Message VPNs of one router: many have some dozens, and those of a configuration are validated in one step. Beyond:
 the configuration is refused before they are looked at."""

@@ -1,7 +1,7 @@
-"""Text that a stranger chose, made fit for a terminal, a log or a page.
+"""Makes text that a stranger chose safe for a terminal, a log or a page.
 
-Clients choose client ids, topics and user properties, other routers their names and reasons, whoever writes a
-YAML file its keys. Whatever shows such a text to a person passes it through `printable` first.
+Clients choose client ids, topics and user properties, other routers their names and reasons, the author of a
+YAML file its keys. Code that shows such a text to a person passes it through `printable` first.
 """
 
 import json
@@ -14,7 +14,7 @@ _CUT: Final = "…"
 _SPACES: Final = frozenset("\u00a0\u1680\u202f\u205f\u3000") | {
     chr(at) for at in range(0x2000, 0x200B)
 }
-"""Spaces of several widths (Unicode Zs): they command nothing, and some scripts are written with them."""
+"""Spaces of several widths (Unicode Zs) are printed as they are: they are harmless, and some scripts need them."""
 
 
 def printable(text: str, most: int = limits.PRINTED_CHARS) -> str:
@@ -36,13 +36,13 @@ def printable_lines(text: str) -> str:
 
 
 def ascii_json(value: object, indent: int | None = None) -> str:
-    """JSON of printable ASCII alone, so that it is exact and commands no terminal either."""
-    # JSON counts DEL among what needs no escape; it can stand inside strings only.
+    """JSON in printable ASCII alone: it is exact, and no control character reaches a terminal."""
+    # JSON does not escape DEL, which can stand inside strings only.
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def _escaped(text: str, kept: str) -> str:
-    # Not by the codec unicode_escape, which is a module that is loaded at its first use.
+    # Without the codec unicode_escape, a module that is loaded at its first use.
     return "".join(
         [
             one if one.isprintable() or one in _SPACES or one in kept else repr(one)[1:-1]

@@ -194,7 +194,7 @@ def direction(row: Row) -> str:
 
 
 def queue(row: Row) -> str:
-    """Whether the bridge is bound to its queue, or stands by there; `-` where it is to have none."""
+    """Whether the bridge is bound to its queue or stands by there; `-` where it has none."""
     if row["boundToQueue"]:
         return "standby" if row["remoteQueueStandby"] else "bound"
     return "unbound" if any(remote["queueBinding"] for remote in row["remotes"]) else _NONE

@@ -49,8 +49,8 @@ def vpn_names(ctx: typer.Context, incomplete: str) -> list[str]:
 def names(
     what: What, given: dict[str, Any], incomplete: str, patience_s: float = PATIENCE_S
 ) -> list[str]:
-    """Names that begin with `incomplete`, asked of the router that the options in `given` name; none where it does
-    not answer within `patience_s` each time.
+    """Names that begin with `incomplete`, from the router that the options in `given` name; none where a request is
+    not answered within `patience_s`.
     """
     if what in {What.EVENTS, What.SUBSCRIPTIONS}:
         return []

@@ -73,7 +73,7 @@ def dump(payload: bytes) -> str:
 
 
 def shown_payload(payload: bytes) -> bytes:
-    """A payload as text that a terminal only shows: line feeds and tabs stay, the rest is escapes."""
+    """A payload as text that is safe for a terminal: line feeds and tabs stay, other control characters are escaped."""
     return printable_lines(payload.decode(errors="backslashreplace")).encode()
 
 

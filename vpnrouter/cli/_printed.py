@@ -52,14 +52,14 @@ class Collected:
 
 
 def line(text: str, style: str = "") -> Text:
-    """One line in a style, whoever chose the texts in it."""
+    """One printable line in a style."""
     return Text(printable(text), style)
 
 
 @final
 class _Guarded(Console):
-    """The console of all commands. A string that is printed, in a cell or by itself, is one printable line;
-    of whatever else is drawn no control character is let through but rich's own and line feeds.
+    """The console of all commands. Each string that is printed, also in a cell, is one printable line. Control
+    characters of other things that are drawn are escaped, except rich's own and line feeds.
     """
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 (as rich has it)
@@ -80,8 +80,8 @@ class _Guarded(Console):
 def console_for(
     file: TextIO, *, markup: bool = False, width: int = WIDE, soft_wrap: bool = False
 ) -> Console:
-    """A console that prints to `file` what it is given: names hold brackets and colons, no markup. `width` is
-    for where the output is no terminal.
+    """A console that prints texts to `file` as they are, since names may hold brackets and colons. `width` counts
+    where `file` is no terminal.
     """
     return _Guarded(
         file=file,

@@ -43,7 +43,7 @@ def browse(
             from vpnrouter.cli._mqtt_shown import shown_payload
 
             found = client.payload(place, name, payload)
-            # What a terminal is to show must not steer it.
+            # Control characters must not reach a terminal.
             say_bytes(shown_payload(found) if sys.stdout.isatty() else found)
             return
         rows = client.msgs(place, name, count, after)

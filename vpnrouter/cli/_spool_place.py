@@ -19,7 +19,7 @@ Config = Annotated[Path, typer.Argument(help="The router's YAML file.", show_def
 
 
 def config_of(path: Path) -> "RouterConfig":
-    """The configuration in a file, after which what is written is for its owner alone, or as the file says.
+    """Load a configuration, and set this process's umask to its `router.umask`.
 
     Raises ConfigError.
     """

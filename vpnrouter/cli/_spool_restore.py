@@ -59,8 +59,8 @@ def restore(
 def put(backup: Path, spool: Path, mask: int) -> None:
     """Copy a backup and let the copy take the place of the spool. Raises OSError.
 
-    The copy is without the permissions in `mask`, whatever the backup has. Until it is whole and on disk the
-    old spool is in its place, which is put aside for the moment of the exchange, and removed when that is done.
+    The copy gets no permissions that are in `mask`. The old spool stays in place until the copy is complete and
+    synced. Then it is moved aside for the exchange, and removed afterwards.
     """
     from vpnrouter.spool.rocks_store import COPY_MARK
 

@@ -1,6 +1,6 @@
 """The only place where commands write lines: data on stdout, narration on stderr.
 
-Each line given is one line that a terminal only shows, whoever chose the texts in it. Tables go through
+Each text becomes one printable line, so that no name can command the terminal. Tables are printed by
 vpnrouter/cli/_printed.py, which needs rich.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 from vpnrouter.text import ascii_json, printable
 
 _WHOLE = 1 << 30
-"""Characters: a line is never cut here, a path or a list of names is wanted whole."""
+"""Characters of a line: none is cut here, since paths and lists of names are needed whole."""
 
 
 def say(*lines: object) -> None:
@@ -42,7 +42,7 @@ def say_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def say_bytes(data: bytes) -> None:
-    """Write bytes to stdout as they are. The caller has seen to it that no terminal is steered."""
+    """Write bytes to stdout as they are. The caller makes sure that they cannot harm a terminal."""
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 

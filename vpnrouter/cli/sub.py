@@ -182,7 +182,7 @@ class _Writer:
     """Prints messages to stdout; what it was given is written when it returns."""
 
     def __init__(self, form: Format) -> None:
-        # What a terminal is to show must not steer it.
+        # Control characters must not reach a terminal.
         self._form = Format.TEXT if form is Format.RAW and sys.stdout.isatty() else form
 
     def __call__(self, packets: "Sequence[Publish]", now_ns: int) -> None:

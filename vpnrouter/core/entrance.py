@@ -272,7 +272,7 @@ class Login(Timed):
             connection.login = None
             try:
                 connection.password_verified(good)
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 connection.plane.barrier.end(connection, error)
 
     def fail(self, error: Exception) -> None:

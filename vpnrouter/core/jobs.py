@@ -68,7 +68,7 @@ class Jobs:
         plane.work = 0
         try:
             done = job.step()
-        except Exception as error:  # noqa: BLE001 - the barrier's
+        except Exception as error:  # noqa: BLE001 - given to the barrier
             plane.barrier.of(job.party(), error, TASK)
             return
         if not done and not job.queued:

@@ -473,6 +473,6 @@ class Forgetting(Job):
             key = self._keys.pop()
             try:
                 vpn.unsubscribe(self._subscriber, key)
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 plane.barrier.of(None, error, TASK)
         return not self._keys

@@ -147,7 +147,7 @@ def _on_this_machine(peer: str, host: str) -> Caller:
         raise forbidden(f"No users are configured, so {peer or 'this address'} is not served")
     # A web page may send a browser here under a name of its own that leads to 127.0.0.1.
     if host:
-        # Whatever is no HOST[:PORT] in full (RFC 3986 §3.2.2) is not taken for the part of it that looks like one.
+        # The whole text must be HOST[:PORT] (RFC 3986 §3.2.2); a part of it that looks like one does not count.
         found = _HOST.fullmatch(host)
         name = "" if found is None else found["six"] or found["name"]
         if name.lower() != "localhost" and not _is_loopback(name):

@@ -148,6 +148,6 @@ async def _no_route(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    """A bug; the event log says what was raised and where."""
+    """Answer a fault of the router; the event log says what was raised and where."""
     said = f"The router failed to answer; its log says why: fault {fault_id(error)}"
     return error_reply(request, failed(said))

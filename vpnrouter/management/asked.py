@@ -83,7 +83,7 @@ class Many:
         links: Callable[[Key], Links],
         kind: type["DataclassInstance"],
     ) -> Response:
-        """The same of what stands inside other objects, by their names alone; see `nested_page`."""
+        """Answer a page of objects that stand inside other objects, by names alone; see `nested_page`."""
         if self.sort:
             raise invalid("sort: these are given in the order of their names")
         known = names_of(kind)

@@ -41,7 +41,7 @@ class Exchange:
 
     @property
     def coming(self) -> bool:
-        """Whether there is more of the body to come."""
+        """True while more of the body is to come."""
         return self._coming
 
     async def receive(self) -> Message:

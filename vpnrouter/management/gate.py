@@ -48,7 +48,7 @@ class Gate:
         request = Request(scope)
         headers = request.headers
         if "transfer-encoding" in headers and "content-length" in headers:
-            # Two lengths: whoever stands between may have taken the other one (RFC 9112 §6.1).
+            # With two lengths, a proxy in between may have used the other one (RFC 9112 §6.1).
             refusal = invalid("both Content-Length and Transfer-Encoding")
             await error_reply(request, refusal, {"connection": "close"})(scope, receive, send)
             return
@@ -75,7 +75,7 @@ class Gate:
         await self._app(scope, receive, send)
 
     async def _with_body(self, request: Request, name: str, receive: Receive, send: Send) -> None:
-        """A request with a body, of which each user may have some at a time: the others want to come in."""
+        """Handle a request with a body. Each user may have some of them at a time, so that other users get in."""
         if self._bodies[name] >= limits.BODIES_OF_A_USER:
             refusal = busy("Too many requests with a body at once; try again")
             await error_reply(request, refusal)(request.scope, receive, send)

@@ -15,8 +15,8 @@ METRICS_MSG_VPNS: Final = 2_000
 `vpnrouter_metrics_left_out`."""
 
 SORT_CHARACTERS: Final = 100
-"""Characters of a text that `sort` compares: names have fewer, and a cursor, which repeats them, stays short enough for
-an address. Beyond: texts that begin alike go by the names of their objects."""
+"""Characters of a text that `sort` compares: names have fewer, and a cursor, which repeats them, still fits into an
+address. Beyond: texts that begin alike are sorted by the names of their objects."""
 
 METRICS_WAITING: Final = 4
 """Scrapes that wait for the one that is being made. Beyond: 503, try again."""

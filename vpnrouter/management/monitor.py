@@ -80,10 +80,10 @@ class Monitor(Protocol):
         """One bridge; None where there is none of that name."""
 
     def remote_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[RemoteSubscriptionStatus]:
-        """What a bridge asks its remote for; nothing where there is no such bridge."""
+        """The subscriptions that a bridge asks its remote for; none where there is no such bridge."""
 
     def local_subscriptions(self, msg_vpn: str, bridge: str) -> Sequence[LocalSubscriptionStatus]:
-        """What the bridge of its remote asks for here."""
+        """The subscriptions that the remote's bridge asks for here."""
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
         """Drop the connection of a bridge, which connects again; False where it has none."""

@@ -81,10 +81,10 @@ async def sorted_page(
     conditions: tuple[Condition, ...],
     order: tuple[Order, ...],
 ) -> Page:
-    """The same by attributes: at most `most` rows that come after `cursor` in this order, then by their names.
+    """A page sorted by attributes, then by names: at most `most` rows that come after `cursor` in this order.
 
-    All objects are looked at, and no more are kept than the page has. What a value changes to between two pages may
-    bring an object twice, or not at all. Raises RequestError for a cursor that is none of this order.
+    All objects are looked at, and only those of the page are kept. An object whose value changes between two pages
+    may come twice, or not at all. Raises RequestError for a cursor of another order.
     """
     after = _place_of(cursor, len(order)) if cursor else None
     places: list[_Place] = []
@@ -115,10 +115,10 @@ async def sorted_page(
 
 
 _Place = tuple[tuple[object, ...], Key]
-"""Where an object stands in an order: what its attributes come to, and its names."""
+"""The sort key of an object: the keys of its attributes, and its names."""
 
 
-def _place_of(cursor: str, attributes: int) -> Any:  # noqa: ANN401 - what a stranger sends is compared, and may not compare
+def _place_of(cursor: str, attributes: int) -> Any:  # noqa: ANN401 - it comes from the request, and is checked when it is compared
     found = _decoded(cursor)
     if (
         not isinstance(found, list)

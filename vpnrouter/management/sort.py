@@ -1,4 +1,4 @@
-"""The `sort` of a request: attributes by which the rows of an answer are put in order.
+"""The `sort` of a request: the attributes that the rows of an answer are sorted by.
 
     sort=-msgCount,queueName
 
@@ -21,7 +21,7 @@ class Order(NamedTuple):
 
 
 def parse_sort(text: str, known: Collection[str]) -> tuple[Order, ...]:
-    """The attributes of a `sort`; raises RequestError for one that is not known, or is there twice."""
+    """The attributes of a `sort`. Raises RequestError for an unknown attribute, or one that is there twice."""
     if not text:
         return ()
     parts = text.split(",")
@@ -38,13 +38,13 @@ def parse_sort(text: str, known: Collection[str]) -> tuple[Order, ...]:
 
 
 def sort_key(value: object, order: Order) -> object:
-    """What a value is compared by; JSON can say it. Raises RequestError for one that has no order."""
+    """The key that a value is compared by, which JSON can hold. Raises RequestError for a value without order."""
     if isinstance(value, (bool, int)):
         return -int(value) if order.descending else int(value)
     if isinstance(value, str):
         text = value[:SORT_CHARACTERS]
         if not order.descending:
             return text
-        # The end of a text counts as higher than any character: of two that begin alike the longer is first.
+        # The end of a text counts as higher than any character: if one text begins with the other, the longer is first.
         return (*(-ord(one) for one in text), 1)
     raise invalid(f"sort: {order.name} has no order")

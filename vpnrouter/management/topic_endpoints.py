@@ -1,6 +1,6 @@
 """Topic endpoints: `/SEMP/v2/monitor/msgVpns/{…}/topicEndpoints`.
 
-They are among the queues too, under a name with a prefix; here they stand under their own, as in the field.
+The API lists them among the queues too, with a prefix. Here they have their own names, as in the field.
 """
 
 from dataclasses import dataclass, fields

@@ -24,7 +24,7 @@ from vpnrouter.selectors.terms import Chain, Constant, Signed
 from vpnrouter.selectors.texts import Absent, Like, OneOf
 from vpnrouter.selectors.truth import FALSE, TRUE
 
-# What a rule gets: its terminals, the parts that are built, None where something optional is not.
+# The arguments of a rule: its terminals and built parts, None for an optional part that is missing.
 Parts: TypeAlias = list[Part | None]
 Build: TypeAlias = Callable[[int, str, Parts], Operand]
 
@@ -38,8 +38,8 @@ def build(whole: Part, text: str) -> tuple[frozenset[str], Condition]:
     Raises SelectorError.
     """
     names: set[str] = set()
-    # Parts come before what they are part of, from a list in memory: nothing recurses. What stands deepest
-    # comes first, and what stands equally deep from left to right.
+    # Parts are built before the part that holds them, from a list, without recursion: the deepest ones first,
+    # equally deep ones from left to right.
     order = [whole]
     for each in order:
         inner = each.parts
@@ -77,14 +77,14 @@ def build(whole: Part, text: str) -> tuple[frozenset[str], Condition]:
 
 
 def _operand(part: Part | None) -> Operand:
-    """What was made of a part that is one."""
+    """The value of a built part."""
     if part is None or part.operand is None:
         raise AssertionError("no operand")
     return part.operand
 
 
 def _word(part: Part | None) -> str:
-    """What a terminal says."""
+    """The text of a terminal."""
     if part is None:
         raise AssertionError("no terminal")
     return part.text

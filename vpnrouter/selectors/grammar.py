@@ -1,4 +1,4 @@
-"""The grammar of selectors, and the parser for it: one pass over the text, with a stack in memory.
+"""The grammar of selectors and its parser: one pass over the text, with a stack and without recursion.
 
     selector     disjunction
     disjunction  conjunction { OR conjunction }
@@ -15,8 +15,8 @@
     sign         { + | - } operand
     operand      NAME | QUOTED_NAME | STRING | NUMBER | TRUE | FALSE | "(" disjunction ")"
 
-No input makes it recurse, and its time grows with the length of the text. It joins what the grammar allows;
-what may stand on which side of an operator is the business of `build`.
+Its time is linear in the length of the text. It parses what the grammar allows; `build` checks which types may stand
+on which side of an operator.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEYWORDS: Final = frozenset(
 """Words that are no names, in any case of letters."""
 
 END: Final = "$END"
-"""The terminal behind the last one."""
+"""The terminal at the end of the text."""
 
 _TERMINALS: Final = re.compile(
     r"(?P<NAME>(?:[^\W\d]|\$)[\w$]*)"
@@ -68,7 +68,7 @@ LEAVES: Final[dict[str, str]] = {
 }
 """Terminals that are operands by themselves, and the rule that makes one of each."""
 
-# What has been read, as far as it decides what may come.
+# States of the parser: what has been read, as far as it decides which terminals may follow.
 _PREDICATE: Final = 0
 _OPERAND: Final = 1
 _LEFT: Final = 2
@@ -86,7 +86,7 @@ _IS_NOT: Final = 13
 _WHOLE: Final = 14
 
 _ENDS: Final = frozenset({"RPAR", END})
-"""One of these ends a disjunction: the first in brackets, the other outside."""
+"""The terminals that end a disjunction: the first in brackets, the other outside."""
 
 _VALUE: Final = frozenset({"ADD", "LPAR", *LEAVES})
 _JOIN: Final = frozenset({"AND", "OR", *_ENDS})
@@ -110,16 +110,15 @@ ACCEPTED: Final[dict[int, frozenset[str]]] = {
     _IS_NOT: frozenset({"NULL"}),
     _WHOLE: _JOIN,
 }
-"""State → the terminals that may come."""
+"""State → the terminals that may follow."""
 
 
 @final
 class Part:
     """A terminal, or what a rule made of parts.
 
-    `rule` is "" for a terminal that is no operand; then `text` is what it says. `start` and `end` are where it
-    stands in the selector. Of a rule's `parts`, None stands for an optional one that is not there. `operand`
-    and `depth` are what `build` makes of it.
+    `rule` is "" for a terminal that is no operand; then `text` is its text. `start` and `end` are its place in the
+    selector. In a rule's `parts`, None stands for a missing optional part. `build` sets `operand` and `depth`.
     """
 
     __slots__ = ("depth", "end", "operand", "parts", "rule", "start", "text")
@@ -159,8 +158,8 @@ def parse(text: str) -> Part:
 
     Raises SelectorError, with the position and what was expected there, for what the grammar does not allow.
     """
-    # Everything that is read and not yet part of something larger: of the disjunction from `start` on, of the
-    # conjunction from there on, and so on. Signs and NOT stand before what they belong to.
+    # Everything that is read and not yet part of something larger. The disjunction begins at `start`, the
+    # conjunction further on, and so on. Signs and NOT stand before their operands.
     stack: list[Part | None] = []
     outside: list[_Outside] = []
     start = conjunction = predicate = sum_ = product = 0
@@ -183,7 +182,7 @@ def parse(text: str) -> Part:
             word = found.group()
             end = found.end()
             if terminal == "NAME":
-                # Beyond ASCII, upper case makes an S of other letters.
+                # Beyond ASCII, the upper case of some other letters is S.
                 if word.isascii() and word.upper() in KEYWORDS:
                     terminal = word.upper()
             elif terminal == "NUMBER":
@@ -363,13 +362,13 @@ def _negated(stack: list[Part | None], conjunction: int) -> None:
 
 
 def _chain(stack: list[Part | None], first: int, rule: str) -> None:
-    """Make one part of what stands from `first` on, unless it is one already."""
+    """Join the stack from `first` on into one part, unless it is one already."""
     if len(stack) > first + 1:
         _close(stack, first, rule, 0)
 
 
 def _close(stack: list[Part | None], first: int, rule: str, end: int) -> None:
-    """Make one part of what stands from `first` on; it ends where its last one does, or at `end`."""
+    """Join the stack from `first` on into one part, which ends with its last one, or at `end`."""
     parts = stack[first:]
     del stack[first:]
     head = parts[0]
@@ -382,7 +381,7 @@ def _close(stack: list[Part | None], first: int, rule: str, end: int) -> None:
 
 
 def _check_number(word: str, at: int) -> None:
-    """Raise SelectorError unless it is sure that a number is one and means what it says."""
+    """Raise SelectorError for a number that is too long, has leading zeros, or does not fit into a double."""
     if len(word) > SELECTOR_NUMBER_LENGTH:
         raise SelectorError(
             f"expected a number of at most {SELECTOR_NUMBER_LENGTH} characters, not of {len(word)}",

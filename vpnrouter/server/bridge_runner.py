@@ -178,7 +178,7 @@ class BridgeRunner(Owner):
                     half = await self._connect()
                     while half is not None:
                         half = self._after(await self._keep(half))
-                except Exception as error:  # noqa: BLE001 - the barrier's
+                except Exception as error:  # noqa: BLE001 - given to the barrier
                     await self._begin_anew(error)
         finally:
             approach.book.unwatch(approach.vpn.name, self)

@@ -73,7 +73,7 @@ class Committer(Committing):
         began = time.monotonic_ns()
         try:
             batch = spool.end_round()
-        except Exception as error:  # noqa: BLE001 - the barrier's
+        except Exception as error:  # noqa: BLE001 - given to the barrier
             spool.plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
             # A unit that is sealed must not be lost.
             batch = None if self._flying else spool.sealed
@@ -125,7 +125,7 @@ class Committer(Committing):
             try:
                 spool.committed()
                 done = True
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 spool.plane.barrier.caught(error, SPOOL, "", "", "the rest of the unit goes on")
                 done = spool.syncing is None and not spool.unfinished
 

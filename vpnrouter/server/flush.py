@@ -31,7 +31,7 @@ def flush_ready(plane: Plane) -> None:
     if committing is not None:
         try:
             committing.step()
-        except Exception as error:  # noqa: BLE001 - the barrier's
+        except Exception as error:  # noqa: BLE001 - given to the barrier
             plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
     ready = plane.ready
     large = plane.large

@@ -273,7 +273,7 @@ async def _serve_one(
         with guest.scope:
             async with places:
                 await _serve_placed(door, socket_stream, strangers, guest)
-    except Exception as error:  # noqa: BLE001 - the barrier's
+    except Exception as error:  # noqa: BLE001 - given to the barrier
         barrier = door.router.plane.barrier
         barrier.caught(error, LISTENER, door.name, "", "one connection is closed")
     finally:

@@ -78,7 +78,7 @@ async def kept(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]
         began_s = trio.current_time()
         try:
             await task()
-        except Exception as error:  # noqa: BLE001 - the barrier's
+        except Exception as error:  # noqa: BLE001 - given to the barrier
             barrier.caught(error, TASK, name, "", "begun anew")
         else:
             return

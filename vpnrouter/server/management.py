@@ -324,7 +324,7 @@ class _Contained:
         except self._hung_up:
             # The client has gone in the middle of its request: there is nothing to answer, and no fault.
             return
-        except Exception as error:  # noqa: BLE001 - the barrier's
+        except Exception as error:  # noqa: BLE001 - given to the barrier
             self.fault(error, "one request")
 
     def fault(self, error: Exception, cost: str) -> None:

@@ -152,7 +152,7 @@ class Spooling:
             plane.wall_ns = time.time_ns()
             try:
                 committer.finished()
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 plane.barrier.caught(error, SPOOL, "", "", "goes on")
             flush_ready(plane)
 

@@ -26,7 +26,7 @@ def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
                 connection = subscriber.connection
                 try:
                     connection.fail(reason.SERVER_SHUTTING_DOWN, "the router stops")
-                except Exception as error:  # noqa: BLE001 - the barrier's: the others hear why
+                except Exception as error:  # noqa: BLE001 - given to the barrier: the others hear why
                     barrier.end(connection, error)
     for link in links:
         try:

@@ -112,7 +112,7 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
         with trio.move_on_after(0.0 if stranger else GOODBYE_S, shield=True):
             try:
                 await stream.aclose()
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 plane.barrier.caught(error, CONNECTION, connection.peer, "", "is closed")
 
 
@@ -133,7 +133,7 @@ async def _read(plane: Plane, connection: Connection, channel: StreamChannel) ->
             flush_ready(plane)
             while connection.paused and not connection.closing:
                 await channel.awake()
-    except Exception as error:  # noqa: BLE001 - the barrier's
+    except Exception as error:  # noqa: BLE001 - given to the barrier
         plane.barrier.end(connection, error)
         return LOST
     return "closed"
@@ -160,5 +160,5 @@ async def _write(plane: Plane, connection: Connection, channel: StreamChannel) -
                 channel.cut("closed")
                 return
             await channel.wanted()
-    except Exception as error:  # noqa: BLE001 - the barrier's
+    except Exception as error:  # noqa: BLE001 - given to the barrier
         plane.barrier.end(connection, error)

@@ -103,7 +103,7 @@ class Building:
         self.left += len(endpoints)
 
     def cut(self, count: int, left: int) -> None:
-        """Be as before an `add` that came to nothing: with `count` messages and `left` memberships."""
+        """Undo an `add` that failed: keep the first `count` messages, with `left` memberships."""
         for column in (self._sizes, self._priorities, self._lanes, self._expires, self._which):
             del column[count:]
         for record in self._records[count:]:
@@ -133,7 +133,7 @@ class Building:
         self._records[offset] = b""
 
     def parts(self) -> list[Part]:
-        """What was settled already, to be stored beside the index; copies."""
+        """Copies of the bitmaps of settled messages, to be stored beside the index."""
         size = len(self._records) + 7 >> 3
         found: list[Part] = []
         for part in self._parts.values():

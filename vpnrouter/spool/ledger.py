@@ -91,7 +91,7 @@ class Ledger:
         self._state: dict[bytes, bytes | None] = {}
         self.pending = False
         self.pending_bytes = 0
-        # What was raised unexpectedly and made good here, for the owner to tell.
+        # Unexpected exceptions that were handled here; the owner tells them.
         self.faults: list[Exception] = []
         # The batch that `seal` made last.
         self.sealed: Batch | None = None
@@ -144,7 +144,7 @@ class Ledger:
         cost = len(record) + 16
         number = self.next_id
         if not building.takes(len(record)):
-            # Both at once: a segment that is full is not the one being built.
+            # Both are set together: a full segment is not the one being built.
             fresh = Building(number, self._segment_messages)
             full = [*self._full, building]
             self._full, self._building = full, fresh
@@ -164,8 +164,8 @@ class Ledger:
     def settle(self, endpoint: int, number: int) -> None:
         """Note in the unit that an endpoint which has the message `number` needs it no more.
 
-        What is settled already stays so, and an id that is gone is nothing to settle. Raises SpoolError if what
-        is settled of its segment cannot be read; nothing has changed then.
+        Ids that are settled already or gone are ignored. Raises SpoolError, and changes nothing, if the bitmaps of the
+        segment cannot be read.
         """
         wanted: i64 = number
         if wanted >= self._unit_first:
@@ -198,7 +198,7 @@ class Ledger:
     def seal(self) -> Batch:
         """End the unit and begin the next; returns what to commit, which may be nothing (`Batch.empty`).
 
-        What raises leaves the unit as it was.
+        If this raises, the unit stays as it was.
         """
         self.sealed = None
         batch = Batch()
@@ -213,7 +213,7 @@ class Ledger:
         lease = self._lease
         if self.next_id > self._unit_first:
             for building in [*self._full, self._building]:
-                # Except where nothing of a segment is left to write.
+                # A segment of which nothing is left is not written.
                 if building.left:
                     stored.append(building)
                     early.append(self._write(building, batch))
@@ -226,7 +226,7 @@ class Ledger:
             else:
                 batch.put(key, value)
         fresh = Building(self.next_id, self._segment_messages)
-        # The batch is complete, and must not be lost: what raises from here on is done once more.
+        # The batch is complete and must not be lost: steps that raise from here on are repeated.
         self._building, self._full, self._touched, self._state = fresh, [], [], {}
         self._lease = lease
         self._near = None
@@ -244,7 +244,7 @@ class Ledger:
                 self._note(stored[index], early[index])
         try:
             self._cool()
-        except Exception as error:  # noqa: BLE001 - told by who owns the ledger; memory is given back later
+        except Exception as error:  # noqa: BLE001 - told by the owner of the ledger; memory is given back later
             self.faults.append(error)
         self._unit += 1
         self._sealed_first = int(self._unit_first)
@@ -274,7 +274,7 @@ class Ledger:
         return found
 
     def size(self, number: int) -> int:
-        """The size that was told of a committed message, without its record.
+        """The size that was given for a committed message, without a look at its record.
 
         Raises SpoolError if the index of its segment is gone or cannot be read.
         """
@@ -313,7 +313,7 @@ class Ledger:
         self.pending = True
 
     def _write(self, building: Building, batch: Batch) -> Parts | None:
-        """Put a segment into the batch, with what was settled of it before it is stored; that, if any."""
+        """Put a segment into the batch. Returns the bitmaps of what was settled of it before it is stored, if any."""
         first = building.first
         batch.put(keys.bodies(first), building.bodies())
         batch.put(keys.index(first), building.index())
@@ -327,7 +327,7 @@ class Ledger:
         return parts
 
     def _seal_part(self, parts: Parts) -> None:
-        """What was settled of a stored segment is in the batch, or its deletion is. May be called again."""
+        """Note that the batch has the bitmaps of a stored segment, or its deletion. May be called again."""
         first = int(parts.first)
         if parts.left > 0:
             self._table.update(first, int(parts.left), parts.written())
@@ -338,13 +338,13 @@ class Ledger:
             self._table.remove(first)
 
     def _note(self, building: Building, early: Parts | None) -> None:
-        """A segment is in the batch. May be called again."""
+        """Note that a segment is in the batch. May be called again."""
         first = building.first
         if not self._table.seek(first):
             self._table.append(first, len(building), building.left)
         if early is not None:
             early.unit = self._unit
-            # The store has it later.
+            # The store gets it later.
             self._hot[first] = early
             self._table.update(first, int(early.left), early.written())
 

@@ -82,7 +82,7 @@ class Parts:
                 batch.put(keys.settled(part.endpoint, first), bytes(part.bits))
 
     def written(self) -> bool:
-        """What changed is in a batch; returns whether the store has any bitmap of this segment then."""
+        """Note that the changed bitmaps are in a batch. True when the store has a bitmap of this segment then."""
         self.changed = False
         any_stored = self.cold
         for part in self._parts.values():
@@ -95,7 +95,7 @@ class Parts:
     def erase(self, store: Store, batch: Batch) -> None:
         """Delete the segment: bodies, index, and those bitmaps that are stored.
 
-        Where the index cannot be read, bitmaps may be left, which nothing looks at any more.
+        Where the index cannot be read, bitmaps may stay in the store; nothing reads them any more.
         """
         first = int(self.first)
         index = keys.index(first)
@@ -115,7 +115,7 @@ class Parts:
                 return
             for endpoint in sorted(members):
                 if endpoint not in self._parts:
-                    # Deleting one that is not there does no harm, and nothing has to be read.
+                    # Deleting a missing key does no harm, and nothing has to be read for it.
                     batch.delete(keys.settled(endpoint, first))
 
     def _part(self, store: Store, endpoint: int) -> Part:

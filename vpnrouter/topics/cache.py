@@ -4,8 +4,8 @@ The message path looks a topic up in `RouteCache.entries` and nothing else. When
 comes or goes, `invalidate` drops the keys it matches, so what is cached is always what the trie
 would say.
 
-A filter that would have to be held against very many keys drops all of them instead: that takes no time. What
-was dropped is given back to memory bit by bit, with what is cached anew.
+A filter that would have to be compared with very many keys drops all of them instead, which takes no time. The
+memory of dropped routes is freed bit by bit, when new ones are cached.
 
 Keys stand in up to four generations by age, each with an index by level, so that a wildcard filter
 walks only where it can match and the oldest quarter goes as a whole.
@@ -27,7 +27,7 @@ from vpnrouter.topics.index import TopicIndex, Walk
 _GENERATIONS: Final = 4
 
 _FREED: Final = 8
-"""Dropped routes that are freed for one that is cached."""
+"""Dropped routes that are freed for each new one."""
 
 
 @final
@@ -35,7 +35,7 @@ class RouteCache:
     """At most `capacity` routes by topic; beyond, the oldest quarter goes in one go.
 
     `entries` is public for the message path: it is always the same dict, and only this class
-    changes it. `evicted` and `invalidated` count keys since the beginning, `steps` what filters were held against.
+    changes it. `evicted` and `invalidated` count keys since the beginning, `steps` counts comparisons with filters.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class RouteCache:
     def invalidate(self, filter_: Filter) -> int:
         """Drop the keys that `filter_` matches; returns how many.
 
-        Those alone, unless that takes more than ROUTE_CACHE_INVALIDATION_STEPS: then all.
+        Where that takes more than ROUTE_CACHE_INVALIDATION_STEPS, all keys are dropped.
         """
         dropped = 0
         if filter_.literal:
@@ -123,14 +123,14 @@ class RouteCache:
 
     def clear(self) -> None:
         """Drop everything."""
-        # To free tens of thousands of routes takes longer than anybody's turn.
+        # To free tens of thousands of routes at once takes longer than a turn.
         self._old_values.extend(self.entries.values())
         self._old_indexes.extend(self._generations)
         self.entries.clear()
         self._generations = [TopicIndex()]
 
     def _give_back(self) -> None:
-        """Free some of what was dropped, more than comes anew."""
+        """Free some dropped routes, more than are cached meanwhile."""
         old = self._old_values
         if old:
             del old[-_FREED:]

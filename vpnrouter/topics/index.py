@@ -12,7 +12,7 @@ from vpnrouter.limits import ROUTE_CACHE_INDEX_LEVELS
 from vpnrouter.topics.grammar import ALL, LITERAL, PREFIX, REST, Filter, hidden, match_levels
 
 EVERYTHING: Final = 1 << 62
-"""More steps than any index has."""
+"""More steps than a walk over any index takes."""
 
 
 @final
@@ -112,8 +112,8 @@ class TopicIndex:
 class _Place:
     """Where a walk is in one branch: the names of its children when it came, and which is next.
 
-    `level` is that of the filter which these names stand for, -1 where the filter takes all below. `sure` says
-    that what is below needs no look at the whole topic.
+    `level` is the filter's level for these names, -1 where the filter matches everything below. `sure` says that
+    keys below match without a look at the whole topic.
     """
 
     __slots__ = ("branch", "level", "names", "next", "sure")
@@ -128,10 +128,10 @@ class _Place:
 
 @final
 class Walk:
-    """The keys of an index that a filter matches, some at a time; the index may change meanwhile.
+    """A walk over the keys of an index that a filter matches, some at a time; the index may change meanwhile.
 
-    A key that is there all the time comes once. `steps` is how many children were looked at, `done` whether there
-    are more.
+    A key that stays in the index comes once. `steps` counts the children that were looked at, `done` says that the
+    walk is over.
     """
 
     __slots__ = ("_ending", "_filter", "_first", "_places", "done", "steps")
@@ -148,7 +148,7 @@ class Walk:
         self.done = not self._places and not self._first
 
     def go_on(self, most: int) -> list[bytes]:
-        """Look at up to `most` children more; the keys that were found."""
+        """Look at up to `most` more children. Returns the keys that were found."""
         found = self._first
         self._first = []
         places = self._places

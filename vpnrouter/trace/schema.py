@@ -24,7 +24,7 @@ ALWAYS_KEY: Final = "vpnrouter.trace.always"
 """Key of the events that are recorded of every message, traced or not: names with commas between them."""
 
 HOST_KEY: Final = "vpnrouter.host"
-"""Key of what names the machine whose clock the times are of, since it was started; "" where that is not known."""
+"""Key of the boot id of the machine whose clock the times are of; "" where it is not known."""
 
 
 class Column(NamedTuple):

@@ -193,7 +193,7 @@ class Writer:
             for date, rows in parts:
                 at = 0
                 while at < rows.num_rows:
-                    # What is open is finished when full, so there is room for one row at least.
+                    # A full file is finished at once, so there is room for at least one row.
                     room = min(self._file_rows - self._open_rows(date), rows.num_rows - at)
                     part = rows.slice(at, room)
                     left -= room
@@ -264,12 +264,12 @@ class Writer:
         self._part = None
         if part is not None:
             self._drop(part.rows, error)
-            # What cannot be removed now is removed at the next start.
+            # Files that cannot be removed now are removed at the next start.
             with contextlib.suppress(Exception):
                 part.abandon()
 
     def failed(self, error: Exception) -> None:
-        """Something was raised that belongs to no block."""
+        """Count and tell an exception that belongs to no block of rows."""
         self._drop(0, error)
 
     def _drop(self, rows: int, error: Exception) -> None:
@@ -302,7 +302,7 @@ class WriterThread:
         clock: monotonic clock, nanoseconds.
         period_s: seconds between two looks for full blocks.
         say: told one line when rows begin to be lost, and one when they are written again.
-        fault: given what was raised unexpectedly; the thread goes on.
+        fault: called with an unexpected exception; the thread goes on.
     """
 
     def __init__(
@@ -378,7 +378,7 @@ class WriterThread:
         self._tell()
 
     def _contained(self, step: Callable[[], None]) -> None:
-        """Whatever is raised (no descriptor, no memory, a module that is not there), the thread outlives it."""
+        """Run one step. The thread survives any exception: no descriptor, no memory, a missing module."""
         try:
             step()
         except Exception as error:  # noqa: BLE001 - the same
@@ -404,7 +404,7 @@ class WriterThread:
 
 
 def load() -> None:
-    """Load what the writer, and whoever looks at traces as they come, will need: some hundred milliseconds."""
+    """Load the modules that the writer and live traces need, which takes some hundred milliseconds."""
     import numpy.ma  # noqa: F401 - pyarrow looks for it with each array
     import pyarrow.compute  # noqa: F401
 

@@ -102,7 +102,7 @@ def _give_back(endpoint: Endpoint, flow: Flow, outcome: int) -> None:
     for message_id in list(flow.unacked):
         try:
             endpoint.settle(flow, message_id, outcome)
-        except Exception as error:  # noqa: BLE001 - the barrier's: the others go back as well
+        except Exception as error:  # noqa: BLE001 - given to the barrier: the others go back as well
             barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
 
 

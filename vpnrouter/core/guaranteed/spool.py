@@ -378,7 +378,7 @@ class Spool:
         self.gone_id = spool_id
         try:
             self._gone(endpoint, spool_id)
-        except Exception as error:  # noqa: BLE001 - the barrier's: the message is gone all the same
+        except Exception as error:  # noqa: BLE001 - given to the barrier: the message is gone all the same
             self.plane.barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
 
     def _gone(self, endpoint: Endpoint, spool_id: int) -> None:
@@ -438,7 +438,7 @@ class Spool:
         if self._purging.busy:
             try:
                 why = self._purging.run(self.ledger, self.bodies, self.unit)
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 why = str(error)
                 barrier.caught(error, SPOOL, "", "", "purging goes on")
             if why:
@@ -450,13 +450,13 @@ class Spool:
             for receipt, token in hungry:
                 try:
                     receipt.settled(token, SYNCED, "")
-                except Exception as error:  # noqa: BLE001 - the barrier's
+                except Exception as error:  # noqa: BLE001 - given to the barrier
                     barrier.of(receipt.party(), error)
         if self._refused.receipts:
             refused, self._refused = self._refused, Unit()
             try:
                 refused.answer(barrier)
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 barrier.caught(error, SPOOL, "", "", "told in the next round")
                 self._refused.answers_for(refused)
         if self.syncing is not None or (self.unit.empty and not self.ledger.pending):
@@ -480,7 +480,7 @@ class Spool:
                 self._deliver()
                 return None
             batch = ledger.seal()
-        except Exception as error:  # noqa: BLE001 - the barrier's
+        except Exception as error:  # noqa: BLE001 - given to the barrier
             fault = plane.barrier.caught(error, SPOOL, "", "", "the unit is tried again")
             if self.unit is fresh:
                 # There was nothing to write, and telling the receipts raised.
@@ -511,7 +511,7 @@ class Spool:
             endpoint = self.dirty.pop(0)
             try:
                 endpoint.dispatch()
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 self._undelivered(endpoint, error)
 
     def _undelivered(self, endpoint: Endpoint, error: Exception) -> None:
@@ -565,7 +565,7 @@ class Spool:
         if unit.placed == 0:
             try:
                 self.bodies.keep(spool_id, message)
-            except Exception as error:  # noqa: BLE001 - the barrier's: it can be read from the store
+            except Exception as error:  # noqa: BLE001 - given to the barrier: it can be read from the store
                 barrier.caught(error, SPOOL, "", "", "goes on")
         while unit.placed < len(takers):
             endpoint = takers[unit.placed]
@@ -573,7 +573,7 @@ class Spool:
             endpoint.pending -= 1
             try:
                 endpoint.arrive(spool_id, message)
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
                 endpoint.mend(spool_id, message)
                 endpoint.wake()

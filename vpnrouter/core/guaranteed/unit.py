@@ -78,7 +78,7 @@ class Unit:
             receipt = self.receipts[index]
             try:
                 receipt.settled(self.tokens[index], self.outcomes[index], self.reasons[index])
-            except Exception as error:  # noqa: BLE001 - the barrier's
+            except Exception as error:  # noqa: BLE001 - given to the barrier
                 barrier.of(receipt.party(), error)
 
     def answers_for(self, other: Unit) -> None:

@@ -361,7 +361,7 @@ class MqttConnection(Connection):
         for step in (0, 1, 1, 2, 2, 3, 4, 4, 5):
             try:
                 self._let_go(step, publisher, publish_will, why)
-            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is let go of all the same
+            except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
                 name, msg_vpn = self.whose()
                 cost = "the end of the connection goes on"
                 self.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)

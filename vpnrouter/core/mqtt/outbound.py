@@ -350,7 +350,7 @@ class Outbound:
         for _ in range(2):
             try:
                 endpoint.unbind(flow, counts=counts)
-            except Exception as error:  # noqa: BLE001 - the barrier's: other flows are unbound all the same
+            except Exception as error:  # noqa: BLE001 - given to the barrier: other flows are unbound all the same
                 vpn = endpoint.vpn
                 vpn.plane.barrier.caught(error, CONNECTION, flow.client_name, vpn.name, "goes on")
             else:

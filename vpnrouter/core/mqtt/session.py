@@ -214,7 +214,7 @@ class MqttSession(Subscriber):
         while step < 3:
             try:
                 self._detach(step, publish_will)
-            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is done all the same
+            except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
                 self._raised(error)
                 if step == 0 and again:
                     # The second try goes on behind the exception: a flow that stays bound holds its messages for ever.
@@ -261,7 +261,7 @@ class MqttSession(Subscriber):
         for step in range(6):
             try:
                 self._end(step)
-            except Exception as error:  # noqa: BLE001 - the barrier's: the rest is done all the same
+            except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
                 self._raised(error)
 
     def _end(self, step: int) -> None:
