@@ -1,4 +1,5 @@
 import inspect
+import time
 from typing import Any
 
 import pytest
@@ -74,3 +75,14 @@ def test_handlers_run_in_the_routers_own_thread(route: APIRoute) -> None:
         dependant = waiting.pop()
         assert inspect.iscoroutinefunction(dependant.call), dependant.call
         waiting += dependant.dependencies
+
+
+async def test_the_first_request_costs_no_more_than_others(still: Any, opened: Any) -> None:
+    """Routes are ready when the application is: building them takes hundreds of times as long as an answer."""
+    began = time.thread_time()
+    async with opened(still) as client:
+        built = time.thread_time() - began
+        began = time.thread_time()
+        assert (await client.get("/nope")).status_code == 404
+        first = time.thread_time() - began
+    assert first < 0.2 * built
