@@ -16,7 +16,7 @@ def pinned() -> dict[str, str]:
 
 
 def test_every_dependency_is_there_in_a_release_that_is_asked_for() -> None:
-    """Those of the router and of what users install besides, within the bounds of pyproject.toml."""
+    """Dependencies of the router and of its extras have a release within the bounds of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     asked = [

@@ -27,7 +27,7 @@ def drawn(secret: bytes) -> IdSource:
 
 
 def test_message_ids_are_no_two_alike_and_never_none() -> None:
-    """Each number of each router has an id of its own, above 0 and below 2**61, the same whenever it is asked for."""
+    """Each number of each router has its own id, above 0 and below 2**61, the same at each call."""
     one, other = drawn(b"one"), drawn(b"other")
     made = {source.message_id(number) for source in (one, other) for number in range(1, 20_000)}
     assert len(made) == 2 * 19_999
@@ -37,7 +37,7 @@ def test_message_ids_are_no_two_alike_and_never_none() -> None:
 
 
 def test_message_ids_that_were_seen_tell_no_other() -> None:
-    """Neither their distances nor what a router tells of itself lead to the next one."""
+    """Ids that were seen, their distances and the router's name do not lead to the next id."""
     source = drawn(b"secret")
     seen = [source.new_message_id() for _ in range(999)]
     steps = {(after - before) % 2**61 for before, after in pairwise(seen)}

@@ -1,4 +1,4 @@
-"""docs/promises.md and docs/security.md name tests that exist."""
+"""The tests that docs/promises.md and docs/security.md name exist."""
 
 import re
 from pathlib import Path

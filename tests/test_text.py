@@ -1,4 +1,4 @@
-"""Texts of strangers: on one line, and without anything that commands a terminal."""
+"""Texts of strangers are printed on one line, and without control characters."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ def test_what_does_not_print_is_escaped(name: str) -> None:
 
 
 def test_every_character_of_unicode() -> None:
-    """Whatever is shown prints, or is a space that some script is written with."""
+    """Every character that is shown is printable, or a space that some scripts use."""
     spaces = set()
     for code in range(0x110000):
         shown = printable(chr(code))

@@ -219,7 +219,7 @@ def test_denied_topics_do_not_leave(world: Any) -> None:
 
 
 def test_a_filter_that_is_denied_as_a_whole(world: Any) -> None:
-    """It is refused, and one that is denied in part is granted and gets the rest."""
+    """A filter that the ACL denies as a whole is refused; one that is denied in part is granted and gets the rest."""
     world.vpn("blue", "edge", acl=denying("secret/>"))
     local = world.vpn("yellow", "core")
     link = world.link(local, "edge", "blue", ["secret/a", ">"])

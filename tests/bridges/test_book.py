@@ -51,7 +51,7 @@ def test_a_place_is_of_one_message_vpn(book: LinkBook) -> None:
 
 
 def test_what_is_proved_is_not_overwritten_by_a_claim(book: LinkBook) -> None:
-    """Who may log in and says that it is some router moves no place that the router itself proved."""
+    """A peer that logs in and claims to be a router does not move the place that this router proved."""
     book.learn("v", "core", Place("198.51.100.66", 1_000, 0), proved=False)
     book.learn("v", "core", Place("192.0.2.7", 1_000, 0), proved=True)
     book.learn("v", "core", Place("198.51.100.66", 1_000, 0), proved=False)
@@ -59,7 +59,7 @@ def test_what_is_proved_is_not_overwritten_by_a_claim(book: LinkBook) -> None:
 
 
 def test_places_are_bounded(book: LinkBook) -> None:
-    """One router too many takes the place of the claim told of first; a claim takes none that was proved."""
+    """A place beyond the bound replaces the oldest claim; a claim replaces no proved place."""
     for number in range(limits.LINK_PLACES):
         book.learn("v", f"r{number}", Place("h", 1, 1), proved=number == 0)
     book.learn("v", "r2", Place("again", 1, 1), proved=False)
@@ -173,7 +173,7 @@ def test_a_record_outlives_its_connection(world: Any) -> None:
 
 
 def test_keys() -> None:
-    """The same bridge into two VPNs, or as two client usernames, is two."""
+    """One bridge that logs in to two VPNs, or as two client usernames, has two keys."""
     assert key_of("a", "r", "v", "b", "u") != key_of("b", "r", "v", "b", "u")
     assert key_of("a", "r", "v", "b", "u") != key_of("a", "r", "v", "b", "other")
     assert client_name_of("r", "v", "b") == "#bridge/r/v/b"

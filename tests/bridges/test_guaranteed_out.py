@@ -133,7 +133,7 @@ def test_who_else_had_a_message_does_not_count() -> None:
 
 
 def test_an_ack_of_more_than_was_sent() -> None:
-    """It is a breach of LINK-42, before anything is done for it; so SETTLED of what is not out counts nothing."""
+    """An ACK of more than was sent breaks LINK-42 and does nothing; SETTLED of what was not sent counts nothing."""
     alone = Alone()
     alone.begin()
     alone.publish(2)

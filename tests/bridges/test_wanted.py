@@ -63,7 +63,7 @@ def test_what_nobody_asked_for(world: Any) -> None:
 
 
 def test_a_retained_message_that_nobody_asked_for(world: Any) -> None:
-    """It is not kept for those who come later."""
+    """A retained message that the bridge did not ask for is not retained here."""
     it = Forged(world)
     it.send("forged/retained", "weather/now", retain=True)
     late = world.client(it.yellow, "late")
@@ -73,7 +73,7 @@ def test_a_retained_message_that_nobody_asked_for(world: Any) -> None:
 
 
 def test_a_queue_is_no_topic_of_everybody(world: Any) -> None:
-    """Even a bridge that asked for everything has not asked for what names a queue here."""
+    """A bridge that asked for everything still gets no message that names a queue here."""
     sea = kit.Sea(world)
     it = Forged(world, (">",))
     queue = sea.queue(it.yellow, "q")
@@ -151,7 +151,7 @@ def test_long_topics_are_judged_and_not_remembered(world: Any) -> None:
 def test_a_guaranteed_message_for_a_queue(
     world: Any, name: str, permission: int, enters: bool
 ) -> None:
-    """It enters the queue it names where that has the remote queue's name, or is open to everybody; else it is
+    """A message enters the queue that it names where that has the remote queue's name, or is open to all; else it is
     discarded, and gone from the remote queue.
     """
     two = kit.Two(world)

@@ -1,4 +1,4 @@
-"""What strangers wrote, through every command: it never commands the terminal of whoever looks."""
+"""Texts of strangers go through every command and never command the terminal."""
 
 import ast
 import json
@@ -136,7 +136,7 @@ def test_show(what: str, hostile: str, capfd: pytest.CaptureFixture[str]) -> Non
 def test_watch(
     what: str, hostile: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same while it is watched, the second look with rates."""
+    """Tables that are watched show no control characters either, the second look with rates."""
     from vpnrouter.cli import _show_watch
 
     looks = iter([None])
@@ -321,7 +321,7 @@ def test_sub(form: str, scripted: Callable[..., int], capfd: pytest.CaptureFixtu
 def test_a_broker_that_refuses(
     scripted: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its reason is one line."""
+    """The reason of a broker that refuses a client is printed as one line."""
 
     def script(dialogue: Any) -> None:
         dialogue.heard()

@@ -94,7 +94,7 @@ def test_beyond_bounds(written: dict[str, int]) -> None:
     ],
 )
 def test_cipher_suites(written: str, said: str) -> None:
-    """Each has to be one that can be chosen: what OpenSSL does not know it would pass over."""
+    """Each cipher suite has to be one that OpenSSL knows: it would silently ignore others."""
     assert Bridge(tls_cipher_suite_list="ECDHE-RSA-AES256-GCM-SHA384").tls_cipher_suite_list
     with pytest.raises(ValidationError, match=said):
         Bridge(tls_cipher_suite_list=written)

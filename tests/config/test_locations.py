@@ -117,6 +117,6 @@ def test_a_name_that_is_given_a_near_address(tmp_path: Path, address: str) -> No
     ["", "10.0.0.1/8", "1.2.3", "a:0", "a:9-8", "a:70000", "a b", "[x]:1", "::1", "a:b:c", "*"],
 )
 def test_patterns_that_are_none(text: str) -> None:
-    """Refused with what a pattern looks like."""
+    """A text that is no pattern is refused, and the error says what a pattern looks like."""
     with pytest.raises(ValidationError):
         RouterBridging.model_validate({"allowed_locations": [text]})

@@ -134,13 +134,13 @@ def test_iterations_out_of_bounds(iterations: int) -> None:
 
 @pytest.mark.parametrize("cut", ["", "scram-sha-256$4096$c2FsdA", "scram-sha-256$x$y$z$w"])
 def test_what_is_no_verifier(cut: str) -> None:
-    """It is refused without being repeated."""
+    """A damaged verifier is refused, and the error does not repeat it."""
     with pytest.raises(ValueError, match="has the form") as caught:
         check_stored(cut or "scram-sha-256$")
     assert not cut or cut not in str(caught.value)
 
 
 def test_no_verifier_of_a_password_with_nul() -> None:
-    """Such a password would be verified by another one too."""
+    """A password with NUL gets no verifier: another password would match it too."""
     with pytest.raises(ValueError, match="NUL"):
         scram_verifier("a\0", SALT)

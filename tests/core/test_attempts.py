@@ -46,7 +46,7 @@ def test_success_does_not_count() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """One address too many makes the oldest forgotten."""
+    """An address beyond the bound makes the oldest one forgotten."""
     attempts = fresh()
     for number in range(KEYS + 1):
         attempts.begin(str(number), number)
@@ -57,7 +57,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_user_at_an_address() -> None:
-    """After its failures a username is not looked at any more there, and still is elsewhere."""
+    """After its failures a username is refused from that address, and still verified from another one."""
     throttle = LoginThrottle()
     for _ in range(limits.LOGIN_FAILURES):
         assert throttle.begin("a", "blue", "u", known=True, now_ns=0) == VERIFY

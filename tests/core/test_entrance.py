@@ -288,13 +288,13 @@ def test_a_connect_as_large_as_mqtt_allows(world: World) -> None:
 
 
 def test_a_client_id_is_bounded(world: World) -> None:
-    """One byte more than a client id may have is refused (0x85)."""
+    """A client id that is one byte too long is refused (0x85)."""
     world.connect("c" * limits.CLIENT_ID_BYTES)
     assert world.refused("c" * (limits.CLIENT_ID_BYTES + 1)).reason_code == 0x85
 
 
 def test_sessions_that_outlive_their_connection(world: World) -> None:
-    """Each client username has so many, and the message VPN: beyond, a client that wants one more is refused."""
+    """A client is refused a session beyond the bound of its client username, or of its message VPN."""
     lasting = Properties(session_expiry_interval=NEVER)
     profile = ClientProfile("default", max_mqtt_session_count_per_client_username=2)
     world.add_vpn("blue", profile=profile, bounds=VpnLimits(max_mqtt_session_count=3))
@@ -359,7 +359,7 @@ def pinging(world: World) -> Client:
 
 
 def test_a_client_that_reads_nothing(world: World) -> None:
-    """Its answers do not pile up: it is read no further, and disconnected when it takes nothing for long."""
+    """A client that does not read its answers is read no further, and disconnected when it takes nothing for long."""
     client = pinging(world)
     assert 65_536 < client.connection.outbox.size < 90_000
     world.advance(limits.UNREAD_S)

@@ -143,7 +143,7 @@ def test_a_message_vpn_without_spool_retains_in_memory_alone(kept: Kept) -> None
 
 
 def test_what_has_expired_leaves_the_store_when_it_is_found(kept: Kept) -> None:
-    """Its bytes are free, and its row is deleted with the next message that is retained."""
+    """The bytes of an expired message are free, and its row is deleted with the next message that is retained."""
     kept.retain("a", bytes(600), kept.plane.now_ns + SECOND)
     assert kept.vpn.retained.message(b"a", 0, kept.plane.now_ns + SECOND) is None
     assert kept.spool.taken == 0

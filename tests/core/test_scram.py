@@ -49,7 +49,7 @@ def test_each_part_counts_in_its_place() -> None:
 
 @pytest.mark.parametrize("stored", ["plain", "scram"])
 def test_an_unknown_name_looks_like_a_known_one(stored: str) -> None:
-    """It is challenged in the form of the others, each time with the same salt, and no proof is good for it."""
+    """An unknown name gets a challenge like a known one, each time with the same salt, and no proof is accepted."""
     verifier = verifier_of(salted_password(b"right", SALT, 5000), SALT, 5000)
     password = "right" if stored == "plain" else stored_text(verifier)
     credentials = Credentials(True, [ClientUsername("known", password)], b"secret")

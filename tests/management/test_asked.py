@@ -59,7 +59,7 @@ async def test_where_and_select(still: Any, opened: Any) -> None:
 
 
 async def test_sort(standing: Any, opened: Any) -> None:
-    """By attributes, page by page, and not where the order is that of names."""
+    """A page can be sorted by attributes, unless its order is fixed by names."""
     still = standing.Still(["a", "b", "c"], [])
     async with opened(still) as client:
         uri = f"{PATH}?sort=-msgVpnName&count=2&select=msgVpnName"

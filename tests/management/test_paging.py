@@ -128,7 +128,7 @@ def test_a_bounded_part_of_a_text_is_compared() -> None:
 @pytest.mark.parametrize("sort", ["n", "-n", "-word,n", "odd,-word,-n", "word"])
 @pytest.mark.parametrize("most", [1, 3, 40])
 async def test_sorted_pages_are_the_whole(sort: str, most: int) -> None:
-    """By numbers, texts and truth values, up and down, the pages together are what sorting all of it gives."""
+    """Sorted by numbers, texts or truth values, up or down, the pages together are all rows in that order."""
     seed = random.randrange(1 << 30)
     draw = random.Random(seed)
     rows = {
@@ -160,7 +160,7 @@ async def test_sorted_pages_are_the_whole(sort: str, most: int) -> None:
     "names", [["0001"], [[], ["0001"]], [[1, 2], ["0001"]], [["x"], ["1"]], [[[1]], ["1"]], 7]
 )
 async def test_a_cursor_of_another_order(names: object) -> None:
-    """It is refused, whatever it holds."""
+    """A cursor of another order is refused."""
     cursor = base64.urlsafe_b64encode(json.dumps(names).encode()).decode()
     order = parse_sort("n", ["n"])
     with pytest.raises(RequestError, match="not one that this API gave"):

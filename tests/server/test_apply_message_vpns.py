@@ -144,7 +144,7 @@ async def test_acl_profiles(running: Any, client_of: Any, configured: Any) -> No
 
 
 async def test_an_address_that_is_shut_out(running: Any, client_of: Any, configured: Any) -> None:
-    """Who connects from an address that an ACL profile does not allow any more is disconnected."""
+    """A client at an address that its ACL profile does not allow any more is disconnected."""
     async with running(blue()) as node:
         client = await client_of(node)
         await client.connect("c", username="c@blue")

@@ -1,4 +1,4 @@
-"""What is raised unexpectedly ends the one thing that raised it: planted at the seams that both builds have."""
+"""An unexpected exception ends the one thing that raised it. Exceptions are planted where both builds allow it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def poll(node: Node, sock: socket.socket, acceptor: Acceptor) -> None:
 async def test_a_connection_that_raises(
     running: Any, client_of: Any, host: str, ends_badly: int
 ) -> None:
-    """It alone is closed, though its end raises too; one event says what, whose and where."""
+    """Only the connection that raised is closed, even if its end raises too; one event says what, whose and where."""
     async with running(OPEN) as node, trio.open_nursery() as nursery:
         client = await client_of(node)
         await client.connect("good")
@@ -186,7 +186,7 @@ class BadTimer(Timed):
 
 
 async def test_a_timer_that_raises(running: Any, client_of: Any) -> None:
-    """It is tried again a second later, and those behind it fire; one of a connection closes that."""
+    """A timer that raised is tried again a second later, and later timers fire; a connection's timer closes it."""
     async with running(OPEN) as node:
         client = await client_of(node)
         await client.connect("good")
@@ -207,7 +207,7 @@ async def test_a_timer_that_raises(running: Any, client_of: Any) -> None:
 
 
 async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
-    """Its task begins anew with growing pauses; the router, its clients and other bridges go on."""
+    """The task of a bridge that raised starts again after growing pauses; router, clients and other bridges go on."""
     async with running(OPEN) as node:
         client = await client_of(node)
         await client.connect("good")
@@ -236,7 +236,7 @@ async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
 
 
 async def test_a_listener_of_events_that_raises(running: Any, client_of: Any) -> None:
-    """Whoever raised the event goes on, and the other listeners hear it."""
+    """The code that raised the event goes on, and the other listeners hear it."""
     async with running(OPEN) as node:
         events = node.router.plane.events
         assert events is not None
@@ -254,7 +254,7 @@ async def test_a_listener_of_events_that_raises(running: Any, client_of: Any) ->
 
 
 async def test_a_task_that_raises(running: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """A task of the router's own is begun anew, ever more slowly, and what it cost is counted."""
+    """A task of the router that raised starts again after longer and longer pauses, and its faults are counted."""
     from vpnrouter.core.router import Router
     from vpnrouter.trace.recorder import Recorder
 
@@ -275,7 +275,7 @@ async def test_a_task_that_raises(running: Any, autojump_clock: trio.testing.Moc
 
 
 def test_the_same_place_has_the_same_id() -> None:
-    """An id names the kind of error and the line, not what it said; a group is what is in it."""
+    """A fault's id depends on the kind of error and the line, not on its text; a group counts as its first error."""
 
     def raises(kind: type[Exception], text: str) -> None:
         raise kind(text)

@@ -202,7 +202,7 @@ def test_positions_stay_with_the_bridge(tmp_path: Path, store: Lasting) -> None:
 def test_positions_of_bridges_that_are_deleted(
     tmp_path: Path, store: Lasting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are remembered over restarts, for as many bridges and days as the bounds say, and leave the store."""
+    """Positions of deleted bridges outlive restarts, within bounds of number and days, and leave the store then."""
     life = Life(tmp_path, store, without=True)
     many = limits.LINK_GONE_BRIDGES + 3
     for number in range(many):

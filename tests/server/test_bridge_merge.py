@@ -219,7 +219,7 @@ def test_a_sibling_that_shared_a_connection_goes(
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("who", ["ash", "birch"])
 def test_what_is_on_its_way_over_a_shared_connection(voyage: Any, seed: int, who: str) -> None:
-    """One bridge takes a new connection; what had left for the other one over the old one still arrives."""
+    """When one bridge moves to a new connection, messages on their way to the other over the old one still arrive."""
 
     async def run(sea: Any) -> None:
         pair = Pair(sea)

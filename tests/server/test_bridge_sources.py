@@ -353,7 +353,7 @@ async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any) 
 
 
 async def test_a_bridge_of_a_router_without_a_spool(running: Any, port: Any) -> None:
-    """It wants a queue and can have none, and says so while Direct messages cross."""
+    """A bridge without a spool that should take from a queue says that it cannot, while Direct messages cross."""
     async with running(EDGE, "edge") as edge_node:
         text = CORE.replace("LINK", str(port(edge_node, "link")))
         text = text.replace("    queues: {orders: {subscriptions: [orders/>]}}\n", "")

@@ -129,7 +129,7 @@ def test_the_expected_router(remote: dict[str, str], name: str) -> None:
     ],
 )
 def test_whether_tls_makes_sure_of_the_name(tls: bool, rules: Any, verified: bool) -> None:
-    """It does where the host's name is checked, or names are written that alone are trusted."""
+    """TLS verifies the name where the host's name is checked, or where trusted common names are configured."""
     bridge = written({"tls_enabled": tls})
     asked = terms_of("b", bridge, bridge.remote_msg_vpns[0], TlsServerCert(**rules))
     assert asked.verified == verified

@@ -76,7 +76,7 @@ def test_no_descriptor_is_left() -> None:
 
 
 def test_a_spare() -> None:
-    """It gives its descriptor away for one connection and has one again."""
+    """The spare releases its descriptor to refuse one connection, and has one again afterwards."""
     sock = bind("127.0.0.1", 0)
     spare = Spare()
     peer = socket.create_connection(sock.getsockname())

@@ -251,7 +251,7 @@ def test_a_better_one_that_flaps(cross: Any) -> None:
 
 @pytest.mark.parametrize("silent", [1, 3])
 def test_remotes_that_say_nothing(voyage: Any, silent: int) -> None:
-    """Each that takes the connection and is silent costs three seconds, and not the next one's turn."""
+    """A remote that takes the connection and says nothing costs three seconds; then the next one is tried."""
 
     async def run(sea: Any) -> None:
         core = sea.island("core", "yellow")

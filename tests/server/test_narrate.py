@@ -45,7 +45,7 @@ def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_peer_that_is_refused_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
-    """Told once for each reason and address, and anew when it had been let in; the memory is bounded."""
+    """A refusal is told once for each reason and address, and again after a login; the memory for it is bounded."""
     log = PeerLog(HandshakeFailures().note)
     record = Bridge(BridgeFacts("edge", "blue", "#bridge/core/yellow/b"), 0)
 

@@ -1,4 +1,4 @@
-"""An exception at hundreds of places of the core, in turn, under load: it costs the one whose bytes were handled.
+"""Exceptions planted at hundreds of places of the core, in turn, under load, close only the connection that is fed.
 
 Two routers run in this process, with a bridge between them, and MQTT clients of QoS 0, 1 and 2, consumers of queues,
 a durable session, a client that comes and goes, and requests to the API. The places are drawn from all functions
@@ -406,7 +406,7 @@ async def ask(port: int, asking: trio.Event) -> None:
 async def test_planted_faults(
     running: Any, port: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each costs at most the connection that was fed; the balance holds, and nothing acknowledged is lost."""
+    """Each fault closes at most the connection that was fed; counts balance, and no acknowledged message is lost."""
     assert build_kind() == "pure", "compiled functions cannot be traced"
     drawn = random.SystemRandom().randrange(1 << 31) if os.environ.get("VPNROUTER_LONG") else SEED
     seed = int(os.environ.get("VPNROUTER_PLANTED_SEED", drawn))

@@ -433,7 +433,7 @@ def test_a_commit_that_was_cut_short_leaves_nothing(
 
 
 def test_a_store_of_the_first_format_is_read(rocks: Open, batch: Make) -> None:
-    """It keeps its format until something large is written into it."""
+    """A store of the first format keeps it until something large is written."""
     store = rocks()
     store.commit(batch({keys.STORE: store.store_id + b"\0\1", b"a": b"1"}))
     store.close()

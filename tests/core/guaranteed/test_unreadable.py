@@ -111,7 +111,7 @@ def test_life_times(world: SpoolWorld, max_ttl: int) -> None:
 
 
 def test_delivery_delay(world: SpoolWorld) -> None:
-    """One whose delay is over and that cannot be read holds nobody up."""
+    """A message that cannot be read when its delay is over holds up no other."""
     queue = _with_lost(world, [_message(world)], delivery_delay=3)
     flow = world.bind(queue)
     world.advance(10)
@@ -147,7 +147,7 @@ def test_a_last_value_queue(world: SpoolWorld) -> None:
 
 
 def test_an_operator_deletes_it(world: SpoolWorld) -> None:
-    """It goes by its id, with the bytes that it counted for, and is not back after a restart."""
+    """A message that cannot be read is deleted by its id, its bytes are free, and it is not back after a restart."""
     message = _message(world)
     queue = _with_lost(world, [message])
     before = queue.spooled_bytes

@@ -76,7 +76,7 @@ def consumer(router: SpooledWorld, way: str) -> SpooledClient:
 @pytest.mark.parametrize("way", [*WAYS, "retained"])
 @pytest.mark.parametrize("restarts", [False, True])
 def test_stored_and_delivered(router: SpooledWorld, way: str, seconds: int, restarts: bool) -> None:
-    """It is stored, told with its life time, and delivered before and after a restart."""
+    """A message that lives for a century is stored, and delivered with its life time before and after a restart."""
     (WAYS.get(way) or retained)(router, seconds)
     router.settle()
     if restarts:
@@ -113,7 +113,7 @@ def test_one_stored_with_its_end_is_read_as_endless(router: SpooledWorld) -> Non
 
 
 def test_the_longest_life_is_never_told_as_longer(router: SpooledWorld) -> None:
-    """After a restart with a clock set back by an hour the client is told what the field can say."""
+    """After a restart with the clock set back by an hour the client is told the longest life time of the field."""
     own_queue(router, KEPT_S)
     router.settle()
     router = type(router)(router.store, -3_600_000_000_000)

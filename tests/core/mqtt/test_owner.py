@@ -73,7 +73,7 @@ def test_a_session_of_another_username_is_refused(
 
 
 def test_the_owner_of_a_stored_session_outlives_the_router(router: SpooledWorld) -> None:
-    """After a restart the session is still its owner's and nobody else's, with or without an endpoint."""
+    """After a restart a session, with or without an endpoint, still belongs to its owner alone."""
     boss(router).lose()
     router.lasting("light", username="boss").sub("a", 0)
     router.settle()
@@ -104,7 +104,7 @@ def test_rows_of_earlier_versions(router: SpooledWorld) -> None:
 
 
 def test_an_unknown_password_learns_nothing_of_sessions(router: SpooledWorld) -> None:
-    """Who cannot log in gets the same answer whether a session of that client id exists or not."""
+    """A client with a wrong password gets the same answer whether a session of its client id exists or not."""
     names = (ClientUsername("boss", "b"), ClientUsername("low", "l"))
     router.add_vpn("blue", usernames=names, basic=True)
     client = router.open()
@@ -416,7 +416,7 @@ def test_a_disabled_client_username_keeps_its_session(router: SpooledWorld) -> N
 
 
 def test_a_login_that_waited_comes_in_by_what_holds_then(router: SpooledWorld) -> None:
-    """Who gets another ACL profile or another password while his password is verified has the new one."""
+    """A client whose ACL profile or password changes while its password is verified logs in under the new ones."""
     router.add_vpn(
         "blue", usernames=(ClientUsername("u", "p"), ClientUsername("v", "p")), basic=True
     )

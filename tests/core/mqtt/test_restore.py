@@ -264,7 +264,7 @@ def wills_after(world: SpooledWorld, later_s: float = 0.0) -> tuple[SpooledWorld
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("lasts", [False, True])
 def test_a_will_outlives_a_crash(router: SpooledWorld, qos: int, lasts: bool) -> None:
-    """It is published once when the router is back (MQTT 5, 3.1.2.5), and retained where it says so."""
+    """After a crash a will is published once (MQTT 5, 3.1.2.5), and retained where it says so."""
     router.queue("wills", "w/#")
     join = router.lasting if lasts else router.join
     join("c", will=Will(b"w/c", b"gone", qos=qos, retain=True))
@@ -276,7 +276,7 @@ def test_a_will_outlives_a_crash(router: SpooledWorld, qos: int, lasts: bool) ->
 
 
 def test_wills_that_are_not_due(router: SpooledWorld) -> None:
-    """Who said goodbye, whose will came already, or who has another one or none by now, leaves nothing behind."""
+    """No will is left of a client that disconnected, whose will was published, or that has another one or none."""
     router.queue("wills", "w/#")
     router.lasting("goodbye", will=Will(b"w/1", b"goodbye", qos=1)).disconnect()
     router.lasting("lost", will=Will(b"w/2", b"lost", qos=1)).lose()

@@ -81,7 +81,7 @@ def test_a_client_that_goes_ends_its_long_work(world: World) -> None:
 
 @pytest.mark.parametrize("unsubscribe", [False, True])
 def test_filters_of_a_packet_are_bounded(world: World, unsubscribe: bool) -> None:
-    """One more than SUBSCRIBE_FILTERS ends the connection with 0x97."""
+    """A packet with one filter more than SUBSCRIBE_FILTERS ends the connection with 0x97."""
     most = limits.SUBSCRIBE_FILTERS
     client = world.connect("c")
     if unsubscribe:
@@ -93,7 +93,7 @@ def test_filters_of_a_packet_are_bounded(world: World, unsubscribe: bool) -> Non
 
 
 def test_user_properties_of_a_packet_are_bounded(world: World) -> None:
-    """One more than USER_PROPERTIES ends the connection with 0x97, in any packet."""
+    """Any packet with one user property more than USER_PROPERTIES ends the connection with 0x97."""
     for count in (limits.USER_PROPERTIES, limits.USER_PROPERTIES + 1):
         properties = Properties(user_properties=[("a", "b")] * count)
         publisher, subscriber = world.connect("p"), world.connect("s")

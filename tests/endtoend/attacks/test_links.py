@@ -1,4 +1,4 @@
-"""Whoever comes or answers on a link and is not who he says: he learns nothing, and is believed nothing."""
+"""A peer on a link that is not who it claims to be learns nothing, and nothing that it says is believed."""
 
 import queue
 import socket

@@ -103,7 +103,7 @@ def until(told: Callable[[], str]) -> str:
 
 
 def test_the_routers_own_machine(serve: Callable[..., Served]) -> None:
-    """Refused when it is configured, by whatever spelling, and the same for open and closed ports."""
+    """Each spelling of the router's own machine is refused when configured, alike for open and closed ports."""
     served = serve()
     for number, host in enumerate(NEAR):
         answers = [

@@ -229,7 +229,7 @@ def test_bodies_that_do_not_come_keep_nobody_out(attacked: Any) -> None:
 
 @pytest.mark.usefixtures("bounded")
 def test_who_hangs_up_is_no_fault(attacked: Any) -> None:
-    """In the middle of a body: nothing is written to stderr."""
+    """A client that hangs up in the middle of a body causes no line on stderr."""
     before = len(attacked.process.err)
     for _ in range(20):
         with connected(attacked) as sock:

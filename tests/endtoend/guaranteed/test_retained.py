@@ -157,7 +157,7 @@ def test_not_replayed_to_a_bridge(kit: Any) -> None:
 
 @pytest.mark.parametrize("choice", ["ignore", "replay"])
 def test_what_was_retained_before(kit: Any, choice: str) -> None:
-    """It comes to a bridge that asks for it, once however often it reconnects, and nothing of it goes back."""
+    """A bridge that asks for it gets what was retained before, once over all reconnects, and sends none of it back."""
     links = {name: kit.network.link() for name in WAYS}
 
     def up(name: str) -> Any:
