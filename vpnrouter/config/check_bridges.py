@@ -119,7 +119,7 @@ def _check_authentication(found: Findings, path: Path, bridge: Bridge, has_serve
 def _check_proof(
     found: Findings, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
 ) -> None:
-    """A password is shown to nobody whose name is not verified, and a router that is only named proves who it is."""
+    """Check that passwords are shown to verified names alone, and that a remote known by name has to prove itself."""
     named = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
     basic = bridge.remote_authentication.basic
     for index, remote in enumerate(bridge.remote_msg_vpns):
@@ -176,7 +176,7 @@ def _check_certificate(
     has_server: bool,
 ) -> None:
     if has_server and certificate.certificate is None and certificate.key is None:
-        # The router's own certificate is shown.
+        # The bridge shows the router's own certificate.
         return
     whole = found.is_whole(place) or not found.document.has(place)
     if whole and (certificate.certificate is None or certificate.key is None):

@@ -1,4 +1,4 @@
-"""Files of a router that other users of its machine can get at: told, whatever made them so."""
+"""Warns of files of a router that other users of its machine can read or replace."""
 
 import os
 import stat
@@ -17,15 +17,15 @@ _WRITE = 0o022
 
 
 def check_files(found: Findings, config: RouterConfig) -> None:
-    """Warn of spool, overlay, traces and private keys that are there and give others more than `router.umask`
-    does, and of a data directory in which others can replace them.
+    """Warn of a spool, overlay, traces or private keys whose permissions are wider than `router.umask` allows, and of
+    a data directory in which others can replace them.
     """
     mask = config.router.file_mask
     for path, file, bits in _looked_at(config):
         try:
             mode = stat.S_IMODE(FilePath(file).stat().st_mode)
         except (OSError, ValueError):
-            # Not there yet, or on another machine: whoever opens it says so.
+            # It is not there yet, or is on another machine: opening it will say so.
             continue
         too_many = mode & mask & bits
         if too_many:
@@ -38,9 +38,9 @@ def check_files(found: Findings, config: RouterConfig) -> None:
 
 
 def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
-    """Where it is configured, the file or directory, and the permissions that count."""
+    """For each file or directory: where it is configured, its path, and the permissions that count."""
     data = FilePath(config.router.data_dir)
-    # What is in these directories is as closed as they are.
+    # Files in these directories are protected by them.
     yield DATA_DIR, str(data), _WRITE
     yield DATA_DIR, str(data / SPOOL_FOLDER), 0o077
     yield DATA_DIR, str(data / NAME), 0o077
@@ -62,5 +62,5 @@ def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
 
 
 def close_to_others(config: RouterConfig) -> None:
-    """What this process makes from now on is for its owner alone, or as `router.umask` says."""
+    """Set the umask of this process to `router.umask`, by which new files are for their owner alone."""
     os.umask(config.router.file_mask)

@@ -61,7 +61,7 @@ def _check_acl_profile(found: Findings, path: Path, profile: AclProfile, vpn: Ms
 
 
 def _check_queue_names(found: Findings, path: Path, vpn: MsgVpn) -> None:
-    """Warn of wildcards behind `$queue/` that let publishers into queues that are others' and closed to them."""
+    """Warn of wildcards behind `$queue/` that let clients publish to queues that are closed to them."""
     closed = {
         name: queue
         for name, queue in vpn.queues.items()

@@ -65,7 +65,7 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_rows("router", Effect.RESTART, "name data_dir umask"),
     **_rows("guaranteed_msging", Effect.RESTART, "enabled"),
     **_rows("guaranteed_msging", Effect.IN_PLACE, "max_msg_spool_usage"),
-    # Asked when a bridge is dialled.
+    # It is checked when a bridge is dialled.
     **_rows("bridging", Effect.IN_PLACE, "allowed_locations"),
     **_rows(
         "",
@@ -96,7 +96,7 @@ TABLE: Final[dict[Pattern, Row]] = {
         "tls.certificate tls.key tls.key_password tls.min_version tls.client_ca tls.client_crl",
     ),
     **_rows(_VPN, Effect.IN_PLACE, "enabled", off=Effect.DISCONNECT),
-    # Names that are not listed are let in no more where it begins to ask who somebody is.
+    # Where authentication is enabled, names that are not listed may not stay.
     **_rows(
         _VPN,
         Effect.DISCONNECT,
@@ -161,7 +161,7 @@ TABLE: Final[dict[Pattern, Row]] = {
     ),
     # A client and a link were told at their login how large a message may be.
     **_rows(_VPN, Effect.NEXT_LOGIN, "max_msg_size"),
-    # What may be done is taken away and given back at once (promise OWNER).
+    # Rights are taken away and given back at once (promise OWNER).
     **_rows(
         _PROFILE,
         Effect.IN_PLACE,

@@ -1,8 +1,7 @@
-"""Where bridges may be dialled to that somebody configured who may change some message VPNs only.
+"""Where bridges may connect that a user of the API configured who may change only some message VPNs.
 
-The router's own file says what its operator wants. A message VPN of which a limited API user is admin may
-otherwise make the router connect to what that user cannot reach: services of the router's machine, or the
-metadata of its cloud.
+The locations in the router's own file are the operator's. Without this rule a limited user could make the router
+connect to hosts that the user cannot reach: services of the router's machine, or the metadata of its cloud.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ _LAST_PORT: Final = 65_535
 
 
 class _Pattern(NamedTuple):
-    """A network, or a name in small letters (`*.` before it: what is below it), with the ports that it is for."""
+    """A network, or a name in lower case (with `*.`: all names below it), and the ports that it allows."""
 
     network: Network | None
     name: str
     ports: range
 
     def names(self, host: str) -> bool:
-        """Whether this host is meant by its name."""
+        """True when the pattern matches this host name."""
         if self.name.startswith("*."):
             return host.endswith(self.name[1:])
         return bool(self.name) and host == self.name
@@ -96,7 +95,7 @@ class RouterBridging(Model):
 
 @final
 class Locations:
-    """What is allowed of a configuration; without one, everything is."""
+    """The locations that a configuration allows; without a configuration, all."""
 
     def __init__(self, loaded: Loaded | None = None) -> None:
         self._patterns: tuple[_Pattern, ...] = ()
@@ -109,24 +108,24 @@ class Locations:
             self._own = frozenset(_written(loaded.base))
 
     def asks(self, msg_vpn: str, location: str) -> bool:
-        """Whether this location of a bridge of this message VPN has to be an allowed one."""
+        """True when this location of a bridge of this message VPN has to be allowed."""
         return msg_vpn in self._limited and (msg_vpn, location) not in self._own
 
     def allow(self, host: str, address: str, port: int) -> bool:
-        """Whether a location that is asked about may be dialled, when its host has this IP address."""
+        """True when a location may be dialled whose host has this IP address."""
         found = _address(address)
         if found is None:
             return False
         fitting = [one for one in self._patterns if port in one.ports]
         if any(one.network is not None and found in one.network for one in fitting):
             return True
-        # A name is its owner's, who may give it the address of this machine at any time.
+        # The owner of a name may give it the address of this machine at any time.
         if _is_near(found):
             return False
         return not self._patterns or any(one.names(host.lower().rstrip(".")) for one in fitting)
 
     def may_be_allowed(self, host: str, port: int) -> bool:
-        """Whether it can be allowed before its name is looked up."""
+        """True when a location may turn out to be allowed, before its name is looked up."""
         if _address(host) is not None:
             return self.allow(host, host, port)
         fitting = [one for one in self._patterns if port in one.ports]
@@ -139,7 +138,7 @@ class Locations:
 
 
 def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
-    """Message VPN, bridge and place among its remotes of what is not allowed, with the location."""
+    """The locations that are not allowed, by message VPN, bridge and index of the remote."""
     rules = Locations(loaded)
     found = {}
     for msg_vpn, written in loaded.config.msg_vpns.items():
@@ -154,7 +153,7 @@ def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
 
 
 def location_problems(loaded: Loaded, standing: Loaded) -> list[Problem]:
-    """Errors about locations that a change brings and that are not allowed; what stood before may stay."""
+    """Errors about new locations in a change that are not allowed. Those that were there before may stay."""
     before = {(key[0], key[1], text) for key, text in refused_locations(standing).items()}
     return [
         Problem(
@@ -168,13 +167,13 @@ def location_problems(loaded: Loaded, standing: Loaded) -> list[Problem]:
 
 
 def check_locations(found: Findings, loaded: Loaded) -> None:
-    """Warn of locations that will not be dialled: a router starts with what it has."""
+    """Warn of locations that are not allowed: the router starts, but does not dial them."""
     for key, text in refused_locations(loaded).items():
         found.warning(_path(key), f"{refusal(text)}: it will not be dialled")
 
 
 def refusal(location: str) -> str:
-    """What to say of a location, the same whatever there is at its address."""
+    """The error for a location, the same whatever answers at its address."""
     return f"{location} is no allowed location (bridging.allowed_locations of the router's file)"
 
 
@@ -183,7 +182,7 @@ def _path(key: tuple[str, str, int]) -> Path:
 
 
 def _limited(config: RouterConfig) -> frozenset[str]:
-    """Message VPNs that a user may change who may not change all."""
+    """Message VPNs that an admin limited to some message VPNs may change."""
     return frozenset(
         name
         for user in config.management.users.values()
@@ -193,7 +192,7 @@ def _limited(config: RouterConfig) -> frozenset[str]:
 
 
 def _written(document: Document | None) -> Iterator[tuple[str, str]]:
-    """Message VPN and location of every remote in the router's own file."""
+    """The message VPN and the location of each remote in the router's own file."""
     if document is None:
         return
     data = document.data
@@ -210,7 +209,7 @@ def _items(value: object) -> list[tuple[str, object]]:
 
 
 def _address(text: str) -> IpAddress | None:
-    """An IP address, an IPv4 one that is written as IPv6 for what it is; None for a name."""
+    """The IP address of a text, IPv4 where it is embedded in IPv6; None for a name."""
     try:
         found = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

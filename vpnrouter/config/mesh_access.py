@@ -107,7 +107,7 @@ class Publishers:
 ALL_OF_IT: Final = 2
 PART_OF_IT: Final = 1
 NOTHING: Final = 0
-"""How much of a filter somebody may be sent."""
+"""How much of a filter a subscriber may be sent: all, part or nothing."""
 
 
 def may_subscribe(vpn: MsgVpn, username: str, client_name: str, wanted: Filter) -> int:

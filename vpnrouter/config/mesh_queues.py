@@ -97,7 +97,7 @@ def check_shared_queues(found: MeshFindings, fitting: Sequence[tuple[Place, Load
 def check_losing_queues(
     found: MeshFindings, graph: Graph, fitting: Sequence[tuple[Place, Loaded]]
 ) -> None:
-    """Tell of queues that lose what a bridge brings for them when they are full, since none there rejects."""
+    """Warn of queues that lose messages of a bridge when they are full, because no queue there rejects on discard."""
     told: set[tuple[tuple[str, str, str], str]] = set()
     for place, peer in fitting:
         source = peer.config.msg_vpns[place.remote.name].queues.get(
@@ -138,7 +138,7 @@ def _lost_topic(
     taken: Sequence[TopicSet],
     safe: Sequence[TopicSet],
 ) -> str | None:
-    """A topic that comes and that the queue takes, and that no other queue is sure to take as well."""
+    """A topic that the bridge brings and the queue takes, and that no rejecting queue is sure to take as well."""
     for one in brought:
         for other in taken:
             common = graph.topics.common(one, other)

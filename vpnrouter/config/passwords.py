@@ -112,7 +112,7 @@ def verify_password(stored: str, given: bytes) -> bool:
     if stored.startswith(scram.PREFIX):
         verifier = scram.parse_stored(stored)
         if b"\0" in given:
-            # As below: the HMAC pads with zeros.
+            # HMAC pads with zeros, as below.
             return False
         salted = scram.salted_password(given, verifier.salt, verifier.iterations)
         known = scram.verifier_of(salted, verifier.salt, verifier.iterations)

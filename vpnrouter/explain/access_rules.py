@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vpnrouter.topics.grammar import Filter
 
 LEFT_OUT: Final = "its ACL profile leaves this topic out"
-"""Why a subscriber whose filter matches is not sent a message."""
+"""The reason why a subscriber whose filter matches is not sent a message."""
 
 Group = Literal["publish_topic", "subscribe_topic"]
 

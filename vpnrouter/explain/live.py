@@ -30,8 +30,8 @@ MEGABYTE: Final = 1_000_000
 @final
 class Live:
     """The state of some routers. `mesh` are their configurations in force, secrets left out; `subscribers` the
-    clients with subscriptions; `down` says by (router, message VPN, bridge) why a bridge is down now, `stalled` why one
-    that is up holds its guaranteed messages.
+    clients with subscriptions; `down` says by (router, message VPN, bridge) why a bridge is down now, `stalled` why a
+    bridge that is up holds back its guaranteed messages.
     """
 
     def __init__(self) -> None:

@@ -124,7 +124,7 @@ def _endpoints(scene: Scene, visit: Visit) -> list[Step]:
 
 
 def _left_out(scene: Scene, visit: Visit, session: MqttSession, topic: str) -> list[Rule]:
-    """What of the client's ACL profile keeps a topic from it."""
+    """The rule of the client's ACL profile that denies it a topic."""
     loaded = scene.loaded(visit.router)
     connection = session.connection
     admission = None if connection is None else connection.admission

@@ -33,8 +33,8 @@ STEP_NS: Final = 100_000_000
 class Twin:
     """The routers of `mesh`, their bridges connected as far as they can be. `wall_ns` is UTC since 1970.
 
-    `down` says by (router, message VPN, bridge) which bridges are down all the same, and why, `stalled` which take no
-    guaranteed message. Without `traced` there are no events.
+    `down` says by (router, message VPN, bridge) which bridges are down in fact, and why; `stalled` which of them take
+    no guaranteed message. Without `traced` there are no events.
     `nodes` are by router's name; `restless` says that messages were still under way when it was left.
 
     Raises OperationError for two routers of one name, or for too many.

@@ -98,7 +98,7 @@ class TwinBridge(Owner):
         self.why = self.why or why
 
     def stall(self, why: str) -> None:
-        """Let it take no guaranteed message: the real one holds what is before this one."""
+        """Let the bridge take no guaranteed message: the real one is held up by an earlier message."""
         self.stalled = why
         self.taker = None
 

@@ -51,7 +51,7 @@ class Standing:
 
 
 def is_up(row: Row) -> bool:
-    """Whether the bridge of a row is logged in: one that stalls is, and has as much to lose."""
+    """True when the bridge of a row is logged in. A stalled one is, and has as much to lose."""
     return row["health"] in LOGGED_IN
 
 

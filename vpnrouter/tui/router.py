@@ -71,7 +71,7 @@ class Router:
         self.store.saw_msg_vpns(self.clock(), rows)
 
     async def see_bridges(self) -> None:
-        """Look at all bridges, and where there are many more at those that are not up."""
+        """Fetch the bridges; where there are very many, fetch those that are not up as well."""
         rows = await self.api.rows(paths.ALL_BRIDGES, TUI_ROWS)
         if len(rows) == TUI_ROWS:
             down = await self.api.rows(paths.ALL_BRIDGES, TUI_ROWS, "health!=up")

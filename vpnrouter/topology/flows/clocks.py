@@ -14,9 +14,9 @@ From the reference of a group, the router with the most pairs, offsets add up al
 with the least sum of errors, so that the bound holds for every router. (A mean over all chains would
 have less scatter and no bound.)
 
-Routers whose files name one machine share its clock: their offset is 0, whatever the ages say. Where nobody knows the
-machines and the estimate is less than the bound of its error, clocks that agree are as likely as any: below
-CLOCK_AGREE_NS nothing is taken off, and the bound is wider by what was estimated.
+Routers whose files name one machine share its clock: their offset is 0, whatever the ages say. Where the
+machines are not known and the estimate is less than the bound of its error, the clocks may well agree: below
+CLOCK_AGREE_NS the offset counts as 0, and the bound is wider by the estimate.
 
 One offset is taken for the whole time looked at. Clocks that drift or are set in that time show a round trip that
 is too short or negative; its absolute value is the bound then.
@@ -36,8 +36,8 @@ CLOCK_DOUBT_NS: Final = 1_000_000_000
 somewhere, and half of that wait must not be taken for an offset."""
 
 CLOCK_AGREE_NS: Final = 1_000_000
-"""Clocks that are set over a network agree within some milliseconds, those of one machine exactly: an estimate that
-is below its own error, and bounded by less than this, tells of the ways and not of the clocks."""
+"""Clocks that are set over a network agree within some milliseconds, those of one machine exactly. An estimate that
+is smaller than its error, and bounded by less than this, shows delays on the way and not a difference of clocks."""
 
 _Estimate = tuple[int, int]
 """How far the second router's clock is ahead of the first one's, and the bound of the error."""
@@ -130,7 +130,7 @@ def _share_clocks(
     routers: Iterable[str],
     hosts: Mapping[str, frozenset[str]],
 ) -> None:
-    """Let all routers of one machine have one clock."""
+    """Set the offsets between routers of one machine to 0."""
     first: dict[frozenset[str], str] = {}
     for router in sorted(routers):
         host = hosts.get(router, frozenset())

@@ -19,10 +19,10 @@ from vpnrouter.topology.page.lettering import Block, Name, Spot, block_of, lette
 _MARGIN: Final = 36.0
 _THINNEST: Final = 1.6
 _LABELS: Final = 200.0
-"""Pixels that labels may lead beyond boxes and arrows."""
+"""Pixels by which labels may reach beyond boxes and arrows."""
 _NOWHERE: Final = Spot(0.0, 0.0, "middle")
 _MARK: Final = 8.0
-"""Half of what a mark of trouble covers."""
+"""Half of the size of a trouble mark, in pixels."""
 _ARCS_FROM: Final = 60
 """Arrows from which on they are arcs instead of lines that are led to sides and sorted there."""
 
@@ -182,7 +182,7 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
         )
     width = max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges)
     height = max(box.y + box.height for box in boxes) + _MARGIN
-    # A label may lead a little beyond what is there otherwise.
+    # A label may reach a little beyond boxes and arrows.
     sheet = Block(4.0, 4.0, width + _LABELS, height + _LABELS)
     arrows = _arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges)
     arrows = _named(arrows, boxes, manner, sheet)
@@ -334,7 +334,7 @@ def _arrows(
                 head=head,
                 width=width,
                 label=label if manner.labels else "",
-                # Labels of a pair's two directions keep apart.
+                # The labels of a pair's two directions are kept apart.
                 middle=0.36 if (_to(edge), _from(edge)) in ends else 0.5,
                 curve=points,
                 bow=edge["from_router"] == edge["to_router"],
@@ -350,7 +350,7 @@ def _arrows(
 
 
 def _named(arrows: list[Arrow], boxes: list[Box], manner: Manner, sheet: Block) -> list[Arrow]:
-    """The arrows with places for their labels, the busiest first; one for which there is none has none."""
+    """The arrows with places for their labels. The busiest choose first; a label without a place is left out."""
     if not manner.labels:
         return arrows
     taken = [

@@ -81,7 +81,7 @@ def decimal(value: float | None) -> str:
 
 
 def visible(text: str | None) -> str:
-    """`text` as it is printed, so that no name can disturb the line it stands in."""
+    """`text` made printable, so that no name can disturb its line."""
     return NONE if text is None else printable(text)
 
 

@@ -1,4 +1,4 @@
-"""Where the names of bridges stand in the drawing: beside their arrows, and on nothing else that is read."""
+"""Places the names of bridges in the drawing: beside their arrows, and on no other text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vpnrouter.topology.page.curves import Curve
 
 SIZE: Final = 12.0
-"""Pixels of the letters, as drawing.css has them."""
+"""Font size in pixels, as in drawing.css."""
 
 _HALO: Final = 3.0
 """Pixels around the letters that are painted over what lies below."""
@@ -25,19 +25,19 @@ _HALO: Final = 3.0
 _STEPS: Final = (
     0.0, 0.06, -0.06, 0.12, -0.12, 0.18, -0.18, 0.24, -0.24, 0.3, -0.3, 0.36, -0.36, 0.44, -0.44
 )  # fmt: skip
-"""How far along the arrow a name may move from where it is to stand, the nearest first."""
+"""Shifts along the arrow that are tried for a name, the smallest first, as shares of its length."""
 
 _NEAREST: Final = 0.08
-"""Share of an arrow at each end where its name does not stand: there is the card, or the head."""
+"""Share of an arrow at each end that its name keeps off: there is the card, or the head."""
 
 _FARTHER: Final = (0.0, 14.0, 28.0, 44.0, 62.0, 82.0)
-"""Pixels that a name may stand farther from its arrow."""
+"""Additional distances in pixels from the arrow that are tried for a name."""
 
 _SAMPLES: Final = 32
-"""Points of a curve that are looked at."""
+"""Points of a curve that are checked."""
 
 _BOX_WEIGHT: Final = 8
-"""So many points of arrows under a name are as bad as the frame of a router."""
+"""A router's frame under a name counts as so many points of arrows."""
 
 
 class Block(NamedTuple):
@@ -86,7 +86,7 @@ class Name(NamedTuple):
 
 
 def block_of(text: str, place: Spot) -> Block:
-    """What a text covers, by the widest letters that a font is likely to have."""
+    """The block that a text covers, computed with the widest letters that a font is likely to have."""
     width = len(text) * SIZE * LETTER
     left = {"start": place.x, "end": place.x - width}.get(place.anchor, place.x - width / 2)
     return Block(
@@ -104,11 +104,11 @@ def lettered(
     marks: Sequence[Block],
     sheet: Block,
 ) -> list[Spot | None]:
-    """A place for each name, the first ones first; None where there is none.
+    """A place for each name, None where there is none. Earlier names have the first choice.
 
     No name lies on another, on what is `taken` (cards, names of routers) or on a mark (of its own place in the
-    list), nor leaves the `sheet`. Of the places that are left the one with the fewest parts of arrows and
-    `frames` of routers under it is taken, and of equals the nearest.
+    list), nor leaves the `sheet`. Among the other places, the name gets the one with the fewest parts of arrows and
+    `frames` of routers under it, and the nearest one among equals.
     """
     blocked = list(taken)
     lines = np.concatenate([np.empty((0, 2)), *(_points(name.curve) for name in names)])
@@ -141,10 +141,10 @@ def _candidates(name: Name) -> Iterable[Spot]:
 
 
 def _at(name: Name, t: float, distance: float) -> Iterable[Spot]:
-    """Both sides of the arrow at `t`."""
+    """The places on both sides of the arrow at `t`."""
     x, y, anchor = beside(name.curve, t, distance)
     if name.bow:
-        # Inside a bow the text would lie under the cards.
+        # On the inner side of a bow the text would be under the cards.
         yield Spot(max(x, on_curve(name.curve, t)[0] + distance), y, "start")
         return
     yield Spot(x, y, anchor)
@@ -160,7 +160,7 @@ def _points(curve: Curve) -> NDArray[np.float64]:
 
 
 def _under(block: Block, points: NDArray[np.float64]) -> int:
-    """How many points lie in the block."""
+    """The number of points within the block."""
     x, y = points[:, 0], points[:, 1]
     inside = (x > block.left) & (x < block.right) & (y > block.top) & (y < block.bottom)
     return int(inside.sum())

@@ -28,10 +28,10 @@ COLUMNS: Final = (
 )
 
 RANKS: Final = {"down": 0, "stalled": 1, "unbound": 1, "incomplete": 2, "up": 3}
-"""The order of healths; those that are switched off come last."""
+"""The order of healths; disabled bridges come last."""
 
 WANTING: Final = frozenset({"down", "stalled", "unbound", "incomplete"})
-"""Healths that have a reason to tell."""
+"""Healths that have a reason."""
 
 
 class Bridges(View):
