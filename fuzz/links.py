@@ -2,11 +2,11 @@
 
     python -m fuzz.links [--seconds 60] [--seed N]
 
-Peers dial the router and log in as bridges that take messages and queues from it; others are what the router's own
-bridges dial, and send it messages. They answer rightly and wrongly, in order and out of order, and go in many ways;
-the router is restarted and killed in between. All that is asked of it stands in whole_router.py. Prints the seed
-first, so that a finding can be repeated as far as the timing of two processes allows; exits 1 on a finding, with the
-last steps.
+Some peers dial the router and log in as bridges that take messages and queues from it. The router's own bridges dial
+other peers, which send it messages. Peers answer rightly and wrongly, in order and out of order, and close in many
+ways; the router is restarted and killed in between. whole_router.py says what counts as a finding. The driver prints
+the seed first, so that a finding can be repeated as far as the timing of two processes allows. On a finding it prints
+the last steps and exits 1.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ _REMOTES: Final = (
 
 
 def configuration(ports: list[int]) -> str:
-    """The router's: bridges to the ports, queues that peers may take, another message VPN to watch."""
+    """The router's configuration: bridges to the ports, queues that peers may take, another message VPN to watch."""
     bridges = "".join(
         f"""
       b{index}:
@@ -235,7 +235,7 @@ class Links:
         self._peers: list[Peer] = []
         self.count = 0
         self.logins = 0
-        # Subscriptions that the router's own bridges placed here: these are really up.
+        # Subscriptions that the router's own bridges made here: such a bridge is really up.
         self.asked = 0
 
     # -- values ----------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class Links:
         return self._draw.choice(NUMBERS)
 
     def _ranges(self, known: list[int]) -> list[tuple[int, int]]:
-        """Ranges of positions: those that were sent, near them, or anywhere; rising, as they must be."""
+        """Ranges of positions in rising order: positions that were sent, that are near them, or any."""
         draw = self._draw
         starts = [draw.choice(known) for _ in range(3)] if known and draw.randrange(3) else []
         starts += [
@@ -332,7 +332,7 @@ class Links:
                 self._peers.append(Peer(sock, f"accepted {self.count}", dialled=False))
 
     def hear(self, peer: Peer) -> None:
-        """Note what came, and answer what asks for an answer, mostly."""
+        """Note the frames that came, and answer most of those that ask for an answer."""
         for frame in peer.listen():
             if isinstance(frame, frames.Hello):
                 if frame.scheme == frames.SCRAM and self._draw.randrange(20):
@@ -357,7 +357,7 @@ class Links:
                 self._answer(peer, frame)
 
     def _challenge(self, peer: Peer) -> None:
-        """Ask for a proof, as somebody who knows the password, mostly, and who asks for what is allowed, mostly."""
+        """Ask for a proof. Most challenges are allowed, and come from a peer that knows the password."""
         draw = self._draw
         iterations = draw.choice((4_096, 4_096, 4_096, 4_096, 1, 0xFFFFFFFF))
         asked = frames.Challenge(draw.randbytes(frames.NONCE_BYTES), SALT, iterations)
@@ -420,7 +420,7 @@ class Links:
     # -- what peers do ---------------------------------------------------------------------------
 
     def act(self, peer: Peer) -> None:
-        """One frame, or some, of a kind that may stand here, or not."""
+        """Send some frames, which may or may not be allowed at this point."""
         draw = self._draw
         flow = (
             draw.choice(peer.flows)

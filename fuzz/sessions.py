@@ -3,9 +3,9 @@
     python -m fuzz.sessions [--seconds 60] [--seed N]
 
 Several clients connect, publish, subscribe, acknowledge rightly and wrongly, bind to queues, leave wills, read or
-do not, go politely or not; settings change; the router is restarted and killed in between. All that is asked of it
-stands in whole_router.py. Prints the seed first, so that a finding can be repeated as far as the timing of two
-processes allows; exits 1 on a finding, with the last steps.
+do not, disconnect or break off. Settings change, and the router is restarted and killed in between. whole_router.py
+says what counts as a finding. The driver prints the seed first, so that a finding can be repeated as far as the
+timing of two processes allows. On a finding it prints the last steps and exits 1.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Peer:
             self.close()
 
     def listen(self) -> None:
-        """Take what is there, and remember what is to be acknowledged."""
+        """Read what came, and remember which messages need an acknowledgement."""
         if self.sock is None or not self.reads:
             return
         try:
@@ -311,7 +311,7 @@ class Sessions:
         self._send(peer, packet)
 
     def publish(self, peer: Peer) -> None:
-        """Some messages, with any properties."""
+        """Publish some messages, with any properties."""
         draw = self._draw
         for _ in range(draw.choice((1, 1, 1, 5, 40))):
             qos = draw.randrange(3)
@@ -380,7 +380,7 @@ class Sessions:
         del peer.published[:20]
 
     def acknowledge_wrongly(self, peer: Peer) -> None:
-        """An acknowledgement of anything."""
+        """Send any acknowledgement."""
         draw = self._draw
         kind = draw.choice((4, 5, 6, 7))
         code = draw.choice((0, 0x92)) if kind > 5 else draw.choice((0, 0x10, 0x80, 0x83, 0x99))
@@ -389,7 +389,7 @@ class Sessions:
         )
 
     def leave(self, peer: Peer) -> None:
-        """Go, in one of many ways."""
+        """End the connection in one of many ways."""
         draw = self._draw
         match draw.randrange(5):
             case 0:
@@ -410,11 +410,11 @@ class Sessions:
                 peer.close()
 
     def ping(self, peer: Peer) -> None:
-        """PINGREQ, once or many times."""
+        """Send PINGREQ, once or many times."""
         peer.say(encode(Pingreq(), peer.level) * self._draw.choice((1, 1, 500)))
 
     def scramble(self, peer: Peer) -> None:
-        """A packet with one byte changed."""
+        """Send a packet with one byte changed."""
         packet = Publish(self._topic().encode(), b"xyz", 1, packet_id=5)
         raw = bytearray(encode(packet, peer.level))
         raw[self._draw.randrange(len(raw))] = self._draw.randrange(256)

@@ -1,4 +1,4 @@
-"""A router in a process of its own for the fuzzers that attack whole routers, and what they ask of it.
+"""Runs a router in its own process for the fuzzers that attack whole routers, and checks what it must withstand.
 
 A finding is: the process ended by itself, an exception had to be contained, an honest client of another message
 VPN was not served, a counter of what is unaccounted for is not 0, or the router did not start again.
@@ -40,7 +40,7 @@ REMEMBERED: Final = 80
 """Steps that a finding shows."""
 
 SHOWN_CHARS: Final = 200
-"""Characters of each of them."""
+"""Characters of each step that a finding shows."""
 
 RESTART_S: Final = 12.0
 """Seconds between two restarts of the router."""
@@ -145,7 +145,7 @@ class WholeRouter:
         self.steps.append(step if len(step) <= SHOWN_CHARS else step[:SHOWN_CHARS] + "…")
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, str]:
-        """Status and text of an answer of the management API. Raises OSError where it does not answer."""
+        """Ask the management API; returns status and text. Raises OSError where it does not answer."""
         link = http.client.HTTPConnection("127.0.0.1", self.ports["http"][0], timeout=PATIENCE_S)
         try:
             content = None if body is None else json.dumps(body)
@@ -207,7 +207,7 @@ class HonestClient:
             raise Finding(f"an honest client was not served: {error!r}") from error
 
     def lost(self) -> None:
-        """The router was ended on purpose."""
+        """Forget the connection: the router was ended on purpose."""
         if self._sock is not None:
             self._sock.close()
         self._sock = None

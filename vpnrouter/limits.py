@@ -310,10 +310,10 @@ RETAINED_AHEAD: Final = 1_000
 its client acknowledges. Beyond: they wait where they are."""
 
 PERMITTED_TOPICS: Final = 4_096
-"""Topics per client whose publish permission is remembered. Beyond: the memory starts anew."""
+"""Topics per client whose publish permission is remembered. Beyond: all of them are forgotten."""
 
 REMEMBERED_PASSWORDS: Final = 10_000
-"""Client usernames per VPN whose last good password is remembered. Beyond: the memory starts anew."""
+"""Client usernames per VPN whose last good password is remembered. Beyond: all of them are forgotten."""
 
 CONFIG_BYTES: Final = 8_388_608
 """Size of one configuration file; 1,000 VPNs with a dozen objects each need some 2 MB. Beyond:
@@ -457,7 +457,7 @@ the topic is matched anew for each message."""
 
 ROUTE_CACHE_INVALIDATION_STEPS: Final = 4_096
 """Cached topics and levels that a filter is compared with when it comes or goes, some 1 ms. Beyond: all
-cached routes of the message VPN are dropped, and found anew."""
+cached routes of the message VPN are dropped, and made again when needed."""
 
 ROUTE_CACHE_INDEX_LEVELS: Final = 8
 """Levels by which cached topics are indexed. Beyond: topics alike in eight levels are compared one by
@@ -513,7 +513,7 @@ digits in there. Beyond: SelectorError; a property is text."""
 
 SELECTORS_CACHED: Final = 256
 """Selectors whose parsed form is remembered, some 5 MB at worst: clients that come back, and thousands with the
-same one, are not parsed again. Beyond: the memory starts anew."""
+same one, are not parsed again. Beyond: all of them are forgotten."""
 
 SELECTOR_CACHED_LENGTH: Final = 256
 """Characters of a selector that is remembered so. Beyond: it is parsed each time."""

@@ -118,7 +118,7 @@ def test_bind_settles_only_what_was_sent_to_this_bridge() -> None:
 
 
 def test_who_else_had_a_message_does_not_count() -> None:
-    """What went out to one bridge and came back is not settled by the word of another, in whatever order."""
+    """A message that went out to one bridge and came back cannot be settled by another bridge."""
     alone = Alone(accepted={STORE: [(1, 2)]})
     alone.lend(2)
     mine = alone.flow

@@ -69,7 +69,7 @@ def test_an_address_that_has_its_places() -> None:
 
 
 def test_a_crowd_of_one_address() -> None:
-    """Where logins take round trips whoever makes room is drawn: some get through however many come."""
+    """Where logins take round trips the connection that makes room is drawn: some logins always get through."""
     strangers = Strangers(100, 10, seed=7)
     crowd: list[Guest] = []
     for _ in range(30):
@@ -246,7 +246,7 @@ def test_unknown_names_beyond_the_bound_cost_nothing(world: World) -> None:
 
 
 def test_unfinished_packets_of_clients(world: World) -> None:
-    """Thirty unfinished messages of 10 MB stay within PARTIAL_BYTES; whoever holds most is disconnected."""
+    """Thirty unfinished messages of 10 MB stay within PARTIAL_BYTES; the connections that hold most are closed."""
     honest = world.connect("honest", peer="198.51.100.7")
     honest.raw(b"\x30\xff\xff\xff\x03" + bytes(1_000_000))
     clients = [world.connect(f"c{number}") for number in range(30)]

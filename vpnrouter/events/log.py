@@ -22,8 +22,8 @@ class EventLog:
     """Whatever raises events holds this one object; a plane without it raises none.
 
     `listeners` are called with each event, in the router's thread, and must not raise events themselves.
-    `clock_ns` gives UTC since 1970. `on_fault` is called with what a listener raises: whoever raises an event has
-    nothing to do with that.
+    `clock_ns` gives UTC since 1970. `on_fault` is called with what a listener raises: the code that raises an
+    event is not affected.
     """
 
     __slots__ = (

@@ -102,7 +102,7 @@ class Pieces:
         return made
 
     def begin(self, made: Cut) -> None:
-        """The batch is about to be written: from now on whoever finds an empty row looks for its pieces."""
+        """The batch is about to be written: from now on a reader that finds an empty row looks for its pieces."""
         self.places.update(made.places)
 
     def done(self, made: Cut) -> None:

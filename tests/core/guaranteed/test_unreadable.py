@@ -121,7 +121,7 @@ def test_delivery_delay(world: SpoolWorld) -> None:
 
 
 def test_other_priorities(world: SpoolWorld) -> None:
-    """A reload that sorts all messages anew passes it over."""
+    """A reload that sorts all messages again leaves out a message that cannot be read."""
     queue = _with_lost(world, [_message(world)])
     world.terms(queue, respect_msg_priority_enabled=True)
     flow = world.bind(queue)

@@ -258,7 +258,7 @@ def test_an_impostor_hears_no_password_and_is_not_used(
 
 
 def test_a_bridge_does_not_move_to_an_impostor(start: Any, paho: Any, dialled: Any) -> None:
-    """While the true link is up, whoever logs in under the remote's name does not take its place."""
+    """While the true link is up, another peer that logs in under the remote's name does not take its place."""
     good = start(GOOD.replace("LINK", "0"), "good")
     router = start(hub(to_good(f"127.0.0.1:{good.port('link')}")), "hub")
     before = router.bridge("to-good", inboundState="ready-in-sync")
@@ -354,7 +354,7 @@ def test_no_place_is_believed_across_message_vpns(
 def test_a_place_that_is_believed_has_to_prove_itself(
     start: Any, dialled: Any, answering: Answering
 ) -> None:
-    """Within one message VPN a lie costs an attempt: whoever answers there hears no password and is left."""
+    """Within one message VPN a false address costs one attempt: the router there hears no password and is left."""
     router = start(hub(v_far()), "hub")
     false = dialled(router.port("link"))
     # Another message VPN of far, so that the connection itself does not fit.

@@ -126,7 +126,7 @@ class Inventory:
         return frozenset.intersection(*(file.always for file in self.files))
 
     def hosts(self) -> dict[str, frozenset[str]]:
-        """The machines that each router's files were written on. A router is left out if one of its files names none."""
+        """The machines that each router's files were written on. A router is left out if one of them names none."""
         found: dict[str, set[str]] = {}
         for file in self.files:
             if file.router is not None:

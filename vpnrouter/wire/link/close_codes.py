@@ -29,7 +29,7 @@ UNAVAILABLE: Final = 0x88
 """The message VPN exists and is not in service."""
 
 BUSY: Final = 0x89
-"""Too many passwords wait to be verified; trying again is worth it."""
+"""Too many passwords wait to be verified; the peer may try again."""
 
 SHUTTING_DOWN: Final = 0x8B
 """The router stops; another remote may serve at once."""
@@ -50,7 +50,7 @@ ADMINISTRATIVE: Final = 0x98
 """An operator disconnected the link; the bridge may come back."""
 
 RATE_EXCEEDED: Final = 0x9F
-"""Too many failed logins; worth trying again when a minute is over."""
+"""Too many failed logins; the peer may try again after a minute."""
 
 UNSUPPORTED_FRAME: Final = 0xC0
 """A frame type that is unknown or was not agreed on."""

@@ -233,7 +233,7 @@ class LinkUnpacker:
 
 
 def load() -> None:
-    """Load the library before the first link needs it: then there may be no descriptor or memory left for that."""
+    """Load the library early: when the first link needs it, there may be no descriptor or memory left."""
     import zstandard  # noqa: F401
 
 

@@ -79,7 +79,7 @@ def bound(frame: flow_frames.Bound) -> bytes:
     """BOUND (LINK-40)."""
     kept = b""
     if frame.kept:
-        # Whoever does not know the field would forget what is still to come.
+        # A peer that does not know the field would forget messages that are still to come.
         ranges = encode_ranges(frame.kept)
         kept = bytes((field_codes.KEPT | field_codes.MANDATORY,)) + varint(len(ranges)) + ranges
     return _frame(

@@ -21,7 +21,7 @@ REJECT: Final = 0x52
 SETTLED: Final = 0x53
 FORGET: Final = 0x54
 FLOW_STATUS: Final = 0x80
-"""Whoever does not know it skips it (LINK-4)."""
+"""A peer that does not know this frame skips it (LINK-4)."""
 
 STORE_ID_BYTES: Final = 16
 """The store id of LINK-40: one life of a spool."""
@@ -148,8 +148,8 @@ class Unbound:
 
 @final
 class FlowStatus:
-    """What the sender's operator sees of the flow (LINK-50): does it get messages, or does it stand by at an exclusive
-    queue behind another one; how many messages are in the queue.
+    """What the sender tells of the flow (LINK-50): whether it gets messages, or stands by at an exclusive queue behind
+    another flow, and how many messages are in the queue.
     """
 
     __slots__ = ("active", "flow_id", "messages")

@@ -34,7 +34,7 @@ DIRECT_X: Final = 0x31
 COMPRESSED: Final = 0x60
 
 HANDSHAKE: Final = frozenset({HELLO, WELCOME, REFUSE, CHALLENGE, PROOF})
-"""What is said before a half is logged in; never compressed (LINK-44)."""
+"""Frames of a login, which are never compressed (LINK-44)."""
 
 OPTIONAL_FROM: Final = 0x80
 """Frame types from here on may be skipped by whoever does not know them (LINK-4)."""
@@ -53,7 +53,7 @@ HAS_SELECTOR: Final = 0x40
 """Subscription flag: a selector follows the filter (LINK-23)."""
 
 SEND_RETAINED: Final = 0x10
-"""Subscription flag: what is retained is sent to a filter that is new (LINK-26)."""
+"""Subscription flag: a new filter is sent what is retained (LINK-26)."""
 
 REUSE: Final = 0x01
 """Feature: one connection carries the bridges of both sides (LINK-39)."""
@@ -68,7 +68,7 @@ RETAINED: Final = 0x08
 """Feature: a subscription may ask for what is retained (LINK-26)."""
 
 BASIC: Final = 0
-"""Authentication scheme: client username, and the password as it is or none."""
+"""Authentication scheme: client username, and the password in clear or none."""
 
 CLIENT_CERTIFICATE: Final = 1
 """Authentication scheme: the certificate of the TLS connection (LINK-10)."""

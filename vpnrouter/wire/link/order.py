@@ -63,10 +63,10 @@ FLOWING: Final = 128
 """Both agreed on guaranteed flows."""
 
 PROVING: Final = 256
-"""Our HELLO offers a proof, and the challenge has not come."""
+"""Our HELLO offers a proof, and the challenge has not come yet."""
 
 CHALLENGING: Final = 512
-"""The peer was sent a challenge, and its proof has not come."""
+"""The peer was sent a challenge, and its proof has not come yet."""
 
 ALLOWED: Final[dict[int, frozenset[int]]] = {
     STRANGE: frozenset({HELLO}),

@@ -1,4 +1,4 @@
-"""From one whole frame to one packet, at level 3 (MQTT 3.1), 4 (3.1.1) or 5, whichever side sent it.
+"""Decodes one whole frame from either side into one packet, at level 3 (MQTT 3.1), 4 (3.1.1) or 5.
 
 Which side may send which packet, and when, is the session's business. So are subscription
 identifiers in a client's PUBLISH (MQTT-3.3.4-6): the codec can not see who sent it.
@@ -73,7 +73,7 @@ def decode(frame: bytes, start: int, length: int, level: int) -> Packet:
     if packet_type == PUBLISH:
         return _decode_publish(frame, pos, end, flags, level)
     if level == 3 and packet_type in (PUBREL, SUBSCRIBE, UNSUBSCRIBE):
-        # They may be marked as sent again (MQTT 3.1, 2.1).
+        # They may have the DUP flag (MQTT 3.1, 2.1).
         flags &= 7
     if flags != reserved_flags(packet_type):
         clause = FLAG_CLAUSES.get(packet_type, "MQTT-2.1.3-1")

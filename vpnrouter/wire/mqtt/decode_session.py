@@ -75,7 +75,7 @@ def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
     if flags & _WILL:
         will, pos = _read_will(buf, pos, end, flags, level)
     username: str | None = None
-    # In MQTT 3.1 (3.1, payload) the length of the packet counts and not the flag.
+    # In MQTT 3.1 (3.1, payload) the length of the packet decides, not the flag.
     if flags & _USERNAME and (level > 3 or pos < end):
         username, pos = read_string(buf, pos, end)
     password: bytes | None = None

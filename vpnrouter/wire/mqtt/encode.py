@@ -210,7 +210,7 @@ def _connect(packet: Connect) -> bytes:
 
 
 def _connack(packet: Connack, level: int) -> bytes:
-    # MQTT 3.1 has no word for a session that is there.
+    # MQTT 3.1 has no flag for a session that exists.
     head = b"\x01" if packet.session_present and level > 3 else b"\x00"
     if level == 5:
         return head + _BYTE[packet.reason_code] + encode_properties(packet.properties)

@@ -197,7 +197,7 @@ def decode_properties(buf: bytes, pos: int, end: int, packet_type: int) -> tuple
 
 
 def check_count(before: int) -> None:
-    """Raise ProtocolError 0x97 where one user property more, behind so many, is more than USER_PROPERTIES."""
+    """Raise ProtocolError 0x97 where one more user property, after `before`, is more than USER_PROPERTIES."""
     if before >= USER_PROPERTIES:
         raise ProtocolError(QUOTA_EXCEEDED, f"more than {USER_PROPERTIES} user properties")
 
