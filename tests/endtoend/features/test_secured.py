@@ -105,7 +105,8 @@ def test_mutual_tls(site: Any, bridge: Any, certificates: Path) -> None:
     (taken,) = [row for row in edge.bridges() if row["bridgeName"].endswith("/known")]
     assert taken["health"] == "up"
     core.says("bridge nobody from ? at localhost")
-    core.says("rejected: 403 Basic Authentication is Shutdown")
+    core.says("rejected: 403 Forbidden")
+    edge.says("rejected: 403 Basic Authentication is Shutdown")
     core.says("bridge stranger from ? at localhost")
     assert core.bridge("stranger")["health"] == core.bridge("nobody")["health"] == "down"
     edge.says("certificate verify failed: untrusted issuer")
