@@ -398,7 +398,7 @@ class GuaranteedIn:
         self.flush()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Handle the outcome of a message, or the sync of something else, by its token."""
         if token >= 0:
             if outcome == REJECTED:
                 self._answers.refused(token, reason, held=token in self._messages)

@@ -68,7 +68,7 @@ class _Synced(Receipt):
         return self._flow.party()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Tell the flow that BOUND may be sent, or positions forgotten."""
         if token == _FORGET:
             self._flow.forget()
         else:
@@ -231,7 +231,7 @@ class GuaranteedOut(Flow):
         return self._owner.party()
 
     def room(self) -> int:
-        """See Flow.room."""
+        """Messages that may be sent now, by the window and by what the link has room for."""
         if not self._open:
             return 0
         out = len(self.unacked)
@@ -243,7 +243,7 @@ class GuaranteedOut(Flow):
         return min(min(most, limits.LINK_FLOW_POSITIONS - self._forgotten) - out, self._portion)
 
     def send(self, message_id: int, message: Message, count: int) -> None:
-        """See Flow.send."""
+        """Send a message, or settle it where it cannot be sent."""
         reason = self._obstacle(message)
         frame = b""
         if not reason:

@@ -180,7 +180,7 @@ class InboundFlow(FlowOwner):
         self._half.link.say(data)
 
     def bound(self) -> None:
-        """See FlowOwner.bound."""
+        """Note that the queue is bound, and tell the bridge."""
         self.bound_since_ns = self._half.link.plane.now_ns
         self.reason = ""
         self._tell(LinkEvent.BOUND, "")
@@ -205,11 +205,11 @@ class InboundFlow(FlowOwner):
             self._tell(LinkEvent.UNBOUND, reason)
 
     def stalled(self, reason: str) -> None:
-        """See FlowOwner.stalled."""
+        """Tell the bridge that a message is held."""
         self._tell(LinkEvent.STALLED, reason)
 
     def released(self) -> None:
-        """See FlowOwner.released."""
+        """Tell the bridge that no message is held any more."""
         self._tell(LinkEvent.RELEASED, "")
 
     def _tell(self, event: LinkEvent, reason: str) -> None:
@@ -218,18 +218,18 @@ class InboundFlow(FlowOwner):
     # -- counting --------------------------------------------------------------------------------
 
     def received(self, message: Message, size: int) -> None:
-        """See FlowOwner.received."""
+        """Count and trace a message."""
         self._count(size)
         if message.traced:
             self._half.traces.received(message)
 
     def passed_over(self, size: int, reason: str) -> None:
-        """See FlowOwner.passed_over."""
+        """Count a message that was not looked at, by reason."""
         self._count(size)
         self._refuse(1, reason)
 
     def entered(self, outcome: int) -> None:
-        """See FlowOwner.entered."""
+        """Count what became of a message: spooled, delivered as Direct, or without a match."""
         sink = self._half.link.sink
         if sink is None:
             return
@@ -242,7 +242,7 @@ class InboundFlow(FlowOwner):
             self._refuse(1, NO_SUBSCRIPTION_MATCH)
 
     def discarded(self, message: Message, reason: str) -> None:
-        """See FlowOwner.discarded."""
+        """Count a message that was discarded here, by reason."""
         self._refuse(1, reason)
         vpn = self._half.link.vpn
         if vpn is not None:
@@ -250,7 +250,7 @@ class InboundFlow(FlowOwner):
             lost(vpn, DISCARD, message, kept_mode(message), "", reason)
 
     def returned(self, count: int, reason: str) -> None:
-        """See FlowOwner.returned."""
+        """Count messages that went back to the remote, by reason."""
         self._refuse(count, reason)
 
     def _count(self, size: int) -> None:

@@ -189,7 +189,7 @@ class Link(Connection):
     # -- input -----------------------------------------------------------------------------------
 
     def consume(self, data: bytes) -> int:
-        """See Connection.consume."""
+        """Handle the frames in `data`. Returns where the unfinished rest begins, -1 when the link is closed."""
         try:
             pos = self._consume(data)
         except ProtocolError as error:
@@ -328,7 +328,7 @@ class Link(Connection):
         return name, "" if vpn is None else vpn.name
 
     def password_verified(self, good: bool) -> None:
-        """See Connection.password_verified."""
+        """Pass the verdict on to the peer's half."""
         if self.outbound is not None:
             self.outbound.password_verified(good)
 
@@ -518,7 +518,7 @@ class Link(Connection):
         absorb(vpn, sink)
 
     def lost(self, reason: str) -> None:
-        """See Connection.lost."""
+        """End both halves and count messages that had not left."""
         self.end(reason)
         dropped = self.outbox.close()
         vpn = self.vpn

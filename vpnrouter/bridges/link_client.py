@@ -170,7 +170,7 @@ class LinkClient(Subscriber):
         return ""
 
     def bridge_of(self, inward: bool) -> str:
-        """See Subscriber.bridge_of."""
+        """The name of our bridge for messages that come in, of the peer's for those that leave."""
         return self.bridge if inward else self.peer_bridge
 
     def _renamed_topic(self, message: Message) -> bytes:

@@ -238,12 +238,12 @@ class OutboundFlows(FlowOwner):
         self._link.say(data)
 
     def full(self) -> bool:
-        """See FlowOwner.full."""
+        """True while the link's outbox is more than half full."""
         outbox = self._link.outbox
         return outbox.size * 2 > outbox.limit
 
     def send(self, data: bytes, message: Message) -> None:
-        """See FlowOwner.send."""
+        """Send a guaranteed message, and count it."""
         outbox = self._link.outbox
         outbox.control(data)
         outbox.messages += 1
@@ -254,7 +254,7 @@ class OutboundFlows(FlowOwner):
             client.trace_sent(message, kept_mode(message))
 
     def discarded(self, message: Message, reason: str) -> None:
-        """See FlowOwner.discarded."""
+        """Count a message that cannot be sent, by reason."""
         client = self._client
         client.offered += 1
         client.discarded.add(reason)

@@ -30,7 +30,7 @@ class _Unheard(Receipt):
     __slots__ = ()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Do nothing: nobody waits for it."""
 
 
 @final
@@ -60,7 +60,7 @@ class ParkingLot(Flow):
         return self.unseen == 0
 
     def room(self) -> int:
-        """See Flow.room."""
+        """Messages that still fit into the window."""
         return self.window - len(self.unacked)
 
     def send(self, message_id: int, message: Message, count: int) -> None:

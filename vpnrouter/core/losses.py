@@ -190,7 +190,7 @@ class Losses(Timed):
         plane.timers.arm(plane.now_ns + TELL_NS, self, 0)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """See Timed.on_timer."""
+        """Tell the losses that were added up."""
         self._armed = False
         self.tell()
 

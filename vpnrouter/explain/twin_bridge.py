@@ -168,7 +168,7 @@ class TwinBridge(Owner):
     # -- what the half tells ---------------------------------------------------------------------
 
     def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        """See Owner.link_event."""
+        """Handle an event of the half in use."""
         if half is not self.half:
             return
         if event == LinkEvent.WELCOMED:

@@ -88,7 +88,7 @@ class BridgeRunner(Owner):
         self._wake.set()
 
     def incoming(self, link: Link) -> None:
-        """See Owner.incoming."""
+        """Wake the bridge if it waits for its next try and the link may be of its remote."""
         if (
             self.record.inbound_state is Inbound.NOT_READY_WAIT_NEXT
             and not self._refused
@@ -135,7 +135,7 @@ class BridgeRunner(Owner):
         self.poke()
 
     def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        """See Owner.link_event."""
+        """Handle an event of the half in use; events of older halves are ignored."""
         if half is not self.half:
             return
         if event == LinkEvent.WELCOMED:

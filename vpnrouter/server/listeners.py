@@ -59,7 +59,7 @@ class MqttAcceptor(Acceptor):
         self.msg_vpn = msg_vpn
 
     def accepted(self, peer: str) -> Connection:
-        """See Acceptor.accepted."""
+        """A connection for an MQTT client."""
         return MqttConnection(self.router, peer, self.msg_vpn)
 
 
@@ -73,7 +73,7 @@ class LinkAcceptor(Acceptor):
         self.door = door
 
     def accepted(self, peer: str) -> Connection:
-        """See Acceptor.accepted."""
+        """A connection for a link of another router."""
         return self.door.connection(peer)
 
 

@@ -95,16 +95,16 @@ class PeerLog(LinkLog):
         self._rejected: dict[tuple[str, str], tuple[str, str]] = {}
 
     def peer_up(self, record: Bridge) -> None:
-        """See LinkLog.peer_up."""
+        """Tell that a bridge has logged in, and forget why it was refused before."""
         self._rejected.pop((record.facts.msg_vpn, record.facts.name), None)
         self._tell(record, table.LINK_UP, "up")
 
     def peer_down(self, record: Bridge, why: str) -> None:
-        """See LinkLog.peer_down."""
+        """Tell that a bridge is down."""
         self._tell(record, table.LINK_DOWN, f"down: {why}")
 
     def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
-        """See LinkLog.peer_rejected."""
+        """Tell that a bridge was refused, once for each reason and address."""
         key = (hello.remote_vpn, client_name_of(hello.router, hello.local_vpn, hello.bridge))
         told = (host_of(peer), why)
         if self._rejected.get(key) == told:

@@ -67,7 +67,7 @@ class _Synced(Receipt):
         self.done = trio.Event()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Wake the request that waits for the sync."""
         self.done.set()
 
 

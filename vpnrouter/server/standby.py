@@ -34,7 +34,7 @@ class Standby(Owner):
         self.gone = trio.Event()
 
     def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        """See Owner.link_event."""
+        """Note that the better remote has welcomed us or that the link to it is lost."""
         if event == LinkEvent.WELCOMED:
             self.welcomed = True
         elif event == LinkEvent.LOST:

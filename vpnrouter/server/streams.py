@@ -53,14 +53,14 @@ class StreamChannel(Channel):
         self._awake = trio.Event()
 
     def flush(self) -> None:
-        """See Channel.flush."""
+        """Wake the task that sends."""
         sending = self.sending
         if sending is not None and sending.outbox.size:
             sending.stuck_with(sending.outbox.size)
         self._wanted.set()
 
     def wake(self) -> None:
-        """See Channel.wake."""
+        """Wake the task that reads."""
         self._awake.set()
 
     def cut(self, why: str) -> bool:

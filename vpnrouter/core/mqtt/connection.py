@@ -123,7 +123,7 @@ class MqttConnection(Connection):
     # -- input -----------------------------------------------------------------------------------
 
     def consume(self, data: bytes) -> int:
-        """See Connection.consume."""
+        """Handle the packets in `data`. Returns where the unfinished rest begins, -1 when the connection has ended."""
         if self.state == ENDED:
             return -1
         pos = 0
@@ -218,7 +218,7 @@ class MqttConnection(Connection):
         return name, "" if admission is None else admission.vpn.name
 
     def password_verified(self, good: bool) -> None:
-        """See Connection.password_verified."""
+        """Go on with the CONNECT that waits for this verdict."""
         if self.state == VERIFYING:
             connect.password_verified(self, good)
 
@@ -347,7 +347,7 @@ class MqttConnection(Connection):
                 session.leave()
 
     def lost(self, reason_text: str) -> None:
-        """See Connection.lost."""
+        """End the session's connection with its will, and drop what waits to be sent."""
         self._end(True, reason_text)
         self.drop_waiting()
 

@@ -125,7 +125,7 @@ class MqttFlow(Flow):
         return left
 
     def send(self, message_id: int, message: Message, count: int) -> None:
-        """See Flow.send."""
+        """Send a message as PUBLISH under a packet identifier."""
         outbound = self.outbound
         known = 0
         if self.own:
@@ -302,7 +302,7 @@ class MqttFlow(Flow):
         self.outbound.drain_later()
 
     def unbound(self, reason: str) -> None:
-        """See Flow.unbound."""
+        """Forget the flow: the endpoint has unbound it."""
         self.outbound.let_go(self)
 
 

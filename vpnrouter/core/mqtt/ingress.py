@@ -316,4 +316,4 @@ class Unheard(Receipt):
     __slots__ = ()
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Do nothing: nobody waits for it."""

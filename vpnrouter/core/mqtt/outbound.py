@@ -431,7 +431,7 @@ class Releases(Receipt):
         return self._outbound.session.connection
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled."""
+        """Send PUBREL: the state of the packet identifier is synced."""
         outbound = self._outbound
         state = outbound.releasing.get(token, -1)
         if state >= 0 and not state & SYNCED:
