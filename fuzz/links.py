@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from fuzz.whole_router import Finding, HonestClient, WholeRouter, attack, drive
+from fuzz.whole_router import AttackingSocket, Finding, HonestClient, WholeRouter, attack, drive
 from vpnrouter.core.scram import both_said, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import close_codes, encode, encode_flows, flow_frames, frames
@@ -148,12 +148,11 @@ msg_vpns:
 
 
 @final
-class Peer:
+class Peer(AttackingSocket):
     """One connection, dialled or accepted by the attacker."""
 
     def __init__(self, sock: socket.socket, name: str, *, dialled: bool) -> None:
-        sock.setblocking(False)
-        self.sock: socket.socket | None = sock
+        super().__init__(sock)
         self.name = name
         self.dialled = dialled
         self.up = False
@@ -167,35 +166,10 @@ class Peer:
         self._unpacker: LinkUnpacker | None = None
         self._came = b""
 
-    def close(self) -> None:
-        """Hang up."""
-        if self.sock is not None:
-            self.sock.close()
-        self.sock = None
-
-    def say(self, data: bytes) -> None:
-        """Send what the system takes at once."""
-        if self.sock is None:
-            return
-        try:
-            self.sock.send(data)
-        except BlockingIOError:
-            return
-        except OSError:
-            self.close()
-
     def listen(self) -> list[Frame]:
         """The frames that came."""
-        if self.sock is None:
-            return []
-        try:
-            chunk = self.sock.recv(262_144)
-        except BlockingIOError:
-            return []
-        except OSError:
-            chunk = b""
+        chunk = self.take()
         if not chunk:
-            self.close()
             return []
         try:
             found, self._came = self._frames(self._came + chunk)

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
-from fuzz.whole_router import Finding, WholeRouter, attack, drive
+from fuzz.whole_router import AttackingSocket, Finding, WholeRouter, attack, drive
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -119,11 +119,11 @@ STEPS_BETWEEN_LOOKS: Final = 150
 
 
 @final
-class Peer:
+class Peer(AttackingSocket):
     """One socket of the attacker and what it knows of the conversation."""
 
     def __init__(self) -> None:
-        self.sock: socket.socket | None = None
+        super().__init__()
         self.level = 5
         self.came = b""
         self.deliveries: list[tuple[int, int]] = []
@@ -132,40 +132,19 @@ class Peer:
 
     def close(self, *, reset: bool = False) -> None:
         """Hang up."""
-        if self.sock is not None:
-            if reset:
-                linger = struct.pack("ii", 1, 0)
-                with contextlib.suppress(OSError):
-                    self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self.sock.close()
-        self.sock = None
+        if self.sock is not None and reset:
+            linger = struct.pack("ii", 1, 0)
+            with contextlib.suppress(OSError):
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        super().close()
         self.came = b""
         self.deliveries.clear()
         self.published.clear()
 
-    def say(self, data: bytes) -> None:
-        """Send what the system takes at once."""
-        if self.sock is None:
-            return
-        try:
-            self.sock.send(data)
-        except BlockingIOError:
-            return
-        except OSError:
-            self.close()
-
     def listen(self) -> None:
         """Read what came, and remember which messages need an acknowledgement."""
-        if self.sock is None or not self.reads:
-            return
-        try:
-            chunk = self.sock.recv(262_144)
-        except BlockingIOError:
-            return
-        except OSError:
-            chunk = b""
+        chunk = self.take() if self.reads else b""
         if not chunk:
-            self.close()
             return
         self.came += chunk
         try:

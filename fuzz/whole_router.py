@@ -165,6 +165,46 @@ class WholeRouter:
             raise Finding("unaccounted for: " + ", ".join(wrong))
 
 
+class AttackingSocket:
+    """A connection of an attacker, which never waits; `sock` is None when it is closed."""
+
+    def __init__(self, sock: socket.socket | None = None) -> None:
+        self.sock = sock
+        if sock is not None:
+            sock.setblocking(False)
+
+    def close(self) -> None:
+        """Hang up."""
+        if self.sock is not None:
+            self.sock.close()
+        self.sock = None
+
+    def say(self, data: bytes) -> None:
+        """Send what the system takes at once."""
+        if self.sock is None:
+            return
+        try:
+            self.sock.send(data)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+
+    def take(self) -> bytes:
+        """The bytes that came; closes where the router has closed."""
+        if self.sock is None:
+            return b""
+        try:
+            chunk = self.sock.recv(262_144)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.close()
+        return chunk
+
+
 @final
 class HonestClient:
     """A client at MQTT listener `listener`, whose message VPN nobody attacks.
