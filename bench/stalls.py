@@ -28,6 +28,10 @@ from bench.machine import cores, notes, raise_descriptor_limit
 from bench.ours import Vpnrouter, ready_addresses, ready_line
 from bench.processes import running
 from bench.products import Address, directory
+from vpnrouter.wire.link import encode as link
+from vpnrouter.wire.link import encode_flows as flows
+from vpnrouter.wire.link import flow_frames, frames
+from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.framing import varint
 from vpnrouter.wire.mqtt.packets import (
@@ -65,10 +69,15 @@ def configuration(folder: Path, hashed: str) -> dict[str, Any]:
                 for protocol, vpn in (("mqtt", "red"), ("mqtt", "blue"), ("mqtt", "green"))
             ),
             {"protocol": "ws", "bind": "127.0.0.1:0", "msg_vpn": "red"},
+            {"protocol": "link", "bind": "127.0.0.1:0"},
             {"protocol": "http", "bind": "127.0.0.1:0"},
         ],
         "msg_vpns": {
-            "red": {**open_to_all, "queues": {"q": queue}},
+            "red": {
+                **open_to_all,
+                "queues": {"q": queue},
+                "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+            },
             "blue": {"client_usernames": {"true": {"password": hashed}}},
             "green": open_to_all,
         },
@@ -83,6 +92,7 @@ class Target:
     blue: Address
     ws: Address
     http: Address
+    link: Address
     seconds: float
     held: list[socket.socket] = field(default_factory=list)
 
@@ -98,6 +108,16 @@ class Target:
         sock.sendall(encode(login or Connect(name, protocol_level=5), 5))
         sock.recv(4_096)
         return sock
+
+    def bridge(self, name: str) -> socket.socket:
+        """A bridge of another router that is logged in."""
+        sock = self.connect(self.link)
+        features = frames.REUSE | frames.FLOWS
+        sock.sendall(link.hello(frames.Hello("far", name, "v", "red", features=features)))
+        answer = sock.recv(4_096)
+        if isinstance(decode(answer, 0, len(answer)), frames.Welcome):
+            return sock
+        raise RuntimeError(f"the bridge {name} was not let in: {answer!r}")
 
     def release(self) -> None:
         """Let go of everything."""
@@ -379,6 +399,48 @@ def documents(target: Target) -> None:
     converse(target, sock, (head + body).encode())
 
 
+def link_filters(target: Target) -> None:
+    """A bridge that subscribes to as many filters as it may, again and again, a tenth of them with selectors."""
+    wishes = b""
+    for turn in range(40):
+        filters = [(0, f"f/{turn}/{number}/*") for number in range(4_000)]
+        selectors = {each: "a = 1 OR b LIKE '%x'" for _, each in filters[::10]}
+        wishes += link.subscribe(frames.Subscribe(turn, filters, selectors))
+    converse(target, target.bridge("b1"), wishes)
+
+
+def link_positions(target: Target) -> None:
+    """BINDs to a queue, each of which names as many positions as fit that nobody sent."""
+    ranges = [(number * 3 + 1, 1) for number in range(65_000)]
+    asked = b"".join(
+        [
+            flows.bind(flow_frames.Bind(number, "q", 255, accepted={bytes(16): ranges}))
+            for number in range(1, 30)
+        ]
+    )
+    converse(target, target.bridge("b2"), asked)
+
+
+def link_topics(target: Target) -> None:
+    """A flood of messages over a link on topics that nobody has seen, half of them with a long path."""
+    sock = target.bridge("b3")
+    path = [f"r{number}/v" for number in range(7)] + ["far/v"]
+    long = frames.Extension(path, 8, message_id=7)
+    messages = [
+        link.message(frames.Direct(b"n/%d" % number, b"", b"", long if number & 1 else None))
+        for number in range(60_000)
+    ]
+    converse(target, sock, b"".join(messages))
+
+
+def link_settlements(target: Target) -> None:
+    """A million settlements of what was never sent."""
+    sock = target.bridge("b4")
+    bound = flows.bind(flow_frames.Bind(1, "q", 255))
+    said = flows.ack(flow_frames.Ack(1, 255, [(number * 3 + 1, 2) for number in range(1_000)]))
+    converse(target, sock, bound + said * 1_000)
+
+
 ATTACKS: Final[dict[str, Callable[[Target], None]]] = {
     attack.__name__.replace("_", "-"): attack
     for attack in (
@@ -404,6 +466,7 @@ ATTACKS: Final[dict[str, Callable[[Target], None]]] = {
             wills,
             handshake,
         ),
+        *(link_filters, link_positions, link_topics, link_settlements),
         *(expiry, documents, retained_bytes),
     )
 }
@@ -472,7 +535,7 @@ def attacked(command: list[str], core: int | None) -> Iterator[tuple[Target, Pin
                     word[5:].rpartition(":") for word in line.split() if word.startswith("mqtt=")
                 )
             ]
-            target = Target(mqtt[0], mqtt[1], first["ws"], first["http"], 3.0)
+            target = Target(mqtt[0], mqtt[1], first["ws"], first["http"], first["link"], 3.0)
             pinger = Pinger(mqtt[2])
             try:
                 yield target, pinger, process.pid

@@ -557,8 +557,8 @@ SPOOL_WRITE_BUFFER_BYTES: Final = 16_777_216
 SPOOL_WAL_BYTES: Final = 67_108_864
 """Write-ahead log of the spool, which a start replays: some 0.3 s. Beyond: write buffers are written out."""
 
-SPOOL_PIECE_BYTES: Final = 524_288
-"""Bytes that are written into the spool at a time: nothing else runs meanwhile, some 2 ms. Beyond: what is large
+SPOOL_PIECE_BYTES: Final = 262_144
+"""Bytes that are written into the spool at a time: nothing else runs meanwhile, some 1 ms. Beyond: what is large
 in the batch (SPOOL_CUT_BYTES) is written ahead of it in pieces."""
 
 SPOOL_CUT_BYTES: Final = 32_768

@@ -234,7 +234,7 @@ class Link(Connection):
             else:
                 self.control_rx_msgs += 1
                 self.control_rx_bytes += length
-                plane.work += FRAME_WORK
+                plane.work += FRAME_WORK + (length >> 6)
                 if kind in frames.HANDSHAKE:
                     self.raw = data[pos - length : pos]
                 self._on_control(frame)

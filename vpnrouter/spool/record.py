@@ -48,6 +48,9 @@ _SMALL: Final = (1 << 62) - 1
 _RARE_HEAD: Final = Struct("<QQqBH")
 _LENGTH: Final = Struct("<H")
 
+_LARGE: Final = 65_536
+"""Bytes of a payload that is worth a copy less."""
+
 
 @final
 class Record:
@@ -157,6 +160,9 @@ def encode_record(
     out.write(source)
     if block:
         out.write(block)
+    if len(payload) > _LARGE:
+        # Copied once and not twice.
+        return out.getvalue() + payload
     out.write(payload)
     return out.getvalue()
 

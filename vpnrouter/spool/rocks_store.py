@@ -38,6 +38,9 @@ _CLOSE_ATTEMPTS: Final = 5_000
 _CLOSE_PAUSE_S: Final = 0.001
 """A read takes less than a millisecond; whoever still holds the database after five seconds keeps it."""
 
+_PIECE_PAUSE_S: Final = 0.001
+"""After each piece of a large value: others are served meanwhile (see vpnrouter.beside)."""
+
 _REASONS: Final = (
     ("no space left", "full"),
     ("quota exceeded", "full"),
@@ -108,6 +111,7 @@ class RocksStore(Store):
     def _commit_cut(self, cut: Cut) -> None:
         for rows in cut.ahead:
             self._write(rows, [])
+            time.sleep(_PIECE_PAUSE_S)
         if cut.ahead and self._format < FORMAT:
             self._format = FORMAT
             cut.puts.append((keys.STORE, self.store_id + FORMAT.to_bytes(2, "big")))

@@ -7,6 +7,8 @@ first position (u64) and the count (variable byte integer), so 255 in a row take
 from collections.abc import Iterable
 from typing import Final
 
+from librt.strings import read_i64_be
+
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link.close_codes import MALFORMED, PROTOCOL_ERROR
@@ -59,8 +61,13 @@ def range_at(buf: bytes, pos: int, end: int) -> tuple[int, int, int]:
     """
     if end - pos < 9:
         raise ProtocolError(MALFORMED, "LINK-42: a range is cut off")
-    first = int.from_bytes(buf[pos : pos + 8], "big")
-    count, pos = read_varint(buf, pos + 8, end)
+    first: int = read_i64_be(buf, pos)
+    if first < 0:
+        first += 1 << 64
+    count: int = buf[pos + 8]
+    pos += 9
+    if count > 127:
+        count, pos = read_varint(buf, pos - 1, end)
     if not 0 < count <= limits.LINK_FLOW_POSITIONS or first + count - 1 > LAST_POSITION:
         raise ProtocolError(PROTOCOL_ERROR, f"LINK-42: {count} positions from {first} on")
     return first, count, pos
