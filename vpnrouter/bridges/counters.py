@@ -106,18 +106,8 @@ class Counters:
 
     def add(self, other: "Counters") -> None:
         """Add what `other` counted; the later time of a last message counts."""
-        self.control_rx_byte_count += other.control_rx_byte_count
-        self.control_rx_msg_count += other.control_rx_msg_count
-        self.control_tx_byte_count += other.control_tx_byte_count
-        self.control_tx_msg_count += other.control_tx_msg_count
-        self.data_rx_byte_count += other.data_rx_byte_count
-        self.data_rx_msg_count += other.data_rx_msg_count
-        self.data_tx_byte_count += other.data_tx_byte_count
-        self.data_tx_msg_count += other.data_tx_msg_count
-        self.delivered_rx_msg_count += other.delivered_rx_msg_count
-        self.login_rx_msg_count += other.login_rx_msg_count
-        self.login_tx_msg_count += other.login_tx_msg_count
-        self.offered_tx_msg_count += other.offered_tx_msg_count
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.discarded_rx.merge(other.discarded_rx)
         self.discarded_tx.merge(other.discarded_tx)
         self.last_data_rx_ns = max(self.last_data_rx_ns, other.last_data_rx_ns)
