@@ -23,6 +23,7 @@ _DER: Final = 2
 
 def load_parser() -> None:
     """Import what parses certificates (a tenth of a second), so that no login has to wait for it."""
+    import cryptography.hazmat.primitives.serialization
     import cryptography.x509  # noqa: F401
 
 
