@@ -17,7 +17,7 @@ from vpnrouter.core.barrier import TASK
 from vpnrouter.events.table import NOTE
 from vpnrouter.server.flush import flush_ready
 from vpnrouter.server.narrate import tell_of
-from vpnrouter.server.settle import Collector
+from vpnrouter.server.settle import COLLECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -116,6 +116,7 @@ def _serve(reactor: Reactor, verifier: Verifier, runnable: Runnable) -> None:
     while True:
         wait_s = 0.0 if runnable.tasks else max(0.0, until - trio.current_time())
         busy = reactor.round(wait_s)
+        COLLECTOR.tick()
         verifier.start_waiting()
         if reactor.wanted or not busy or runnable.tasks:
             return
@@ -142,6 +143,7 @@ async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
         for _ in range(ROUNDS):
             if not reactor.round(linger_s):
                 break
+            COLLECTOR.tick()
         verifier.start_waiting()
 
 
@@ -163,9 +165,8 @@ async def keep_working(host: Host, plane: Plane) -> None:
 
 async def keep_time(host: Host, verifier: Verifier) -> None:
     """Fire timers and collect garbage in small portions, until cancelled."""
-    collector = Collector()
     while True:
         host.tick()
-        collector.tick()
+        COLLECTOR.tick()
         verifier.start_waiting()
         await trio.sleep(TICK_S)

@@ -16,26 +16,29 @@ from typing import Final, final
 SWITCH_S: Final = 0.0005
 """Longest time for which a helper thread keeps the interpreter lock from the data plane; 5 ms is usual."""
 
-YOUNG: Final = 20_000
-"""New container objects before a young collection of some 2 ms: connections come in thousands, cycles are rare."""
+YOUNG: Final = 1_000
+"""New container objects before a young collection: at most 2 ms, even where they refer to many others."""
 
 NEVER: Final = 1 << 30
 """Collections of the middle generation before one of the oldest: never, since Collector starts those."""
 
-PORTIONS: Final = 500
+PORTIONS: Final = 10_000
 """Portions that are frozen before all objects are walked once, which takes up to a second. A portion has at most some
-40,000 objects, so this comes after some ten million objects that outlived two collections."""
+3,000 objects, so this comes after some ten million objects that outlived two collections."""
 
 
 @final
 class Collector:
-    """Collects a portion ten times a second."""
+    """Collects objects that survived the young generations, in portions. The interpreter has one collector."""
 
     def __init__(self) -> None:
         self._portions = 0
 
     def tick(self) -> None:
-        """Collect the objects that survived lately, and freeze those that survive again."""
+        """Collect the objects that survived lately, and freeze those that survive again.
+
+        Called between rounds: what one round makes is a small portion.
+        """
         survived = gc.get_count()[2]
         if not survived:
             return
@@ -45,6 +48,9 @@ class Collector:
             gc.unfreeze()
         gc.collect()
         gc.freeze()
+
+
+COLLECTOR: Final = Collector()
 
 
 def settle() -> None:
