@@ -557,12 +557,15 @@ SPOOL_WRITE_BUFFER_BYTES: Final = 16_777_216
 SPOOL_WAL_BYTES: Final = 67_108_864
 """Write-ahead log of the spool, which a start replays: some 0.3 s. Beyond: write buffers are written out."""
 
+SPOOL_BATCH_BYTES: Final = 2_097_152
+"""Bytes that are written into the spool at once: nothing else runs meanwhile, some 3 ms. Beyond: the large values of the
+batch (SPOOL_CUT_BYTES) are written ahead of it in pieces (SPOOL_PIECE_BYTES), with rests between them."""
+
 SPOOL_PIECE_BYTES: Final = 262_144
-"""Bytes that are written into the spool at a time: nothing else runs meanwhile, some 1 ms. Beyond: what is large
-in the batch (SPOOL_CUT_BYTES) is written ahead of it in pieces."""
+"""Bytes of one piece, some 1 ms. Beyond: another piece."""
 
 SPOOL_CUT_BYTES: Final = 32_768
-"""Bytes of a value from which on it is written ahead of a large batch. Beyond: see SPOOL_PIECE_BYTES."""
+"""Bytes of a value from which on it is written ahead of a large batch. Beyond: see SPOOL_BATCH_BYTES."""
 
 SPOOL_OPEN_FILES: Final = 256
 """Files that RocksDB keeps open. Beyond: the least recently used is closed."""

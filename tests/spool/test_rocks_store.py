@@ -365,7 +365,7 @@ def hidden(store: RocksStore, directory: Path) -> int:
 
 def large(letter: int, pieces: float = 2.5) -> bytes:
     """A value of so many pieces, whose bytes tell their place."""
-    count = int(pieces * limits.SPOOL_PIECE_BYTES)
+    count = int(pieces * limits.SPOOL_BATCH_BYTES)
     return b"".join(number.to_bytes(4, "big") for number in range(letter, letter + count // 4))
 
 
@@ -404,7 +404,7 @@ def test_a_commit_that_was_cut_short_leaves_nothing(
         from vpnrouter.spool.store import Batch
         store = RocksStore(pathlib.Path(sys.argv[1]))
         batch = Batch()
-        batch.put(b"a", b"first" * 400_000)
+        batch.put(b"a", b"first" * 500_000)
         store.commit(batch)
         left = int(sys.argv[2])
         write = store._write
@@ -416,7 +416,7 @@ def test_a_commit_that_was_cut_short_leaves_nothing(
             write(puts, deletes)
         store._write = counted
         batch = Batch()
-        batch.put(b"a", b"other" * 400_000)
+        batch.put(b"a", b"other" * 500_000)
         batch.put(b"b", b"small")
         store.commit(batch)
         print(0)
@@ -427,7 +427,7 @@ def test_a_commit_that_was_cut_short_leaves_nothing(
         assert subprocess.run(arguments, check=False).returncode == -9
         store = rocks(directory.name, create=False)
         assert rows_of(store).keys() == {keys.STORE, b"a"}
-        assert store.get(b"a") == b"first" * 400_000
+        assert store.get(b"a") == b"first" * 500_000
         store.commit(batch({b"c": b"1"}, (b"a",)))
         assert hidden(store, directory) == 0
 

@@ -16,15 +16,15 @@ from typing import Final, final
 SWITCH_S: Final = 0.0005
 """Longest time for which a helper thread keeps the interpreter lock from the data plane; 5 ms is usual."""
 
-YOUNG: Final = 1_000
-"""New container objects before a young collection: at most 2 ms, even where they refer to many others."""
+YOUNG: Final = 4_000
+"""New container objects before a young collection: at most 5 ms, even where they refer to many others."""
 
 NEVER: Final = 1 << 30
 """Collections of the middle generation before one of the oldest: never, since Collector starts those."""
 
-PORTIONS: Final = 10_000
+PORTIONS: Final = 2_500
 """Portions that are frozen before all objects are walked once, which takes up to a second. A portion has at most some
-3,000 objects, so this comes after some ten million objects that outlived two collections."""
+12,000 objects, so this comes after some ten million objects that outlived two collections."""
 
 
 @final

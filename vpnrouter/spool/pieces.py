@@ -75,12 +75,12 @@ class Pieces:
 
     def concern(self, batch: Batch) -> bool:
         """Is `cut` needed for this batch?"""
-        return batch.size > limits.SPOOL_PIECE_BYTES or bool(self.places or self._loose)
+        return batch.size > limits.SPOOL_BATCH_BYTES or bool(self.places or self._loose)
 
     def cut(self, batch: Batch) -> Cut:
         """Cut what is large in a large batch. What it replaces or deletes is deleted with its pieces."""
         made = Cut()
-        large = batch.size > limits.SPOOL_PIECE_BYTES
+        large = batch.size > limits.SPOOL_BATCH_BYTES
         for key, value in batch.puts:
             if large and len(value) >= limits.SPOOL_CUT_BYTES:
                 self._ahead(made, key, value)
