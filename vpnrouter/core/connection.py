@@ -189,6 +189,8 @@ class Connection(Timed):
                 return
             data = b"".join(self._parts)
             self._parts.clear()
+            # A microsecond for each KB: a long frame is joined in one turn and handled in another.
+            plane.work = len(data) >> 10
             if self._counted:
                 self._count()
         if self.paused:
