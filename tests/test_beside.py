@@ -33,3 +33,17 @@ async def test_what_work_raises_comes_to_its_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         await beside(lambda: 1 // 0, limiter)
     assert await trio.to_thread.run_sync(sys.getprofile, limiter=limiter) is None
+
+
+async def test_a_cancelled_caller_ends_the_work() -> None:
+    """Work that would never end does so within some rests, and its thread is free again."""
+    limiter = trio.CapacityLimiter(1)
+
+    def work() -> None:
+        while True:
+            fibonacci(5)
+
+    with trio.move_on_after(0.05) as scope:
+        await beside(work, limiter)
+    assert scope.cancelled_caught
+    assert limiter.borrowed_tokens == 0

@@ -27,17 +27,13 @@ _REST_S: Final = 0.001
 """Seconds of a rest: some messages cross meanwhile."""
 
 
-async def beside(
-    work: Callable[[], _R], limiter: trio.CapacityLimiter | None, *, abandon: bool = False
-) -> _R:
+async def beside(work: Callable[[], _R], limiter: trio.CapacityLimiter | None = None) -> _R:
     """What `work` returns or raises, done in a thread that rests for half of the time.
 
-    It takes five times as long as it would alone. `abandon` lets a cancelled caller go on at once; the thread ends
-    its work for nobody.
+    It takes five times as long as it would alone. When the caller is cancelled, the work ends at its next rest: a
+    thread that went on while the process ends could abort it.
     """
-    return await trio.to_thread.run_sync(
-        partial(_resting, work), limiter=limiter, abandon_on_cancel=abandon
-    )
+    return await trio.to_thread.run_sync(partial(_resting, work), limiter=limiter)
 
 
 def _resting(work: Callable[[], _R]) -> _R:
@@ -47,6 +43,7 @@ def _resting(work: Callable[[], _R]) -> _R:
         nonlocal due_ns
         if time.monotonic_ns() >= due_ns:
             time.sleep(_REST_S)
+            trio.from_thread.check_cancelled()
             due_ns = time.monotonic_ns() + _RUN_NS
 
     # The interpreter calls this at each call and return in this thread.

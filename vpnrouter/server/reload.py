@@ -201,7 +201,7 @@ async def reload_file(
     """
     reads = reader or partial(read, path, overlay=False)
     try:
-        reading = await beside(reads, None, abandon=True)
+        reading = await beside(reads)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the router goes on
         _tell(f"{path}: {error!r}; {_STAYS}")
         return None
