@@ -49,13 +49,23 @@ class PowerCutRocks:
         Of the bytes of the last commit, `kept` are there, except those from `lost[0]` to `lost[1]`,
         which read as zeros: pages reach the disk in any order.
         """
-        shutil.copytree(self.directory, into)
+        while not self._copied(into):
+            shutil.rmtree(into)
         log = into / self._log.name
         data = bytearray(log.read_bytes()[: self._before + kept])
         for place in range(lost[0], min(lost[1], kept)):
             data[self._before + place] = 0
         log.write_bytes(data)
         return into
+
+    def _copied(self, into: Path) -> bool:
+        """Copy the store; False when RocksDB wrote out a buffer or deleted a log meanwhile."""
+        before = sorted(self.directory.iterdir())
+        try:
+            shutil.copytree(self.directory, into)
+        except shutil.Error:
+            return False
+        return sorted(self.directory.iterdir()) == before
 
     def close(self) -> None:
         """Close the store."""

@@ -218,4 +218,5 @@ def test_labels_lie_on_nothing(node: Make, edge: Make, drawn: Draw, number: int)
     ]
     drawing = drawn(nodes, edges)
     assert overlaps(drawing) == [], f"seed {seed}"
-    assert len(blocks(drawing)) >= 0.8 * len(edges), f"seed {seed}"
+    # One may find no place, however few there are.
+    assert len(blocks(drawing)) >= min(0.8 * len(edges), len(edges) - 1), f"seed {seed}"
