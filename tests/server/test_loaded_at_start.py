@@ -37,6 +37,8 @@ from vpnrouter.config.load import load
 from vpnrouter.server.run import serve
 
 asked = []
+# Where pandas is installed, pyarrow loads it in the background for seconds; the router does without it.
+sys.modules["pandas"] = None
 
 class NothingLeft:
     def find_spec(self, name, path=None, target=None):
