@@ -377,7 +377,7 @@ def test_large_values_are_as_any_other(rocks: Open, batch: Make, tmp_path: Path)
         b"b": b"small",
         b"c": large(2, 5),
         b"d": large(3, 0.1),
-        b"\xff": large(4),
+        b"z": large(4),
     }
     store.commit(batch(first))
     assert {key: store.get(key) for key in first} == first
@@ -388,10 +388,21 @@ def test_large_values_are_as_any_other(rocks: Open, batch: Make, tmp_path: Path)
     assert found == first
     store.commit(batch({b"a": large(5), b"b": large(6), b"c": b""}, (b"d",)))
     assert (store.get(b"a"), store.get(b"b")) == (large(5), large(6))
-    assert (store.get(b"c"), store.get(b"d"), store.get(b"\xff")) == (b"", None, large(4))
-    store.commit(batch({}, (b"a", b"b", b"\xff")))
+    assert (store.get(b"c"), store.get(b"d"), store.get(b"z")) == (b"", None, large(4))
+    store.commit(batch({}, (b"a", b"b", b"z")))
     assert rows_of(store).keys() == {keys.STORE, b"c"}
     assert hidden(store, tmp_path / "spool") == 0
+
+
+def test_a_scan_shows_large_values_of_one_moment(rocks: Open, batch: Make) -> None:
+    """What is replaced or deleted while a scan goes on is shown as it was at its beginning."""
+    store = rocks()
+    first = {b"a": large(1), b"b": large(2), b"c": b"", b"d": large(3)}
+    store.commit(batch(first))
+    rows = store.scan(b"")
+    store.commit(batch({b"b": large(4), b"c": large(5)}, (b"a",)))
+    store.commit(batch({b"c": b"small"}, (b"d",)))
+    assert {key: value for key, value in rows if key != keys.STORE} == first
 
 
 def test_a_commit_that_was_cut_short_leaves_nothing(

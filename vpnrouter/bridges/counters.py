@@ -35,24 +35,7 @@ class Counters:
     open.
     """
 
-    __slots__ = (
-        "control_rx_byte_count",
-        "control_rx_msg_count",
-        "control_tx_byte_count",
-        "control_tx_msg_count",
-        "data_rx_byte_count",
-        "data_rx_msg_count",
-        "data_tx_byte_count",
-        "data_tx_msg_count",
-        "delivered_rx_msg_count",
-        "discarded_rx",
-        "discarded_tx",
-        "last_data_rx_ns",
-        "last_data_tx_ns",
-        "login_rx_msg_count",
-        "login_tx_msg_count",
-        "offered_tx_msg_count",
-    )
+    __slots__ = (*COUNTS, "discarded_rx", "discarded_tx", "last_data_rx_ns", "last_data_tx_ns")
 
     def __init__(self) -> None:
         self.control_rx_byte_count = 0

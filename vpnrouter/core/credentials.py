@@ -79,7 +79,7 @@ class ClientUsername:
 
 NAMES_NOBODY: Final = "403 Forbidden: the certificate names no client username"
 OF_OTHER_AUTHORITY: Final = "403 Forbidden: the certificate is of no authority in client_cert.ca"
-"""The same answer for both."""
+"""Why a certificate is refused. The client is told the first text in either case; the second is for the event."""
 
 COMMON_NAME: Final = "common-name"
 THUMBPRINT: Final = "certificate-thumbprint"

@@ -78,7 +78,7 @@ class Route:
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
     `guard` is the queue that it names; publishers need a permission for it (permissions.py). `guarded`:
-    either.
+    one of these two is set.
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
     wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (picking.py).

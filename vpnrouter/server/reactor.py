@@ -159,7 +159,7 @@ class SocketChannel(Channel):
             self.reactor.epoll.modify(self.fd, self._interest())
 
     def cut(self, why: str) -> bool:
-        """See Channel.cut."""
+        """Close the connection at once, for the reason `why`. Returns True."""
         self.reactor.lose(self, why)
         return True
 

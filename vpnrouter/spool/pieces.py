@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from vpnrouter import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
+
+    from rocksdict import RdictIter
 
     from vpnrouter.spool.store import Batch
 
 PIECE: Final = b"\xf0"
 PLACE: Final = b"\xf1"
 LOOSE: Final = b"\xf2"
-BEYOND: Final = b"\xf3"
 
 _PIECE: Final = Struct(">cQI")
 _PLACE: Final = Struct(">QIQ")
@@ -73,8 +74,8 @@ class Pieces:
         known = [place.serial for place in self.places.values()]
         self._next = 1 + max([*known, *(serial for serial, _ in self._loose)], default=0)
 
-    def concern(self, batch: Batch) -> bool:
-        """Is `cut` needed for this batch?"""
+    def needed(self, batch: Batch) -> bool:
+        """Whether `batch` has to be cut: it is large, or the store has pieces that it may replace."""
         return batch.size > limits.SPOOL_BATCH_BYTES or bool(self.places or self._loose)
 
     def cut(self, batch: Batch) -> Cut:
@@ -101,24 +102,12 @@ class Pieces:
             made.deletes.append(LOOSE)
         return made
 
-    def begin(self, made: Cut) -> None:
-        """The batch is about to be written: from now on a reader that finds an empty row looks for its pieces."""
-        self.places.update(made.places)
-
     def done(self, made: Cut) -> None:
-        """The batch is written."""
+        """Take note that the batch is written."""
         self._loose.clear()
+        self.places.update(made.places)
         for key in made.gone:
             self.places.pop(key, None)
-
-    def value(self, key: bytes, get: Callable[[bytes], bytes | None]) -> bytes | None:
-        """The value of `key`, whose own row is empty: put together if it is in pieces, None if one is missing."""
-        place = self.places.get(key)
-        if place is None:
-            return b""
-        pieces = [get(each) for each in _keys(place.serial, place.pieces)]
-        whole = b"".join([piece for piece in pieces if piece is not None])
-        return whole if len(whole) == place.size else None
 
     def _ahead(self, made: Cut, key: bytes, value: bytes) -> None:
         most = limits.SPOOL_PIECE_BYTES
@@ -147,3 +136,23 @@ class Pieces:
 
 def _keys(serial: int, count: int) -> list[bytes]:
     return [_PIECE.pack(PIECE, serial, number) for number in range(count)]
+
+
+def value_of(key: bytes, rows: RdictIter) -> bytes | None:
+    """The value of `key`, whose own row is empty: put together if it is in pieces.
+
+    `rows` goes through all rows of the store. Returns None if a piece is missing.
+    """
+    found = _row(PLACE + key, rows)
+    if found is None:
+        return b""
+    place = Place(*_PLACE.unpack(found))
+    pieces = [_row(each, rows) for each in _keys(place.serial, place.pieces)]
+    whole = b"".join([piece for piece in pieces if piece is not None])
+    return whole if len(whole) == place.size else None
+
+
+def _row(key: bytes, rows: RdictIter) -> bytes | None:
+    rows.seek(key)
+    found: bytes | None = rows.value() if rows.valid() and rows.key() == key else None
+    return found

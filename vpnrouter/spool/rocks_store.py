@@ -18,7 +18,7 @@ from rocksdict import AccessType, Checkpoint, DbClosedError, Rdict, RdictIter, W
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.pieces import BEYOND, LOOSE, PIECE, PLACE, Cut, Pieces
+from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, Cut, Pieces, value_of
 from vpnrouter.spool.rocks_options import options, prefix_only
 from vpnrouter.spool.store import FORMAT, READABLE, STORE_ID_BYTES, Batch, Store
 from vpnrouter.spool.torn_log import end_is_torn
@@ -75,7 +75,7 @@ class RocksStore(Store):
         super().__init__()
         self.directory = directory
         self._format = FORMAT
-        # Held while the database is exchanged for one opened anew; readers wait for that.
+        # Held while the database is written to, or exchanged for one opened anew; readers wait for that.
         self._exchange = RLock()
         # The reason of the last commit's failure.
         self._failure = ""
@@ -99,7 +99,7 @@ class RocksStore(Store):
         if self._failure and not self._closed:
             self._mend(batch.size)
         try:
-            if self._pieces.concern(batch):
+            if self._pieces.needed(batch):
                 self._commit_cut(self._pieces.cut(batch))
             else:
                 self._write(batch.puts, batch.deletes)
@@ -115,7 +115,6 @@ class RocksStore(Store):
         if cut.ahead and self._format < FORMAT:
             self._format = FORMAT
             cut.puts.append((keys.STORE, self.store_id + FORMAT.to_bytes(2, "big")))
-        self._pieces.begin(cut)
         self._write(cut.puts, cut.deletes)
         self._pieces.done(cut)
 
@@ -129,26 +128,17 @@ class RocksStore(Store):
             made.put(key, value)
         for key in deletes:
             made.delete(key)
-        self._db.write(made)
+        with self._exchange:
+            self._db.write(made)
         self._db.flush_wal(True)
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None."""
         value = self._get(key)
         if value == b"":
-            value = self._pieces.value(key, self._get)
-            if value is None:
-                # It was replaced or deleted meanwhile; else pieces are missing.
-                value = self._get(key)
-                if value == b"":
-                    value = self._whole(key)
-        return value
-
-    def _whole(self, key: bytes) -> bytes:
-        """The value of `key`, whose row is empty."""
-        value = self._pieces.value(key, self._get)
-        if value is None:
-            raise SpoolError(f"spool {self.directory}: {_TEXTS['corrupt']} ({key!r})", "corrupt")
+            # It may be in pieces, which have to be those of the same moment as the row.
+            found = next(self.scan(key), None)
+            value = found[1] if found is not None and found[0] == key else None
         return value
 
     def _get(self, key: bytes) -> bytes | None:
@@ -168,24 +158,41 @@ class RocksStore(Store):
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys that begin with `prefix`, ascending, with their values, as they are now."""
+        # Two views of the same moment: no write comes between them.
         with self._exchange:
             try:
                 within = prefix_only(prefix)
                 rows = self._db.iter(within)
                 rows.seek(prefix)
+                pieces = self._db.iter()
             except Exception as error:
                 raise self._error(error) from error
-        return self._rows(rows, within)
+        return self._rows(prefix, rows, pieces, within)
 
-    def _seen(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Rows as they are, the store's own among them."""
-        within = prefix_only(prefix)
-        rows = self._db.iter(within)
-        rows.seek(prefix)
-        while rows.valid():
-            yield rows.key(), rows.value()
-            rows.next()
-        rows.status()
+    def _rows(
+        self, prefix: bytes, rows: RdictIter, pieces: RdictIter, within: object
+    ) -> Iterator[tuple[bytes, bytes]]:
+        # The bound of `rows` lives in `within`, which has to live as long as it does.
+        try:
+            while rows.valid():
+                key, value = rows.key(), rows.value()
+                if prefix < PIECE <= key:
+                    # The store's own keys are the last ones.
+                    break
+                yield key, value or self._whole(key, pieces)
+                rows.next()
+            rows.status()
+        except SpoolError:
+            raise
+        except Exception as error:
+            raise self._error(error) from error
+
+    def _whole(self, key: bytes, pieces: RdictIter) -> bytes:
+        """The value of `key`, whose row is empty."""
+        value = value_of(key, pieces)
+        if value is None:
+            raise SpoolError(f"spool {self.directory}: {_TEXTS['corrupt']} ({key!r})", "corrupt")
+        return value
 
     def backup(self, directory: Path) -> None:
         """Write a copy, as of one moment, into a directory that is not there yet; work goes on meanwhile."""
@@ -246,10 +253,7 @@ class RocksStore(Store):
             self._failure = ""
 
     def _find_pieces(self) -> Pieces:
-        try:
-            return Pieces(self._seen(PLACE), self._get(LOOSE) or b"")
-        except Exception as error:
-            raise self._error(error) from error
+        return Pieces(self.scan(PLACE), self._get(LOOSE) or b"")
 
     def _shut(self) -> None:
         """Close the database, and wait for readers that are in the middle of it."""
@@ -297,22 +301,6 @@ class RocksStore(Store):
         batch = Batch()
         batch.put(keys.STORE, self.store_id + FORMAT.to_bytes(2, "big"))
         self.commit(batch)
-
-    def _rows(self, rows: RdictIter, within: object) -> Iterator[tuple[bytes, bytes]]:
-        # The bound of `rows` lives in its options, which have to live as long as it does.
-        try:
-            while rows.valid():
-                key, value = rows.key(), rows.value()
-                if PIECE <= key < BEYOND:
-                    rows.seek(BEYOND)
-                    continue
-                yield key, value or self._whole(key)
-                rows.next()
-            rows.status()
-        except SpoolError:
-            raise
-        except Exception as error:
-            raise self._error(error) from error
 
 
 def _spool_error(directory: Path, error: Exception) -> SpoolError:

@@ -14,7 +14,10 @@ FORMAT: Final = 2
 """Version of everything under the keys; 2 has large values in pieces (pieces.py)."""
 
 READABLE: Final = (1, 2)
-"""Versions that can be read; a store with another one is refused. The first value in pieces makes it 2."""
+"""Versions that can be read; a store with another one is refused.
+
+A store of an earlier version stays what it is until the first value in pieces. A new store, and a copy that gets an
+id of its own, has version `FORMAT`."""
 
 STORE_ID_BYTES: Final = 16
 

@@ -214,7 +214,7 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
 
 
 def _may_learn(publisher: Publisher, route: Route) -> bool:
-    """May the publisher learn that there is no queue as it named? Whom an exception lets put messages there may."""
+    """Whether the publisher may learn that no queue has that name. One whom an ACL exception lets publish to it may."""
     rule = publisher.rule
     return may_learn(publisher.username) or (rule is not None and rule.names(route.topic))
 
