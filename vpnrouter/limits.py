@@ -561,7 +561,7 @@ SPOOL_BATCH_BYTES: Final = 2_097_152
 """Bytes that are written into the spool at once: nothing else runs meanwhile, some 3 ms. Beyond: the large values of
 the batch (SPOOL_CUT_BYTES) are written ahead of it in pieces (SPOOL_PIECE_BYTES), with rests between them."""
 
-SPOOL_PIECE_BYTES: Final = 262_144
+SPOOL_PIECE_BYTES: Final = 131_072
 """Bytes of one piece, some 1 ms. Beyond: another piece."""
 
 SPOOL_CUT_BYTES: Final = 32_768

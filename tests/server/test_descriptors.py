@@ -4,6 +4,9 @@ import contextlib
 import os
 import resource
 import socket
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 
 import pytest
@@ -33,6 +36,22 @@ def test_the_limit_is_raised() -> None:
     most = raise_limit()
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == most
     assert most > hard // 2
+
+
+def test_the_table_of_descriptors_does_not_grow() -> None:
+    """The kernel has room for all descriptors before the first connection comes, so that nobody waits for it."""
+    program = """
+        from pathlib import Path
+        from vpnrouter.server.descriptors import raise_limit
+        most = raise_limit()
+        status = Path("/proc/self/status").read_text()
+        size = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("FDSize"))
+        print(size >= min(most, 200_000))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "True"
 
 
 @pytest.mark.usefixtures("limited")

@@ -1,8 +1,8 @@
 """Large values of the store on disk, cut into pieces that are written one by one ahead of their batch.
 
 RocksDB's write keeps the interpreter from everybody else until it is done: 9 MB take 20 to 70 ms. So what is large
-in a large batch is written ahead in pieces, each synced before the next, and the batch itself only says where the
-pieces are. Keys beyond those of `spool.keys`, which nobody but the store sees:
+in a large batch is written ahead in pieces, and the batch itself, which is synced with them, only says where they
+are. Keys beyond those of `spool.keys`, which nobody but the store sees:
 
     0xf0 serial piece    a piece (serial u64, piece u32)
     0xf1 key             where the value of `key` is: serial u64, pieces u32, bytes u64; under `key` it is empty

@@ -38,8 +38,9 @@ _CLOSE_ATTEMPTS: Final = 5_000
 _CLOSE_PAUSE_S: Final = 0.001
 """A read takes less than a millisecond; whoever still holds the database after five seconds keeps it."""
 
-_PIECE_PAUSE_S: Final = 0.001
-"""After each piece of a large value: others are served meanwhile (see vpnrouter.beside)."""
+_REST_S: Final = 0.0005
+"""Least rest after each piece of a large value, which is as long as the piece took: others are served meanwhile (see
+vpnrouter.beside)."""
 
 _REASONS: Final = (
     ("no space left", "full"),
@@ -103,6 +104,8 @@ class RocksStore(Store):
                 self._commit_cut(self._pieces.cut(batch))
             else:
                 self._write(batch.puts, batch.deletes)
+            # A write that syncs by itself keeps the interpreter from everybody else while the disk works.
+            self._db.flush_wal(True)
         except Exception as error:
             raised = self._error(error)
             self._failure = raised.reason
@@ -110,8 +113,9 @@ class RocksStore(Store):
 
     def _commit_cut(self, cut: Cut) -> None:
         for rows in cut.ahead:
+            began = time.monotonic()
             self._write(rows, [])
-            time.sleep(_PIECE_PAUSE_S)
+            time.sleep(max(_REST_S, time.monotonic() - began))
         if cut.ahead and self._format < FORMAT:
             self._format = FORMAT
             cut.puts.append((keys.STORE, self.store_id + FORMAT.to_bytes(2, "big")))
@@ -119,10 +123,7 @@ class RocksStore(Store):
         self._pieces.done(cut)
 
     def _write(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
-        """Make these changes in one write, and wait for the disk.
-
-        A write that syncs by itself keeps the interpreter from everybody else while the disk works; this does not.
-        """
+        """Make these changes in one write. They reach the disk with the next sync of the log."""
         made = WriteBatch(raw_mode=True)
         for key, value in puts:
             made.put(key, value)
@@ -130,7 +131,6 @@ class RocksStore(Store):
             made.delete(key)
         with self._exchange:
             self._db.write(made)
-        self._db.flush_wal(True)
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None."""
