@@ -2,9 +2,9 @@
 
 The garbage collector walks all container objects of a generation while everything else waits. With tens of
 thousands of routes and subscriptions a collection of the oldest generation takes a second, so the interpreter must
-not start one. Objects that survive the young generations are collected once more and then frozen: later collections
-do not walk them. Reference counts still free them; a cycle of frozen objects waits until PORTIONS were frozen and
-all objects are walked.
+not start one. Young objects are collected once; those that survive are frozen, and later collections do not walk
+them. Reference counts still free them. A cycle of frozen objects waits until memory has grown by so much that a walk
+of all objects is due.
 """
 
 from __future__ import annotations
@@ -20,34 +20,49 @@ YOUNG: Final = 4_000
 """New container objects before a young collection: at most 5 ms, even where they refer to many others."""
 
 NEVER: Final = 1 << 30
-"""Collections of the middle generation before one of the oldest: never, since Collector starts those."""
+"""Young collections before one of the middle generation, and so on: never, since Collector freezes before."""
 
-PORTIONS: Final = 2_500
-"""Portions that are frozen before all objects are walked once, which takes up to a second. A portion has at most some
-12,000 objects, so this comes after some ten million objects that outlived two collections."""
+PORTIONS: Final = 256
+"""Portions that are frozen between two looks at the memory in use."""
+
+GROWTH: Final = 500_000
+"""Blocks of memory, some 40 MB, by which the interpreter may grow before all objects are walked, which takes up to a
+second. A larger one may grow by a quarter."""
 
 
 @final
 class Collector:
-    """Collects objects that survived the young generations, in portions. The interpreter has one collector."""
+    """Freezes objects that survived a young collection, in portions. The interpreter has one collector."""
 
     def __init__(self) -> None:
         self._portions = 0
+        self._blocks = 0
 
     def tick(self) -> None:
-        """Collect the objects that survived lately, and freeze those that survive again.
+        """Freeze what survived, where there was a young collection since the last call.
 
         Called between rounds: what one round makes is a small portion.
         """
-        survived = gc.get_count()[2]
-        if not survived:
+        if not gc.get_count()[1]:
             return
-        self._portions += survived
+        self._portions += 1
         if self._portions >= PORTIONS:
             self._portions = 0
-            gc.unfreeze()
+            self._look()
+        gc.collect(0)
+        gc.freeze()
+
+    def settle(self) -> None:
+        """Walk all objects and freeze those that are left."""
+        gc.unfreeze()
         gc.collect()
         gc.freeze()
+        self._blocks = sys.getallocatedblocks()
+
+    def _look(self) -> None:
+        grown = sys.getallocatedblocks() - self._blocks
+        if grown > max(GROWTH, self._blocks // 4):
+            self.settle()
 
 
 COLLECTOR: Final = Collector()
@@ -56,7 +71,5 @@ COLLECTOR: Final = Collector()
 def settle() -> None:
     """Call once, when everything that stays for good exists."""
     sys.setswitchinterval(SWITCH_S)
-    gc.collect()
-    # What exists now lives as long as the process: no collection needs to walk it again.
-    gc.freeze()
-    gc.set_threshold(YOUNG, 1, NEVER)
+    COLLECTOR.settle()
+    gc.set_threshold(YOUNG, NEVER, NEVER)
