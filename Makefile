@@ -90,6 +90,13 @@ bench-direct: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 bench-guaranteed: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	$(FROM_WHEEL) $(PY) -m bench.guaranteed
 
+# Small faults, one at a time in a copy of the tree: the tests have to notice those that they noticed before.
+# ONLY="bridges queue-count-off-by-one" chooses areas and faults, JOBS=2 how many are tried at the same time.
+.PHONY: mutants
+JOBS ?= 1
+mutants: $(TEST_NEEDS)
+	$(PY) tests/mutants/run.py --jobs $(JOBS) $(ONLY)
+
 .PHONY: fuzz
 SECONDS ?= 60
 fuzz: $(TEST_NEEDS)

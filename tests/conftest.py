@@ -2,7 +2,7 @@
 
 Environment:
     VPNROUTER_EXPECT_BUILD  "pure" or "compiled": the run ends at once if the other one is imported.
-    HYPOTHESIS_PROFILE      "ci" (default) or "long".
+    HYPOTHESIS_PROFILE      "ci" (default), "long", or "faults", which tests/mutants/run.py sets.
     HYPOTHESIS_SEED         repeats the draws of an earlier run, whose header printed the seed.
 """
 
@@ -26,6 +26,13 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile(
     "long", hypothesis.settings.get_profile("ci"), max_examples=2_000
+)
+# A failed example is enough, however long it is.
+hypothesis.settings.register_profile(
+    "faults",
+    hypothesis.settings.get_profile("ci"),
+    database=None,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
