@@ -21,7 +21,7 @@ from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.wire.link import flow_frames
 from vpnrouter.wire.link.decode import decode, link_frame_at

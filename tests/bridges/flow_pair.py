@@ -31,8 +31,7 @@ from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import Refused
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
-from vpnrouter.spool.store import Batch
+from vpnrouter.spool.store import Batch, MemoryStore
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.link import encode_flows, flow_frames

@@ -14,8 +14,7 @@ from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
 from vpnrouter.core.message import Message
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.selectors import parse_selector
-from vpnrouter.topics.mapping import TopicMapping
-from vpnrouter.topics.mapping_parse import add_prefix
+from vpnrouter.topics.mapping import TopicMapping, add_prefix
 from vpnrouter.wire.link import flow_frames
 
 SPEC = importlib.util.spec_from_file_location("flow_pair", Path(__file__).parent / "flow_pair.py")

@@ -5,7 +5,7 @@ from vpnrouter.bridges.taken import Taken
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.router import Router
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import MemoryStore
 from vpnrouter.trace.recorder import Recorder
 
 STORE = b"s" * 16

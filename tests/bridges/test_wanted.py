@@ -8,8 +8,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
-from vpnrouter.topics.mapping import TopicMapping
-from vpnrouter.topics.mapping_parse import add_prefix
+from vpnrouter.topics.mapping import TopicMapping, add_prefix
 from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")

@@ -14,7 +14,7 @@ from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import MemoryStore
 from vpnrouter.trace.recorder import Recorder
 
 SECOND = 1_000_000_000

@@ -21,7 +21,7 @@ from vpnrouter.core.subscriber import Subscription
 from vpnrouter.server.apply_message_vpns import change_message_vpn, remove_message_vpn
 from vpnrouter.server.assemble import build_router, vpn_of
 from vpnrouter.server.spooling import Spooling
-from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.message_packets import Publish
 from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect

@@ -19,8 +19,7 @@ from vpnrouter.server.assemble import build_router
 from vpnrouter.server.bridge_flows import BridgeFlows, lot_terms
 from vpnrouter.server.spooling import Spooling
 from vpnrouter.spool import keys
-from vpnrouter.spool.memory_store import MemoryStore
-from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.store import Batch, MemoryStore, Store
 from vpnrouter.spool.verify import verify
 
 

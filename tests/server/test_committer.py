@@ -14,8 +14,7 @@ from vpnrouter.errors import SpoolError
 from vpnrouter.server import committer as module
 from vpnrouter.server.committer import Committer
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
-from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.store import Batch, MemoryStore, Store
 from vpnrouter.trace.recorder import Recorder
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.spool.memory_store import MemoryStore
 from vpnrouter.spool.rocks_store import RocksStore
-from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.store import Batch, MemoryStore, Store
 
 ID = bytes(range(16))
 

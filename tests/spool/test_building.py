@@ -1,8 +1,7 @@
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.spool.building import Building
-from vpnrouter.spool.segment import decode_index, decode_segment
+from vpnrouter.spool.segments import Building, decode_index, decode_segment
 
 
 def add(building: Building, *sets: list[int], record: bytes = b"record") -> None:

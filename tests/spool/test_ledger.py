@@ -5,9 +5,8 @@ import pytest
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
 from vpnrouter.spool.rocks_store import RocksStore
-from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.store import Batch, MemoryStore, Store
 
 Open = Callable[..., RocksStore]
 

@@ -18,7 +18,7 @@ PROGRAM = """
     from vpnrouter.spool.record import encode_record
     from vpnrouter.spool.rocks_store import RocksStore
     from vpnrouter.spool.segments import SegmentTable
-    from vpnrouter.spool.waiting import IdQueue
+    from vpnrouter.spool.ledger import IdQueue
 
     def resident():
         return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4_096 / 2**20

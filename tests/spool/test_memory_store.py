@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import MemoryStore
 
 
 def test_has_the_id_it_was_given() -> None:

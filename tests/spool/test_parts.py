@@ -1,8 +1,6 @@
 from vpnrouter.spool import keys
-from vpnrouter.spool.memory_store import MemoryStore
-from vpnrouter.spool.parts import Parts
-from vpnrouter.spool.segment import encode_index
-from vpnrouter.spool.store import Batch
+from vpnrouter.spool.segments import Parts, encode_index
+from vpnrouter.spool.store import Batch, MemoryStore
 
 
 def store_with(*bitmaps: tuple[int, bytes]) -> MemoryStore:

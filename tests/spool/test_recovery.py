@@ -4,11 +4,9 @@ import pytest
 
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.memory_store import MemoryStore
 from vpnrouter.spool.recovery import Recovered, Recovery
-from vpnrouter.spool.segment import encode_index
-from vpnrouter.spool.segments import SegmentTable
-from vpnrouter.spool.store import Batch
+from vpnrouter.spool.segments import SegmentTable, encode_index
+from vpnrouter.spool.store import Batch, MemoryStore
 
 
 def store_with(rows: dict[bytes, bytes]) -> MemoryStore:

@@ -1,8 +1,7 @@
 from pathlib import Path
 
 from vpnrouter import limits
-from vpnrouter.spool.rocks_options import BLOB_BYTES
-from vpnrouter.spool.rocks_store import RocksStore
+from vpnrouter.spool.rocks_store import BLOB_BYTES, RocksStore
 from vpnrouter.spool.store import Batch
 
 

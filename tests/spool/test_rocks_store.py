@@ -16,8 +16,7 @@ from rocksdict import Rdict
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.rocks_options import options
-from vpnrouter.spool.rocks_store import COPY_MARK, RocksStore
+from vpnrouter.spool.rocks_store import COPY_MARK, RocksStore, options
 from vpnrouter.spool.store import Batch
 
 Open = Callable[..., RocksStore]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.spool.segment import (
+from vpnrouter.spool.segments import (
     bits_set,
     decode_index,
     decode_segment,

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.spool.rocks_store import RocksStore
+from vpnrouter.spool.rocks_store import RocksStore, end_is_torn, torn
 from vpnrouter.spool.store import Batch
-from vpnrouter.spool.torn_log import end_is_torn, torn
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
 from vpnrouter.spool.record import encode_record
 from vpnrouter.spool.rocks_store import RocksStore
-from vpnrouter.spool.segment import encode_index, encode_segment
-from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.segments import encode_index, encode_segment
+from vpnrouter.spool.store import Batch, MemoryStore, Store
 from vpnrouter.spool.verify import verify
 
 RECORD = encode_record(b"topic", b"payload", b"", 1, 4, 0, 1, 1, "me")

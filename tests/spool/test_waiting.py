@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from vpnrouter.spool import waiting
-from vpnrouter.spool.waiting import CHUNK, IdQueue
+from vpnrouter.spool import ledger
+from vpnrouter.spool.ledger import CHUNK, IdQueue
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -138,7 +138,7 @@ def test_sparse_removal_gives_memory_back() -> None:
 def test_chunk_splits_in_its_middle() -> None:
     """A chunk that grows beyond its size becomes two, and a started one loses its taken places."""
     queue = IdQueue()
-    queue.extend(array("Q", range(0, 10 * waiting.CHUNK, 10)))
+    queue.extend(array("Q", range(0, 10 * ledger.CHUNK, 10)))
     for _ in range(CHUNK - 4):
         queue.popleft()
     left = queue.after(-1, 10).tolist()

@@ -14,8 +14,14 @@ from vpnrouter.limits import (
     TOPIC_MAPPING_RULES,
 )
 from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
-from vpnrouter.topics.mapping import TopicMapping, directed, smf_texts
-from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
+from vpnrouter.topics.mapping import (
+    TopicMapping,
+    add_prefix,
+    directed,
+    parse_rule,
+    smf_texts,
+    strip_prefix,
+)
 
 
 def mapping(*rules: tuple[str, str], dialect: int = SMF) -> TopicMapping:

@@ -5,8 +5,7 @@ import pytest
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import TOPIC_BYTES, TOPIC_LEVELS
 from vpnrouter.topics.grammar import MQTT, SMF
-from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
-from vpnrouter.topics.mapping_rule import MappingRule
+from vpnrouter.topics.mapping import MappingRule, add_prefix, parse_rule, strip_prefix
 
 
 def renamed(rule: MappingRule, topic: str) -> str | None:

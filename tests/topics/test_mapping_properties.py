@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import covers, matches
 from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter, parse_topic
-from vpnrouter.topics.mapping import TopicMapping
-from vpnrouter.topics.mapping_parse import parse_rule
-from vpnrouter.topics.mapping_rule import MappingRule
+from vpnrouter.topics.mapping import MappingRule, TopicMapping, parse_rule
 from vpnrouter.topics.oracle import oracle_matches
 
 # Few and similar levels, so that rules, topics and filters meet often.

@@ -5,7 +5,7 @@ import pytest
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import TOPIC_BYTES, TOPIC_LEVELS
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
-from vpnrouter.topics.mapping_parse import parse_rule
+from vpnrouter.topics.mapping import parse_rule
 
 
 @pytest.mark.parametrize(

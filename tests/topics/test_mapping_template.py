@@ -5,7 +5,7 @@ import pytest
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import TOPIC_BYTES, TOPIC_LEVELS
 from vpnrouter.topics.grammar import MQTT, SMF
-from vpnrouter.topics.mapping_template import escape, parse_template
+from vpnrouter.topics.mapping import escape, parse_template
 
 
 @pytest.mark.parametrize(

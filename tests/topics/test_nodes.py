@@ -3,7 +3,7 @@
 import pytest
 
 from vpnrouter.topics.grammar import LITERAL, MQTT, ONE, PREFIX, SMF, parse_filter
-from vpnrouter.topics.nodes import (
+from vpnrouter.topics.trie import (
     Many,
     Node,
     Tail,

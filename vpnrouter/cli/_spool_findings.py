@@ -7,9 +7,8 @@ from typing import final
 from rocksdict import AccessType, Rdict
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.spool.rocks_options import options, prefix_only
+from vpnrouter.spool.rocks_store import end_is_torn, options, prefix_only
 from vpnrouter.spool.store import Store
-from vpnrouter.spool.torn_log import end_is_torn
 from vpnrouter.spool.verify import verify
 
 

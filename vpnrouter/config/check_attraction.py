@@ -19,7 +19,7 @@ from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.topics.grammar import Filter
 
 if TYPE_CHECKING:
-    from vpnrouter.topics.mapping_rule import MappingRule
+    from vpnrouter.topics.mapping import MappingRule
 
 _ATTRACTING: Final = ("remote_subscriptions", "remote_msg_vpns")
 _OTHER_DELIVERY: Final = "the other deliver_always_enabled"
@@ -121,7 +121,7 @@ def _check_mapping(found: Findings, place: Path, bridge: Bridge) -> None:
 
 
 def _rule(written: TopicMapping, dialect: int) -> "MappingRule":
-    from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
+    from vpnrouter.topics.mapping import add_prefix, parse_rule, strip_prefix
 
     if written.add_prefix is not None:
         return add_prefix(written.add_prefix, dialect)

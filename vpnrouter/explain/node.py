@@ -16,8 +16,7 @@ from vpnrouter.server.assemble import build_router
 from vpnrouter.server.bridge_flows import BridgeFlows, have_lots
 from vpnrouter.server.endpoints import Endpoints
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
-from vpnrouter.spool.store import STORE_ID_BYTES
+from vpnrouter.spool.store import STORE_ID_BYTES, MemoryStore
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Loaded

@@ -10,8 +10,7 @@ from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.config.address import router_of
 from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
-from vpnrouter.topics.mapping import TopicMapping, directed
-from vpnrouter.topics.mapping_parse import add_prefix, parse_rule, strip_prefix
+from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
 from vpnrouter.wire.link.encode import subscription_flags
 from vpnrouter.wire.link.flow_frames import LANES_PARTITION_KEY, LANES_TOPIC
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM

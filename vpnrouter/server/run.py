@@ -63,7 +63,7 @@ LATE: Final = (
     "vpnrouter.config.wording",
     "vpnrouter.selectors",
     "vpnrouter.topics.mapping",
-    "vpnrouter.topics.mapping_parse",
+    "vpnrouter.topics.mapping",
 )
 """What reloads and changes through the API need beyond what has read the configuration."""
 

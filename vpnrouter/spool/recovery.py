@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.segment import Columns, decode_index
+from vpnrouter.spool.segments import Columns, decode_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

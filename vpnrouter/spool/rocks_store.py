@@ -1,7 +1,7 @@
 """The store on disk: RocksDB in a directory of its own.
 
 Errors of RocksDB become SpoolError with a reason; after one that a commit met, the next commit closes the
-database and opens it again, since RocksDB refuses writes until then.
+database and opens it again, since RocksDB refuses writes until then. Its options bound memory and threads.
 """
 
 from __future__ import annotations
@@ -13,19 +13,169 @@ import time
 from threading import RLock
 from typing import TYPE_CHECKING, Final, final
 
-from rocksdict import AccessType, Checkpoint, DbClosedError, Rdict, RdictIter, WriteBatch
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    Checkpoint,
+    DbClosedError,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    WriteBatch,
+)
 
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, Cut, Pieces, value_of
-from vpnrouter.spool.rocks_options import options, prefix_only
 from vpnrouter.spool.store import FORMAT, READABLE, STORE_ID_BYTES, Batch, Store
-from vpnrouter.spool.torn_log import end_is_torn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+
+BLOB_BYTES: Final = 4_096
+"""Values from this size on are kept apart from the sorted files, so that merging those does not copy the
+bodies of waiting messages again and again."""
+
+_BLOB_FILE_BYTES: Final = 67_108_864
+_TABLE_FILE_BYTES: Final = 33_554_432
+_MANIFEST_BYTES: Final = 16_777_216
+_INFO_LOG_BYTES: Final = 1_048_576
+_INFO_LOGS: Final = 2
+
+
+def options(torn: bool = False) -> Options:
+    """Options for opening a store; `torn` cuts the write-ahead log off where it becomes unreadable.
+
+    Without it only an end that is too short is cut off: what a power cut leaves of a write that nobody
+    was told of. Anything else that cannot be read is an error.
+    """
+    made = Options(raw_mode=True)
+    made.create_if_missing(True)
+    made.set_wal_recovery_mode(
+        DBRecoveryMode.point_in_time() if torn else DBRecoveryMode.tolerate_corrupted_tail_records()
+    )
+    table = BlockBasedOptions()
+    table.set_block_cache(Cache(limits.SPOOL_CACHE_BYTES))
+    table.set_cache_index_and_filter_blocks(True)
+    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    table.set_bloom_filter(10, False)
+    table.set_block_size(16_384)
+    table.set_format_version(5)
+    made.set_block_based_table_factory(table)
+    made.set_write_buffer_size(limits.SPOOL_WRITE_BUFFER_BYTES)
+    made.set_max_write_buffer_number(2)
+    made.set_max_total_wal_size(limits.SPOOL_WAL_BYTES)
+    made.set_target_file_size_base(_TABLE_FILE_BYTES)
+    made.set_max_background_jobs(2)
+    made.set_max_open_files(limits.SPOOL_OPEN_FILES)
+    made.set_max_file_opening_threads(1)
+    made.set_compression_type(DBCompressionType.lz4())
+    made.set_enable_blob_files(True)
+    made.set_min_blob_size(BLOB_BYTES)
+    made.set_blob_file_size(_BLOB_FILE_BYTES)
+    made.set_enable_blob_gc(True)
+    made.set_max_manifest_file_size(_MANIFEST_BYTES)
+    made.set_keep_log_file_num(_INFO_LOGS)
+    made.set_max_log_file_size(_INFO_LOG_BYTES)
+    made.set_stats_dump_period_sec(0)
+    made.set_stats_persist_period_sec(0)
+    return made
+
+
+def prefix_only(prefix: bytes) -> ReadOptions:
+    """A scan that ends with the last key that begins with `prefix`."""
+    made = ReadOptions()
+    kept = prefix.rstrip(b"\xff")
+    if kept:
+        made.set_iterate_upper_bound(kept[:-1] + bytes([kept[-1] + 1]))
+    made.set_readahead_size(1_048_576)
+    return made
+
+
+_BLOCK: Final = 32_768
+_HEAD: Final = 7
+_FULL: Final = 1
+_FIRST: Final = 2
+_LAST: Final = 4
+_POLYNOMIAL: Final = 0x82F63B78
+_MASK_DELTA: Final = 0xA282EAD8
+_U32: Final = 0xFFFFFFFF
+
+
+def end_is_torn(directory: Path) -> bool:
+    """Is the damage of the store's logs one that a power cut leaves at the end of the newest?"""
+    try:
+        logs = sorted(directory.glob("*.log"), key=lambda path: int(path.stem))
+        data = [log.read_bytes() for log in logs]
+    except (OSError, ValueError):
+        return False
+    return bool(data) and all(_damage(log) == -1 for log in data[:-1]) and torn(data[-1])
+
+
+def torn(log: bytes) -> bool:
+    """Is nothing but the last batch of this log damaged?"""
+    at = _damage(log)
+    if at == -1:
+        return True
+    # Where the next record of the block begins is not certain: it may be anywhere.
+    return not any(_begins_batch(log, place) for place in range(at + 1, len(log) - _HEAD))
+
+
+def _damage(log: bytes) -> int:
+    """Where the first record stands that cannot be read, or -1."""
+    for begin in range(0, len(log), _BLOCK):
+        at = begin
+        # What is shorter than a head fills the block up.
+        while at + _HEAD <= min(begin + _BLOCK, len(log)):
+            end = _end(log, at)
+            if end == -1:
+                return at
+            at = end
+    return -1
+
+
+def _begins_batch(log: bytes, at: int) -> bool:
+    return log[at + 6] in {_FULL, _FIRST} and _end(log, at) != -1
+
+
+def _end(log: bytes, at: int) -> int:
+    """The end of the record at `at`, or -1 if there is none that can be read."""
+    end = at + _HEAD + (log[at + 4] | log[at + 5] << 8)
+    # None reaches into the next block.
+    if end > len(log) or (end - 1) // _BLOCK != at // _BLOCK or not _FULL <= log[at + 6] <= _LAST:
+        return -1
+    stored = int.from_bytes(log[at : at + 4], "little")
+    return end if _checksum(log[at + 6 : end]) == stored else -1
+
+
+def _table() -> list[int]:
+    table = []
+    for number in range(256):
+        value = number
+        for _ in range(8):
+            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_TABLE: Final = _table()
+
+
+def _checksum(data: bytes) -> int:
+    """RocksDB's masked CRC-32C."""
+    crc = _U32
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 255] ^ crc >> 8
+    crc ^= _U32
+    return ((crc >> 15 | crc << 17 & _U32) + _MASK_DELTA) & _U32
+
 
 COPY_MARK: Final = "VPNROUTER-COPY"
 """A file in a backup. A store opened with it gets an id of its own: from here on, its spool ids mean other

@@ -8,7 +8,12 @@ from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.record import decode_record
-from vpnrouter.spool.segment import Columns, bits_set, decode_index, decode_segment
+from vpnrouter.spool.segments import (
+    Columns,
+    bits_set,
+    decode_index,
+    decode_segment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.selectors import parse_selector
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.user_properties import with_user_properties

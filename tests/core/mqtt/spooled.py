@@ -21,7 +21,7 @@ from vpnrouter.core.mqtt.restore import restore_sessions
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
-from vpnrouter.spool.memory_store import MemoryStore
+from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.message_packets import Ack, Publish
 from vpnrouter.wire.mqtt.packet import Packet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.spool.waiting import IdQueue
+from vpnrouter.spool.ledger import IdQueue
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection

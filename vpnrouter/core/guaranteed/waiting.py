@@ -6,7 +6,7 @@ import heapq
 from array import array
 from typing import Final, final
 
-from vpnrouter.spool.waiting import IdQueue
+from vpnrouter.spool.ledger import IdQueue
 
 SECOND_NS: Final = 1_000_000_000
 
