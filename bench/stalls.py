@@ -28,12 +28,12 @@ from bench.machine import cores, notes, raise_descriptor_limit
 from bench.ours import Vpnrouter, ready_addresses, ready_line
 from bench.processes import running
 from bench.products import Address, directory
+from vpnrouter.wire.link import encode as flows
 from vpnrouter.wire.link import encode as link
-from vpnrouter.wire.link import encode_flows as flows
-from vpnrouter.wire.link import flow_frames, frames
+from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import varint
+from vpnrouter.wire.mqtt.fields import varint
 from vpnrouter.wire.mqtt.packets import (
     Connect,
     Packet,
@@ -414,7 +414,7 @@ def link_positions(target: Target) -> None:
     ranges = [(number * 3 + 1, 1) for number in range(65_000)]
     asked = b"".join(
         [
-            flows.bind(flow_frames.Bind(number, "q", 255, accepted={bytes(16): ranges}))
+            flows.bind(frames.Bind(number, "q", 255, accepted={bytes(16): ranges}))
             for number in range(1, 30)
         ]
     )
@@ -436,8 +436,8 @@ def link_topics(target: Target) -> None:
 def link_settlements(target: Target) -> None:
     """A million settlements of what was never sent."""
     sock = target.bridge("b4")
-    bound = flows.bind(flow_frames.Bind(1, "q", 255))
-    said = flows.ack(flow_frames.Ack(1, 255, [(number * 3 + 1, 2) for number in range(1_000)]))
+    bound = flows.bind(frames.Bind(1, "q", 255))
+    said = flows.ack(frames.Ack(1, 255, [(number * 3 + 1, 2) for number in range(1_000)]))
     converse(target, sock, bound + said * 1_000)
 
 

@@ -17,7 +17,13 @@ from multiprocessing.connection import Connection as Pipe
 from typing import Final
 
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.packets import Connect, Pingreq, Publish, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Connect,
+    Pingreq,
+    Publish,
+    Subscribe,
+    SubscriptionRequest,
+)
 
 PAUSE_S: Final = 0.001
 """Between two rounds: about 300 of them a second."""

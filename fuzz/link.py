@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import close_codes, encode, encode_flows, flow_frames, frames
+from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.decode import Frame, decode, link_frame_at
 
 _ENCODERS: dict[type, Callable[..., bytes]] = {
@@ -29,15 +29,15 @@ _ENCODERS: dict[type, Callable[..., bytes]] = {
     frames.Unsubscribe: encode.unsubscribe,
     frames.Subscribed: encode.subscribed,
     frames.Direct: encode.message,
-    flow_frames.Bind: encode_flows.bind,
-    flow_frames.Bound: encode_flows.bound,
-    flow_frames.Unbind: encode_flows.unbind,
-    flow_frames.Unbound: encode_flows.unbound,
-    flow_frames.Guaranteed: encode_flows.guaranteed_message,
-    flow_frames.Ack: encode_flows.ack,
-    flow_frames.Forget: encode_flows.forget,
-    flow_frames.Reject: encode_flows.reject,
-    flow_frames.Settled: encode_flows.settled,
+    frames.Bind: encode.bind,
+    frames.Bound: encode.bound,
+    frames.Unbind: encode.unbind,
+    frames.Unbound: encode.unbound,
+    frames.Guaranteed: encode.guaranteed_message,
+    frames.Ack: encode.ack,
+    frames.Forget: encode.forget,
+    frames.Reject: encode.reject,
+    frames.Settled: encode.settled,
 }
 
 
@@ -61,17 +61,17 @@ def seeds() -> list[bytes]:
     message = frames.Direct(b"a/b", properties, b"payload", extension)
     accepted = {b"s" * 16: [(7, 1), (9, 300)], b"t" * 16: [(1 << 63, 2)]}
     return [
-        encode_flows.bind(
-            flow_frames.Bind(1, "q", 255, accepted=accepted, selector="a = 1", lanes=1, on_reject=2)
+        encode.bind(
+            frames.Bind(1, "q", 255, accepted=accepted, selector="a = 1", lanes=1, on_reject=2)
         ),
-        encode_flows.bound(flow_frames.Bound(1, 0, 7, 100, b"s" * 16)),
-        encode_flows.unbind(flow_frames.Unbind(7, 0x88, "503 Queue Shutdown")),
-        encode_flows.unbound(flow_frames.Unbound(7)),
-        encode_flows.guaranteed_message(flow_frames.Guaranteed(7, 9, 3, 4, message)),
-        encode_flows.ack(flow_frames.Ack(7, 255, [(1, 255), (1000, 1)])),
-        encode_flows.forget(flow_frames.Forget(7, [(1, 255)])),
-        encode_flows.reject(flow_frames.Reject(7, 9, 0x97, "503 Spool Over Quota", 2)),
-        encode_flows.settled(flow_frames.Settled(7, 9, 1)),
+        encode.bound(frames.Bound(1, 0, 7, 100, b"s" * 16)),
+        encode.unbind(frames.Unbind(7, 0x88, "503 Queue Shutdown")),
+        encode.unbound(frames.Unbound(7)),
+        encode.guaranteed_message(frames.Guaranteed(7, 9, 3, 4, message)),
+        encode.ack(frames.Ack(7, 255, [(1, 255), (1000, 1)])),
+        encode.forget(frames.Forget(7, [(1, 255)])),
+        encode.reject(frames.Reject(7, 9, 0x97, "503 Spool Over Quota", 2)),
+        encode.settled(frames.Settled(7, 9, 1)),
         encode.hello(frames.Hello("core", "b", "red", "blue", password=secret, heartbeat_ms=1000)),
         encode.hello(
             frames.Hello("core", "b", "red", "blue", scheme=frames.SCRAM, nonce=b"n" * 24)
@@ -80,8 +80,8 @@ def seeds() -> list[bytes]:
         encode.proof(frames.Proof(b"p" * 32)),
         encode.welcome(frames.Welcome("edge", "blue", "c", signature=b"s" * 32)),
         encode.welcome(frames.Welcome("edge", "blue", "core/red/b", max_frame=1_000_000)),
-        encode.refuse(frames.Refuse(close_codes.NOT_AUTHORIZED, "403 Permission Denied", 5)),
-        encode.close(frames.Close(close_codes.NORMAL, "Bridge Shutdown")),
+        encode.refuse(frames.Refuse(codes.NOT_AUTHORIZED, "403 Permission Denied", 5)),
+        encode.close(frames.Close(codes.NORMAL, "Bridge Shutdown")),
         encode.heartbeat(frames.Heartbeat(77, answer=True)),
         encode.subscribe(frames.Subscribe(1, [(1, "a/>"), (8, "b/*")])),
         encode.unsubscribe(frames.Unsubscribe(2, ["a/>", "b/*"])),
@@ -154,7 +154,7 @@ def main() -> int:
                 decoded += check(data)
             except ProtocolError as error:
                 refused += 1
-                if error.reason_code not in close_codes.REASONS:
+                if error.reason_code not in codes.REASONS:
                     print(f"unknown code {error.reason_code}: {data.hex()}", file=sys.stderr)
                     return 1
             except Exception as error:  # noqa: BLE001 - finding these is the purpose

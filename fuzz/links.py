@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 from fuzz.whole_router import AttackingSocket, Finding, HonestClient, WholeRouter, attack, drive
 from vpnrouter.core.scram import both_said, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import close_codes, encode, encode_flows, flow_frames, frames
+from vpnrouter.wire.link import codes as close_codes
+from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import Frame, decode, link_frame_at
 
@@ -321,10 +322,10 @@ class Links:
                 peer.up = True
                 if frame.features & frames.ZSTD:
                     peer.packer = LinkPacker(MOST_FRAME)
-            elif isinstance(frame, flow_frames.Bound):
+            elif isinstance(frame, frames.Bound):
                 if frame.flow_id:
                     peer.flows.append(frame.flow_id)
-            elif isinstance(frame, flow_frames.Guaranteed):
+            elif isinstance(frame, frames.Guaranteed):
                 if len(peer.positions) < 1_000:
                     peer.positions.append(frame.position)
             else:
@@ -379,17 +380,15 @@ class Links:
             self._send(
                 peer, encode.subscribed, frames.Subscribed(frame.request_id, codes, self._text())
             )
-        elif isinstance(frame, flow_frames.Bind) and draw.randrange(20):
+        elif isinstance(frame, frames.Bind) and draw.randrange(20):
             if draw.randrange(6) == 0:
-                bound = flow_frames.Bound(
-                    frame.request_id, 0x8F, 0, 0, bytes(16), "503 Unknown Queue"
-                )
+                bound = frames.Bound(frame.request_id, 0x8F, 0, 0, bytes(16), "503 Unknown Queue")
             else:
                 flow = 2 * draw.randrange(1, 9)
                 peer.flows.append(flow)
                 store = draw.choice((b"s" * 16, b"t" * 16))
-                bound = flow_frames.Bound(frame.request_id, 0, flow, frame.window, store)
-            self._send(peer, encode_flows.bound, bound)
+                bound = frames.Bound(frame.request_id, 0, flow, frame.window, store)
+            self._send(peer, encode.bound, bound)
 
     # -- what peers do ---------------------------------------------------------------------------
 
@@ -409,10 +408,10 @@ class Links:
                 for _ in range(draw.choice((1, 3, 30))):
                     position = draw.choice((self.count, self.count, 1, 2, (1 << 63) - 1))
                     flags = draw.randrange(16)
-                    frame = flow_frames.Guaranteed(
+                    frame = frames.Guaranteed(
                         flow, position, flags, draw.randrange(10), self._message()
                     )
-                    self._send(peer, encode_flows.guaranteed_message, frame)
+                    self._send(peer, encode.guaranteed_message, frame)
             case 6 | 7:
                 count = draw.choice((1, 2, 60))
                 filters = [
@@ -431,25 +430,23 @@ class Links:
             case 9 | 10:
                 self._bind(peer)
             case 11 | 12:
-                ack = flow_frames.Ack(
+                ack = frames.Ack(
                     flow, draw.choice((0, 1, 255, 65_535)), self._ranges(peer.positions)
                 )
-                self._send(peer, encode_flows.ack, ack)
+                self._send(peer, encode.ack, ack)
             case 13:
                 position = draw.choice(peer.positions) if peer.positions else 1
-                reject = flow_frames.Reject(flow, position, 0x97, self._text(), draw.randrange(3))
-                self._send(peer, encode_flows.reject, reject)
+                reject = frames.Reject(flow, position, 0x97, self._text(), draw.randrange(3))
+                self._send(peer, encode.reject, reject)
             case 14:
                 position = draw.choice(peer.positions) if peer.positions else 1
-                settled = flow_frames.Settled(flow, position, draw.randrange(7))
-                self._send(peer, encode_flows.settled, settled)
+                settled = frames.Settled(flow, position, draw.randrange(7))
+                self._send(peer, encode.settled, settled)
             case 15:
-                self._send(
-                    peer, encode_flows.forget, flow_frames.Forget(flow, self._ranges([self.count]))
-                )
+                self._send(peer, encode.forget, frames.Forget(flow, self._ranges([self.count])))
             case 16:
-                self._send(peer, encode_flows.unbind, flow_frames.Unbind(flow, 0x88, self._text()))
-                self._send(peer, encode_flows.unbound, flow_frames.Unbound(flow))
+                self._send(peer, encode.unbind, frames.Unbind(flow, 0x88, self._text()))
+                self._send(peer, encode.unbound, frames.Unbound(flow))
             case 17:
                 beats = encode.heartbeat(
                     frames.Heartbeat(self._number(), answer=draw.randrange(2) == 0)
@@ -470,7 +467,7 @@ class Links:
             for store in (b"s" * 16, b"u" * 16)
             if draw.randrange(3) == 0
         }
-        bind = flow_frames.Bind(
+        bind = frames.Bind(
             draw.randrange(1, 60),
             draw.choice(("q", "q", "r", "none", "closed", "te", "in", "é")),
             draw.choice((1, 255, 65_535)),
@@ -479,7 +476,7 @@ class Links:
             lanes=draw.randrange(3),
             on_reject=draw.randrange(3),
         )
-        self._send(peer, encode_flows.bind, bind)
+        self._send(peer, encode.bind, bind)
 
     def _go(self, peer: Peer) -> None:
         draw = self._draw

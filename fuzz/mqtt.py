@@ -21,10 +21,9 @@ import yaml
 
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.burst import PublishCounter
-from vpnrouter.wire.mqtt.decode import decode
-from vpnrouter.wire.mqtt.decode_session import protocol_level
+from vpnrouter.wire.mqtt.decode import decode, protocol_level
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at, read_varint, varint
+from vpnrouter.wire.mqtt.fields import frame_at, read_varint, varint
 from vpnrouter.wire.mqtt.publish_block import (
     payload_format_holds,
     publish_block_with,

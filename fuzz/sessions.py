@@ -23,7 +23,7 @@ from fuzz.whole_router import AttackingSocket, Finding, WholeRouter, attack, dri
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import (
     Ack,
     Auth,

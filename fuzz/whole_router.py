@@ -26,8 +26,16 @@ from typing import TYPE_CHECKING, Final, Self, final
 import vpnrouter
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Packet, Publish, Suback, Subscribe
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Connect,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+)
 from vpnrouter.wire.mqtt.packets import SubscriptionRequest as Request
 
 if TYPE_CHECKING:

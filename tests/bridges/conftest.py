@@ -28,12 +28,9 @@ from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.link.frames import SCRAM
 from vpnrouter.wire.mqtt import decode as mqtt_decode
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.packet import Packet
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import Connect, Packet, Publish, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Connect
-from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
 
 SECOND_NS = 1_000_000_000
 

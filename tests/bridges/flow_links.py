@@ -23,7 +23,7 @@ from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import SMF, parse_filter
-from vpnrouter.wire.link import flow_frames
+from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
 LOT_MOST = 1000
@@ -78,7 +78,7 @@ class Sea:
         key = keys.bridge(vpn.name, bridge)
         accepted = decode_accepted(self.stores[vpn.plane.router_name].get(key) or b"")
         taker = GuaranteedIn(vpn, spool, key, accepted, FlowTerms(**terms))
-        if taker.terms.on_reject == flow_frames.ON_REJECT_PARK:
+        if taker.terms.on_reject == frames.ON_REJECT_PARK:
             end = self.queue(vpn, bridge, kind=PARKING)
             end.terms.max_spooled_msg_count = LOT_MOST
             taker.lot = ParkingLot(end, bridge, LOT_MOST, taker.lanes, taker.terms.lanes)

@@ -34,7 +34,7 @@ from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import Batch, MemoryStore
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.recorder import Recorder
-from vpnrouter.wire.link import encode_flows, flow_frames
+from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode
 
 SECOND_NS = 1_000_000_000
@@ -254,16 +254,16 @@ class FlowPair:
             count += 1
             data = self.there.frames.popleft()
             frame = decode(data, 0, len(data))
-            if isinstance(frame, flow_frames.Guaranteed):
+            if isinstance(frame, frames.Guaranteed):
                 self.taker.on_message(frame)
-            elif isinstance(frame, flow_frames.Bound):
+            elif isinstance(frame, frames.Bound):
                 self.taker.on_bound(frame)
-            elif isinstance(frame, flow_frames.Forget):
+            elif isinstance(frame, frames.Forget):
                 self.taker.on_forget(frame)
-            elif isinstance(frame, flow_frames.Unbind):
+            elif isinstance(frame, frames.Unbind):
                 self.taker.on_unbind(frame)
             else:
-                assert isinstance(frame, flow_frames.Unbound), frame
+                assert isinstance(frame, frames.Unbound), frame
                 self.taker.on_unbound(frame)
         self.taker.flush()
         return count
@@ -275,38 +275,36 @@ class FlowPair:
             count += 1
             data = self.here.frames.popleft()
             frame = decode(data, 0, len(data))
-            if isinstance(frame, flow_frames.Bind):
+            if isinstance(frame, frames.Bind):
                 self._bind(frame)
                 continue
             flow = self.flow
             assert flow is not None
-            if isinstance(frame, flow_frames.Ack):
+            if isinstance(frame, frames.Ack):
                 flow.on_ack(frame)
-            elif isinstance(frame, flow_frames.Reject):
+            elif isinstance(frame, frames.Reject):
                 flow.on_reject(frame)
-            elif isinstance(frame, flow_frames.Settled):
+            elif isinstance(frame, frames.Settled):
                 flow.on_settled(frame)
-            elif isinstance(frame, flow_frames.Unbind):
+            elif isinstance(frame, frames.Unbind):
                 flow.on_unbind()
             else:
-                assert isinstance(frame, flow_frames.Unbound), frame
+                assert isinstance(frame, frames.Unbound), frame
         return count
 
-    def _bind(self, frame: flow_frames.Bind) -> None:
+    def _bind(self, frame: frames.Bind) -> None:
         end = self.edge.vpn.endpoints.get((QUEUE, frame.queue))
         if end is None:
-            refusal = flow_frames.Bound(
-                frame.request_id, 0xC8, 0, 0, bytes(16), "503 Unknown Queue"
-            )
-            self.there.say(encode_flows.bound(refusal))
+            refusal = frames.Bound(frame.request_id, 0xC8, 0, 0, bytes(16), "503 Unknown Queue")
+            self.there.say(encode.bound(refusal))
             return
         self.flows += 1
         flow = GuaranteedOut(end, self.there, self.peer, self.flows, frame)
         try:
             flow.begin(frame, self.edge.store.store_id, CONSUME, CONSUME)
         except Refused as refused:
-            refusal = flow_frames.Bound(frame.request_id, 0x97, 0, 0, bytes(16), refused.reason)
-            self.there.say(encode_flows.bound(refusal))
+            refusal = frames.Bound(frame.request_id, 0x97, 0, 0, bytes(16), refused.reason)
+            self.there.say(encode.bound(refusal))
         else:
             self.flow = flow
 

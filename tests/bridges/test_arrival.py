@@ -6,7 +6,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.arrival import arrived, lane, obstacle
 from vpnrouter.core.message import Message
 from vpnrouter.spool.record import encode_rare
-from vpnrouter.wire.link import flow_frames, frames
+from vpnrouter.wire.link import frames
 
 NOW_NS = 5_000_000_000
 SECOND_NS = 1_000_000_000
@@ -21,7 +21,7 @@ def came(
     vpn = world.vpn("red", "core")
     vpn.plane.now_ns = NOW_NS
     direct = frames.Direct(b"t/a", block, b"x", extension)
-    frame = flow_frames.Guaranteed(1, 2, flags, 7, direct)
+    frame = frames.Guaranteed(1, 2, flags, 7, direct)
     return arrived(frame, world.client(vpn, "c").connection.session, ["edge/blue"], vpn.plane)
 
 
@@ -31,7 +31,7 @@ def test_without_an_extension_it_comes_from_the_sending_vpn(world: Any) -> None:
     assert (message.path, message.hops, message.priority) == (["edge/blue"], 1, 7)
     assert (message.persistent, message.dmq_eligible, message.qos) == (True, True, 1)
     assert message.expires_ns == 0
-    exact = came(world, None, flags=6 | flow_frames.EXACTLY_ONCE)
+    exact = came(world, None, flags=6 | frames.EXACTLY_ONCE)
     assert (exact.persistent, exact.qos) == (True, 2)
     bare = came(world, None, flags=0)
     assert (bare.persistent, bare.dmq_eligible) == (False, False)
@@ -82,7 +82,7 @@ def test_a_path_that_the_spool_has_no_room_for() -> None:
 def test_a_lane_is_a_topic_or_a_partition_key() -> None:
     """The key where lanes go by it and there is one, else the topic."""
     plain, other, keyed = Message(b"t/a", b""), Message(b"t/b", b""), Message(b"t/a", b"", GROUP_A)
-    by_topic, by_key = flow_frames.LANES_TOPIC, flow_frames.LANES_PARTITION_KEY
+    by_topic, by_key = frames.LANES_TOPIC, frames.LANES_PARTITION_KEY
     assert lane(plain, by_topic) == lane(keyed, by_topic) != lane(other, by_topic)
     assert lane(plain, by_key) == lane(plain, by_topic) != lane(keyed, by_key)
     assert lane(keyed, by_key) == lane(Message(b"t/b", b"", GROUP_A), by_key)

@@ -6,7 +6,7 @@ from vpnrouter.bridges.flow_answers import FlowAnswers
 from vpnrouter.bridges.flow_owner import FlowOwner
 from vpnrouter.core.guaranteed import receipt
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import flow_frames
+from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode
 
 
@@ -45,7 +45,7 @@ def test_outcomes_come_before_the_acknowledgement_and_refusals_behind() -> None:
     answers.stored(2, receipt.SPOOLED)
     answers.acknowledge()
     settled, ack, reject = ear.said
-    assert (settled.position, settled.outcome) == (1, flow_frames.DEMOTED)
+    assert (settled.position, settled.outcome) == (1, frames.DEMOTED)
     assert (ack.ranges, ack.window) == ([(1, 2)], 3)
     assert (reject.position, reject.reason, reject.fate) == (3, "503 Spool Over Quota", 0)
     assert answers.out == {3}
@@ -74,7 +74,7 @@ def test_what_is_given_up_makes_room_in_the_window() -> None:
         answers.came(2)
     answers.refused(1, "no", held=False)
     answers.acknowledge()
-    assert [frame.fate for frame in ear.said] == [flow_frames.GIVEN_UP]
+    assert [frame.fate for frame in ear.said] == [frames.GIVEN_UP]
     answers.came(2)
 
 

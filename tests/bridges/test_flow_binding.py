@@ -7,7 +7,7 @@ from vpnrouter.bridges.flow_binding import FlowBinding
 from vpnrouter.bridges.flow_terms import FlowTerms
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link.decode import decode
-from vpnrouter.wire.link.flow_frames import Bind, Bound
+from vpnrouter.wire.link.frames import Bind, Bound
 
 STORE = b"s" * 16
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.wire.link import flow_frames, frames
+from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")
 assert SPEC is not None
@@ -30,12 +30,12 @@ def test_another_window_in_place(two: Any) -> None:
     two.sea.sync()
     two.take(window=2)
     assert two.link.up
-    assert [frame.window for frame in kit.said(two.link, 0, flow_frames.Bind)] == [255, 2]
+    assert [frame.window for frame in kit.said(two.link, 0, frames.Bind)] == [255, 2]
     for _ in range(5):
         two.publish()
     assert two.crossed() == list(range(1, 11))
     two.take(window=2)
-    assert len(kit.said(two.link, 0, flow_frames.Bind)) == 2
+    assert len(kit.said(two.link, 0, frames.Bind)) == 2
 
 
 def test_another_queue_in_place(two: Any) -> None:
@@ -73,7 +73,7 @@ def test_a_queue_that_is_not_there_yet(world: Any) -> None:
     into = sea.queue(yellow, "in", "t/>")
     link = sea.link(yellow, "edge", "blue", "late")
     sea.wait(3.5)
-    assert len(kit.said(link, 1, flow_frames.Bound)) == 4
+    assert len(kit.said(link, 1, frames.Bound)) == 4
     told = [(e.value, why) for e, why in link.events.told if e.value == "unbound"]
     assert told == [("unbound", "403 Permission Denied")]
     assert link.half.flow.reason == "403 Permission Denied"
@@ -132,8 +132,8 @@ def test_both_directions_over_one_connection(two: Any) -> None:
     assert kit.contents(back_in) == [b"1"]
     assert kit.contents(back_out) == []
     assert half.record.counters.rx_imbalance(half.in_flight) in (0, -1, 1)
-    mine = [frame.flow_id for frame in kit.said(two.link, 1, flow_frames.Bound)]
-    theirs = [frame.flow_id for frame in kit.said(two.link, 0, flow_frames.Bound)]
+    mine = [frame.flow_id for frame in kit.said(two.link, 1, frames.Bound)]
+    theirs = [frame.flow_id for frame in kit.said(two.link, 0, frames.Bound)]
     assert (mine, theirs) == ([2], [1])
     # Both unbind in one moment; each hears that it concerns its own flow.
     two.take(queue="")

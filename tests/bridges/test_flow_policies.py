@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from vpnrouter.wire.link import flow_frames
+from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_pair", Path(__file__).parent / "flow_pair.py")
 assert SPEC is not None
@@ -33,7 +33,7 @@ def test_park_sets_a_lane_aside_and_lets_the_others_pass() -> None:
     assert pair.received("other") == [2, 4]
     assert pair.received("lot") == [1, 3, 5]
     assert pair.edge.contents("out") == []
-    assert pair.flow.outcomes == {flow_frames.PARKED: 3}
+    assert pair.flow.outcomes == {frames.PARKED: 3}
     assert ("stalled", "503 Queue Shutdown") not in pair.here.told
     pair.kill(pair.core, synced=True)
     pair.core.open("in", True)

@@ -10,7 +10,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.guaranteed.counters import ACKED
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import flow_frames, frames
+from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_pair", Path(__file__).parent / "flow_pair.py")
 assert SPEC is not None
@@ -65,7 +65,7 @@ def test_a_window_in_a_row_is_one_range() -> None:
     pair.edge.sync()
     pair.to_core()
     pair.core.sync()
-    acks = [f for f in pair.here.said if isinstance(f, flow_frames.Ack)]
+    acks = [f for f in pair.here.said if isinstance(f, frames.Ack)]
     assert [ack.ranges for ack in acks] == [[(1, 50)]]
 
 
@@ -108,7 +108,7 @@ def test_the_window_bounds_what_is_out() -> None:
 
     def take(position: int) -> None:
         flow_id = pair.taker.flow_id
-        pair.taker.on_message(flow_frames.Guaranteed(flow_id, position, 2, 4, message))
+        pair.taker.on_message(frames.Guaranteed(flow_id, position, 2, 4, message))
 
     pair.core.open("in", False)
     take(1)
@@ -125,15 +125,15 @@ def test_limit_of_positions_to_remember() -> None:
     pair.taker.accepted.of(b"e" * 16, "out").fill(1, limits.LINK_FLOW_POSITIONS - 1)
     message = frames.Direct(b"t/a", b"", b"1")
     flow_id = pair.taker.flow_id
-    pair.taker.on_message(flow_frames.Guaranteed(flow_id, 1 << 40, 2, 4, message))
+    pair.taker.on_message(frames.Guaranteed(flow_id, 1 << 40, 2, 4, message))
     with pytest.raises(ProtocolError, match="LINK-42"):
-        pair.taker.on_message(flow_frames.Guaranteed(flow_id, 1 << 41, 2, 4, message))
+        pair.taker.on_message(frames.Guaranteed(flow_id, 1 << 41, 2, 4, message))
 
 
 def test_frames_of_a_flow_that_never_was() -> None:
     """Closed with 0x82; those of one that ends on our word are passed over (LINK-40)."""
     pair = linked()
-    stranger = flow_frames.Forget(99, [(1, 1)])
+    stranger = frames.Forget(99, [(1, 1)])
     with pytest.raises(ProtocolError, match="LINK-40"):
         pair.taker.on_forget(stranger)
     pair.publish()
@@ -167,11 +167,11 @@ def test_block_holds_everything_and_sends_nothing_again() -> None:
     assert pair.received("other") == [1]
     assert pair.here.told[1:] == [("stalled", "503 Queue Shutdown")]
     assert pair.flow.stalled == "503 Queue Shutdown"
-    before = len([f for f in pair.there.said if isinstance(f, flow_frames.Guaranteed)])
+    before = len([f for f in pair.there.said if isinstance(f, frames.Guaranteed)])
     for _ in range(3):
         pair.core.wait(1.1)
         pair.settle()
-    assert len([f for f in pair.here.said if isinstance(f, flow_frames.Reject)]) == 1
+    assert len([f for f in pair.here.said if isinstance(f, frames.Reject)]) == 1
     pair.core.open("in", True)
     pair.core.wait(1.1)
     pair.settle()
@@ -179,7 +179,7 @@ def test_block_holds_everything_and_sends_nothing_again() -> None:
     assert pair.received("other") == [1, 3]
     assert pair.here.told[-1] == ("released", "")
     assert before == 4
-    assert len([f for f in pair.there.said if isinstance(f, flow_frames.Guaranteed)]) == before
+    assert len([f for f in pair.there.said if isinstance(f, frames.Guaranteed)]) == before
     assert pair.edge.contents("out") == []
     assert pair.flow.stalled == ""
 
@@ -218,7 +218,7 @@ def test_outcomes_without_an_endpoint() -> None:
     pair = linked(queues={"in": "nothing"})
     pair.publish()
     pair.settle()
-    assert pair.flow.outcomes == {flow_frames.NO_ELIGIBLE_DESTINATION: 1}
+    assert pair.flow.outcomes == {frames.NO_ELIGIBLE_DESTINATION: 1}
     assert pair.edge.contents("out") == []
 
 
@@ -230,7 +230,7 @@ def test_what_may_never_enter_is_settled() -> None:
     pair.settle()
     assert pair.received() == [2]
     assert ("discarded", "ttl-exceeded") in pair.here.told
-    assert pair.flow.outcomes == {flow_frames.DISCARDED: 1}
+    assert pair.flow.outcomes == {frames.DISCARDED: 1}
     assert pair.edge.contents("out") == []
 
 

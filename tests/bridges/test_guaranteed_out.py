@@ -15,7 +15,7 @@ from vpnrouter.core.message import Message
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.mapping import TopicMapping, add_prefix
-from vpnrouter.wire.link import flow_frames
+from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_pair", Path(__file__).parent / "flow_pair.py")
 assert SPEC is not None
@@ -34,7 +34,7 @@ class Alone:
         self.pair.connect()
         self.wire = self.pair.there
         self.edge = self.pair.edge
-        self.bind = flow_frames.Bind(7, "out", window, **bind)
+        self.bind = frames.Bind(7, "out", window, **bind)
         self.flow = self.make()
 
     def make(self, **more: Any) -> GuaranteedOut:
@@ -45,7 +45,7 @@ class Alone:
         """Bind, sync, and forget BOUND."""
         self.flow.begin(self.bind, STORE, CONSUME, CONSUME)
         self.edge.sync()
-        assert isinstance(self.wire.said.pop(0), flow_frames.Bound)
+        assert isinstance(self.wire.said.pop(0), frames.Bound)
 
     def publish(self, count: int = 1, **more: Any) -> None:
         """Messages that are synced, and sent as far as there is room."""
@@ -57,7 +57,7 @@ class Alone:
     def lend(self, count: int) -> None:
         """Messages go out over a flow before this one, whose link is lost."""
         bind = self.bind
-        self.bind = flow_frames.Bind(6, "out", count)
+        self.bind = frames.Bind(6, "out", count)
         self.flow = self.make()
         self.begin()
         self.publish(count)
@@ -68,11 +68,11 @@ class Alone:
 
     def ack(self, *ranges: tuple[int, int], window: int = 4) -> None:
         """The peer has them."""
-        self.flow.on_ack(flow_frames.Ack(5, window, list(ranges)))
+        self.flow.on_ack(frames.Ack(5, window, list(ranges)))
 
     def sent(self) -> list[int]:
         """Positions of the messages that were sent since the last look."""
-        said = [f.position for f in self.wire.said if isinstance(f, flow_frames.Guaranteed)]
+        said = [f.position for f in self.wire.said if isinstance(f, frames.Guaranteed)]
         self.wire.said.clear()
         return said
 
@@ -107,7 +107,7 @@ def test_bind_settles_only_what_was_sent_to_this_bridge() -> None:
     alone.publish(3)
     assert alone.sent() == [1, 2, 3]
     active = alone.flow
-    alone.bind = flow_frames.Bind(9, "out", 4, accepted={STORE: [(1, 60_000)]})
+    alone.bind = frames.Bind(9, "out", 4, accepted={STORE: [(1, 60_000)]})
     alone.flow = alone.make(taker="another")
     alone.flow.begin(alone.bind, STORE, CONSUME, CONSUME)
     alone.edge.sync()
@@ -137,7 +137,7 @@ def test_an_ack_of_more_than_was_sent() -> None:
     alone.begin()
     alone.publish(2)
     alone.sent()
-    alone.flow.on_settled(flow_frames.Settled(5, 77, flow_frames.DEMOTED))
+    alone.flow.on_settled(frames.Settled(5, 77, frames.DEMOTED))
     assert alone.flow.outcomes == {}
     alone.ack((10, 65_535))
     with pytest.raises(ProtocolError, match="LINK-42"):
@@ -307,11 +307,11 @@ def test_fates_of_what_is_rejected() -> None:
     alone.publish(3)
     alone.sent()
     for position, fate in (
-        (1, flow_frames.HELD),
-        (2, flow_frames.AGAIN),
-        (3, flow_frames.GIVEN_UP),
+        (1, frames.HELD),
+        (2, frames.AGAIN),
+        (3, frames.GIVEN_UP),
     ):
-        alone.flow.on_reject(flow_frames.Reject(5, position, 0x97, "503 Spool Over Quota", fate))
+        alone.flow.on_reject(frames.Reject(5, position, 0x97, "503 Spool Over Quota", fate))
     alone.edge.sync()
     alone.edge.sync()
     assert alone.flow.stalled == "503 Spool Over Quota"
@@ -404,7 +404,7 @@ def test_publishers_wait_for_what_bind_names() -> None:
     waiting = Waiting(alone)
     remember_bridge(alone.edge.ends["out"], "x")
     bind = alone.bind
-    alone.bind = flow_frames.Bind(6, "out", 1)
+    alone.bind = frames.Bind(6, "out", 1)
     alone.flow = alone.make()
     alone.begin()
     waiting.publish(1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.bridges.flow_terms import FlowTerms
-from vpnrouter.wire.link import flow_frames
+from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")
 assert SPEC is not None
@@ -60,7 +60,7 @@ def test_control_frames_are_not_messages(two: Any) -> None:
     before = counters.control_rx_msg_count
     two.publish()
     two.crossed()
-    assert counters.control_rx_msg_count - before == len(kit.said(two.link, 1, flow_frames.Forget))
+    assert counters.control_rx_msg_count - before == len(kit.said(two.link, 1, frames.Forget))
 
 
 def test_the_message_and_its_position_are_in_one_commit(two: Any) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.bridges.door import LinkDoor
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
 
@@ -194,8 +194,8 @@ def test_optional_frames_are_skipped(world: Any) -> None:
 def test_a_close_tells_the_other_side(world: Any) -> None:
     """CLOSE carries its reason to the peer's owner, and both ends are gone."""
     link = linked(world)
-    link.accepted.goodbye(close_codes.SHUTTING_DOWN, "503 Service Unavailable")
-    link.accepted.goodbye(close_codes.NORMAL, "said twice is said once")
+    link.accepted.goodbye(codes.SHUTTING_DOWN, "503 Service Unavailable")
+    link.accepted.goodbye(codes.NORMAL, "said twice is said once")
     world.settle()
     assert link.events.told[-1] == ("lost", "503 Service Unavailable")
     closes = [f for f in spoken(b"".join(link.wire.carried[1])) if isinstance(f, frames.Close)]

@@ -17,7 +17,7 @@ from vpnrouter.core.totals import totals
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 Edge = tuple[int, int]

@@ -11,7 +11,7 @@ from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.scram import Verifier, stored_text
 from vpnrouter.core.vpn_limits import VpnLimits
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
 HASH = "$scrypt$not-looked-at-by-the-core"
@@ -281,7 +281,7 @@ def test_a_password_verified_before_is_remembered(world: Any) -> None:
     first = world.link(local, "edge", "blue", **SHOWN)
     first.accepted.password_verified(good=True)
     world.settle()
-    first.dialed.goodbye(close_codes.NORMAL, "Bridge Shutdown")
+    first.dialed.goodbye(codes.NORMAL, "Bridge Shutdown")
     world.settle()
     assert world.link(local, "edge", "blue", **SHOWN).up
     world.routers["edge"].verifications.take_all()
@@ -310,7 +310,7 @@ def test_limits_on_clients(world: Any) -> None:
         0x97,
         "503 Too Many Clients",
     )
-    first.dialed.goodbye(close_codes.NORMAL, "Bridge Shutdown")
+    first.dialed.goodbye(codes.NORMAL, "Bridge Shutdown")
     world.settle()
     assert world.link(local, "edge", "blue", bridge="two").up
 

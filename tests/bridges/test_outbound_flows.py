@@ -12,7 +12,7 @@ from vpnrouter.core.guaranteed.terms import NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.events.log import EventLog
 from vpnrouter.server.apply_message_vpns import judge_all
-from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
+from vpnrouter.wire.link import encode, frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")
 assert SPEC is not None
@@ -43,9 +43,9 @@ class Raw:
     def bind(self, queue: str = "q", **more: Any) -> Any:
         """BIND, and its answer."""
         self.requests += 1
-        return self.say(
-            encode_flows.bind(flow_frames.Bind(self.requests, queue, 10, **more)), flow_frames.Bound
-        )[-1]
+        return self.say(encode.bind(frames.Bind(self.requests, queue, 10, **more)), frames.Bound)[
+            -1
+        ]
 
     def say(self, data: bytes, *kinds: type) -> list[Any]:
         """Say something; the frames of these kinds that ever came back."""
@@ -74,7 +74,7 @@ def test_numbers_are_even_where_the_sender_was_dialled_and_never_come_again(raw:
     numbers = [raw.bind().flow_id for _ in range(3)]
     assert numbers == sorted(set(numbers))
     assert all(number % 2 == 0 for number in numbers)
-    raw.say(encode_flows.unbind(flow_frames.Unbind(numbers[0], 0, "")))
+    raw.say(encode.unbind(frames.Unbind(numbers[0], 0, "")))
     assert raw.bind().flow_id > numbers[-1]
 
 
@@ -138,7 +138,7 @@ def test_at_most_so_many_flows(raw: Raw) -> None:
     found = [raw.bind() for _ in range(limits.LINK_FLOWS)]
     assert {answer.code for answer in found} == {0}
     assert raw.bind().code == 0x97
-    raw.say(encode_flows.unbind(flow_frames.Unbind(found[0].flow_id, 0, "")))
+    raw.say(encode.unbind(frames.Unbind(found[0].flow_id, 0, "")))
     assert raw.bind().code == 0
 
 
@@ -170,11 +170,11 @@ def test_what_the_profile_says(world: Any, attributes: dict[str, Any], code: int
 @pytest.mark.parametrize(
     "data",
     [
-        encode_flows.ack(flow_frames.Ack(2, 10, [(1, 1)])),
-        encode_flows.unbind(flow_frames.Unbind(2, 0, "")),
-        encode_flows.unbound(flow_frames.Unbound(2)),
-        encode_flows.settled(flow_frames.Settled(2, 1, 1)),
-        encode_flows.reject(flow_frames.Reject(2, 1, 0x97, "")),
+        encode.ack(frames.Ack(2, 10, [(1, 1)])),
+        encode.unbind(frames.Unbind(2, 0, "")),
+        encode.unbound(frames.Unbound(2)),
+        encode.settled(frames.Settled(2, 1, 1)),
+        encode.reject(frames.Reject(2, 1, 0x97, "")),
     ],
     ids=["ack", "unbind", "unbound", "settled", "reject"],
 )
@@ -186,7 +186,7 @@ def test_a_flow_that_never_was(raw: Raw, data: bytes) -> None:
 
 def test_unbound_without_unbind(raw: Raw) -> None:
     """UNBOUND answers UNBIND, and nothing else."""
-    raw.say(encode_flows.unbound(flow_frames.Unbound(raw.bind().flow_id)))
+    raw.say(encode.unbound(frames.Unbound(raw.bind().flow_id)))
     assert raw.closed == 0x82
 
 
@@ -196,10 +196,10 @@ def test_a_queue_that_goes_away(raw: Raw) -> None:
     terms = raw.queue.terms.copy()
     terms.egress_enabled = False
     raw.queue.take_terms(terms)
-    ack = encode_flows.ack(flow_frames.Ack(flow_id, 10, [(1, 1)]))
-    (unbind,) = raw.say(ack, flow_frames.Unbind)
+    ack = encode.ack(frames.Ack(flow_id, 10, [(1, 1)]))
+    (unbind,) = raw.say(ack, frames.Unbind)
     assert (unbind.flow_id, unbind.code, unbind.reason) == (flow_id, 0x88, "503 Queue Shutdown")
-    raw.say(encode_flows.unbound(flow_frames.Unbound(flow_id)))
+    raw.say(encode.unbound(frames.Unbound(flow_id)))
     assert raw.closed == -1
     raw.say(ack)
     assert raw.closed == 0x82
@@ -209,11 +209,11 @@ def test_both_unbind_at_once(raw: Raw) -> None:
     """Each is answered, and the flow is over."""
     flow_id = raw.bind().flow_id
     raw.queue.delete("gone")
-    unbind = encode_flows.unbind(flow_frames.Unbind(flow_id, 0, ""))
-    both = raw.say(unbind, flow_frames.Unbind, flow_frames.Unbound)
+    unbind = encode.unbind(frames.Unbind(flow_id, 0, ""))
+    both = raw.say(unbind, frames.Unbind, frames.Unbound)
     assert [type(frame).__name__ for frame in both] == ["Unbind", "Unbound"]
     assert both[0].code == 0x88
-    raw.say(encode_flows.unbound(flow_frames.Unbound(flow_id)))
+    raw.say(encode.unbound(frames.Unbound(flow_id)))
     assert raw.closed == -1
 
 
@@ -235,7 +235,7 @@ def test_a_router_without_spool_agrees_on_no_flows(world: Any) -> None:
     world.router("edge")
     link = world.link(world.vpn("yellow", "core"), "edge", world.vpn("blue", "edge").name)
     assert link.accepted.features == frames.REUSE | frames.RETAINED
-    link.dialed.say(encode_flows.bind(flow_frames.Bind(1, "q", 1)))
+    link.dialed.say(encode.bind(frames.Bind(1, "q", 1)))
     world.settle()
     assert kit.said(link, 1, frames.Close)[-1].code == 0xC0
 
@@ -247,10 +247,10 @@ def test_much_that_waits_is_not_added_to(raw: Raw) -> None:
     for _ in range(10):
         raw.sea.publish(raw.blue, "t/a", bytes(100_000))
 
-    assert len(raw.say(BEAT, flow_frames.Guaranteed)) == 2
-    position = kit.frames_in(raw.heard, flow_frames.Guaranteed)[0].position
-    ack = encode_flows.ack(flow_frames.Ack(2, 10, [(position, 1)]))
-    assert len(raw.say(ack, flow_frames.Guaranteed)) == 4
+    assert len(raw.say(BEAT, frames.Guaranteed)) == 2
+    position = kit.frames_in(raw.heard, frames.Guaranteed)[0].position
+    ack = encode.ack(frames.Ack(2, 10, [(position, 1)]))
+    assert len(raw.say(ack, frames.Guaranteed)) == 4
 
 
 def test_a_flow_that_is_not_permitted_any_more(world: Any) -> None:
@@ -272,7 +272,7 @@ def test_a_flow_that_is_not_permitted_any_more(world: Any) -> None:
                 )
             }
             judge_all(raw.blue, world.book("edge"))
-        (unbind,) = raw.say(BEAT, flow_frames.Unbind)
+        (unbind,) = raw.say(BEAT, frames.Unbind)
         assert (unbind.flow_id, unbind.code) == (flow.flow_id, 0x87)
         assert unbind.reason == "403 Permission Denied"
         assert raw.queue.flows == []

@@ -11,7 +11,7 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 BYE = (0x00, "Bridge Shutdown")

@@ -9,7 +9,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
 from vpnrouter.topics.mapping import TopicMapping, add_prefix
-from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
+from vpnrouter.wire.link import encode, frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")
 assert SPEC is not None
@@ -156,10 +156,10 @@ def test_a_guaranteed_message_for_a_queue(
     two = kit.Two(world)
     queue = two.into if name == "in" else two.sea.queue(two.yellow, "out")
     queue.terms.permission = permission
-    forged = flow_frames.Guaranteed(
+    forged = frames.Guaranteed(
         two.taker.flow_id, 10_000, 2, 4, frames.Direct(f"$queue/{name}".encode(), b"", b"1")
     )
-    two.link.accepted.outbox.control(encode_flows.guaranteed_message(forged))
+    two.link.accepted.outbox.control(encode.guaranteed_message(forged))
     two.sea.settle()
     assert kit.contents(queue) == ([b"1"] if enters else [])
     counters = kit.balance(two.link)

@@ -9,10 +9,10 @@ from vpnrouter.cli._mqtt_publisher import Publisher
 from vpnrouter.cli._mqtt_source import Messages, Same
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.decode import decode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC
+from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Packet, Publish
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC
 
 Answer = Callable[[Packet], list[Packet]]
 

@@ -9,9 +9,16 @@ from vpnrouter.cli._mqtt_stamp import stamped
 from vpnrouter.cli._mqtt_subscriber import Subscriber
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.decode import decode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
-from vpnrouter.wire.mqtt.packets import Ack, Packet, Publish, Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 
 class Link:

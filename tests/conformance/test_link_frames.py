@@ -9,7 +9,7 @@ import yaml
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames, order
+from vpnrouter.wire.link import encode, frames, order
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
 ROOT = Path(__file__).parents[2]
@@ -49,16 +49,16 @@ ENCODERS: dict[str, Any] = {
     "Unsubscribe": encode.unsubscribe,
     "Subscribed": encode.subscribed,
     "Direct": encode.message,
-    "Bind": encode_flows.bind,
-    "Bound": encode_flows.bound,
-    "Unbind": encode_flows.unbind,
-    "Unbound": encode_flows.unbound,
-    "Guaranteed": encode_flows.guaranteed_message,
-    "Ack": encode_flows.ack,
-    "Forget": encode_flows.forget,
-    "Reject": encode_flows.reject,
-    "Settled": encode_flows.settled,
-    "FlowStatus": encode_flows.flow_status,
+    "Bind": encode.bind,
+    "Bound": encode.bound,
+    "Unbind": encode.unbind,
+    "Unbound": encode.unbound,
+    "Guaranteed": encode.guaranteed_message,
+    "Ack": encode.ack,
+    "Forget": encode.forget,
+    "Reject": encode.reject,
+    "Settled": encode.settled,
+    "FlowStatus": encode.flow_status,
 }
 
 
@@ -111,7 +111,7 @@ def built(kind: str, fields: dict[str, Any]) -> Any:
                     **values["extension"],
                 }
             )
-    return getattr(frames if hasattr(frames, kind) else flow_frames, kind)(**values)
+    return getattr(frames, kind)(**values)
 
 
 def check(frame: Any, fields: dict[str, Any]) -> None:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
-from vpnrouter.wire.mqtt.packets import Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import Ack, Publish, Subscribe, SubscriptionRequest, Will
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Will
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld

@@ -13,8 +13,7 @@ from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.events.event import Event
 from vpnrouter.events.log import EventLog
 from vpnrouter.topics.grammar import MQTT
-from vpnrouter.wire.mqtt.session_packets import Will
-from vpnrouter.wire.mqtt.subscription_packets import SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import SubscriptionRequest, Will
 
 if TYPE_CHECKING:
     from types import ModuleType

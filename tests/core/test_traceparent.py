@@ -14,8 +14,7 @@ from vpnrouter.core.traceparent import read
 from vpnrouter.trace.span_ids import span_id
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.packets import Publish
-from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.user_properties import with_user_properties
+from vpnrouter.wire.mqtt.properties import Properties, with_user_properties
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -20,7 +20,7 @@ from vpnrouter.trace.events import EVENT_NAMES
 from vpnrouter.trace.recorder import Context, Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import (
     Connack,
     Connect,

@@ -14,10 +14,17 @@ from vpnrouter.core.totals import totals
 from vpnrouter.server.run import Node, serve
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Publish, Suback, Subscribe
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Connect,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.subscription_packets import SubscriptionRequest
 
 if TYPE_CHECKING:
     from pathlib import Path

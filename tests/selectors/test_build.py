@@ -4,7 +4,7 @@ import pytest
 
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_DEPTH
-from vpnrouter.selectors.parse import parse_selector
+from vpnrouter.selectors.build import parse_selector
 
 
 def test_names_are_those_of_properties() -> None:

@@ -5,18 +5,25 @@ import itertools
 import pytest
 
 from vpnrouter.errors import SelectorError
-from vpnrouter.selectors.comparison import comparison, condition_of, name_of, term_of
-from vpnrouter.selectors.conditions import Agree, Always, Flag, FlagIs, Ordered
-from vpnrouter.selectors.operands import (
+from vpnrouter.selectors.build import comparison, condition_of, name_of, term_of
+from vpnrouter.selectors.conditions import (
+    TRUE,
+    Agree,
+    Always,
+    Constant,
+    Flag,
+    FlagIs,
+    Ordered,
+    SameText,
+    TextIs,
+)
+from vpnrouter.selectors.parser import (
     ConditionOperand,
     NameOperand,
     NumberOperand,
     Operand,
     TextOperand,
 )
-from vpnrouter.selectors.terms import Constant
-from vpnrouter.selectors.texts import SameText, TextIs
-from vpnrouter.selectors.truth import TRUE
 
 NAME = NameOperand(1, "x", "x")
 TEXT = TextOperand(1, "'x'", "x")

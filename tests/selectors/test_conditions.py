@@ -5,17 +5,20 @@ import itertools
 import pytest
 
 from vpnrouter.selectors.conditions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
     Agree,
     AllOf,
     Always,
     AnyOf,
+    Constant,
     Flag,
     FlagIs,
     Not,
     Ordered,
+    PropertyTerm,
 )
-from vpnrouter.selectors.terms import Constant, PropertyTerm
-from vpnrouter.selectors.truth import FALSE, TRUE, UNKNOWN
 
 F, U, T = FALSE, UNKNOWN, TRUE
 

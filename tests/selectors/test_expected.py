@@ -1,6 +1,6 @@
 """The words of a syntax error."""
 
-from vpnrouter.selectors.expected import shown, unexpected
+from vpnrouter.selectors.parser import shown, unexpected
 
 
 def test_groups_speak_for_their_terminals() -> None:

@@ -9,8 +9,8 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
-from vpnrouter.selectors.grammar import KEYWORDS
-from vpnrouter.selectors.parse import parse_selector
+from vpnrouter.selectors.build import parse_selector
+from vpnrouter.selectors.parser import KEYWORDS
 
 PIECES = [
     *(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.errors import SelectorError
-from vpnrouter.selectors.like import LikePattern
+from vpnrouter.selectors.conditions import LikePattern
 
 
 @pytest.mark.parametrize(

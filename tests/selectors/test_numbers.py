@@ -5,7 +5,7 @@ import math
 import pytest
 
 from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
-from vpnrouter.selectors.numbers import bounded, calculated, read_number
+from vpnrouter.selectors.conditions import bounded, calculated, read_number
 
 LONG = 2**63
 

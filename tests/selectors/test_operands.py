@@ -1,14 +1,12 @@
 """Parts of a selector while it is built."""
 
-from vpnrouter.selectors.conditions import Always
-from vpnrouter.selectors.operands import (
+from vpnrouter.selectors.conditions import TRUE, Always, Constant
+from vpnrouter.selectors.parser import (
     ConditionOperand,
     NameOperand,
     NumberOperand,
     TextOperand,
 )
-from vpnrouter.selectors.terms import Constant
-from vpnrouter.selectors.truth import TRUE
 
 
 def test_kinds_have_names_for_errors() -> None:

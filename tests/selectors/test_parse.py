@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_BYTES
-from vpnrouter.selectors.parse import parse_selector
+from vpnrouter.selectors.build import parse_selector
 
 BAD = [
     ("", 1, "expected a value, not the end"),

@@ -7,7 +7,7 @@ import pytest
 
 from vpnrouter.selectors import HEADERS, Selector, parse_selector
 from vpnrouter.wire.mqtt import Properties, message_block
-from vpnrouter.wire.mqtt.user_properties import selector_properties
+from vpnrouter.wire.mqtt.properties import selector_properties
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "selectors.md"
 

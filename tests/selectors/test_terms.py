@@ -1,6 +1,6 @@
 """Terms: what has a value, and when that value is unknown."""
 
-from vpnrouter.selectors.terms import Chain, Constant, PropertyTerm, Signed
+from vpnrouter.selectors.conditions import Chain, Constant, PropertyTerm, Signed
 
 ONE = Constant(1)
 X = PropertyTerm("x")

@@ -2,10 +2,18 @@
 
 import pytest
 
-from vpnrouter.selectors.conditions import Condition
-from vpnrouter.selectors.like import LikePattern
-from vpnrouter.selectors.texts import Absent, Like, OneOf, SameText, TextIs
-from vpnrouter.selectors.truth import FALSE, TRUE, UNKNOWN
+from vpnrouter.selectors.conditions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Absent,
+    Condition,
+    Like,
+    LikePattern,
+    OneOf,
+    SameText,
+    TextIs,
+)
 
 CONDITIONS = [
     (TextIs("x", "a", TRUE, FALSE), "a", "A"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vpnrouter.selectors.truth import FALSE, TRUE, UNKNOWN, read_flag, truth
+from vpnrouter.selectors.conditions import FALSE, TRUE, UNKNOWN, read_flag, truth
 
 
 def test_order_makes_the_logic() -> None:

@@ -33,10 +33,8 @@ from vpnrouter.server.streams import serve_stream
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.session_packets import Connect
-from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import Connect, Publish, Subscribe, SubscriptionRequest
 
 LOGIN = {"basic": {"client_username": "bridge", "password": "word"}}
 

@@ -32,11 +32,16 @@ from vpnrouter.server.tls import ServerTls
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.packet import Packet
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Connack,
+    Connect,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 
 # Compiled functions cannot be traced, and what cannot run there is not collected there.
 collect_ignore = [] if build_kind() == "pure" else ["test_planted_faults.py"]

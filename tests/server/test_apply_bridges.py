@@ -10,7 +10,7 @@ import trio
 import trustme
 
 from vpnrouter.bridges.states import Inbound
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish
 
 BASIC = "authentication: {basic: {enabled: false}}"
 ALLOWED = "client_profiles: {default: {allow_bridge_connections_enabled: true}}"

@@ -6,7 +6,7 @@ from typing import Any
 import trio
 
 from vpnrouter.bridges.states import Inbound
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish
 
 BASIC = "authentication: {basic: {enabled: false}}"
 LOGIN = "remote_authentication: {basic: {client_username: any}}"

@@ -23,9 +23,15 @@ from vpnrouter.server.assemble import build_router, vpn_of
 from vpnrouter.server.spooling import Spooling
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Connack,
+    Connect,
+    Disconnect,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 
 LISTENER = 'listeners: [{protocol: mqtt, bind: "127.0.0.1:0"}]\n'
 

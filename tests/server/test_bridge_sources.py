@@ -17,7 +17,7 @@ from vpnrouter.server.cleared import ClearedEndpoints
 from vpnrouter.server.clients import RouterClients
 from vpnrouter.server.figures import bridge_figures
 from vpnrouter.server.management import RouterMonitor
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish
 
 EDGE = """
 listeners:

@@ -18,10 +18,15 @@ from vpnrouter.management import limits
 from vpnrouter.server.cleared import ClearedEndpoints
 from vpnrouter.server.clients import RouterClients
 from vpnrouter.wire.mqtt import reason
-from vpnrouter.wire.mqtt.packets import SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Connack,
+    Connect,
+    Disconnect,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe
 
 PLACE = Path(__file__).parents[1] / "core" / "world.py"
 FOR_EVER = Properties(session_expiry_interval=0xFFFF_FFFF)

@@ -22,10 +22,8 @@ import vpnrouter
 from vpnrouter.wire.link import encode as link_encode
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Connect, Publish, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Connect
-from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
 
 pytestmark = pytest.mark.slow
 

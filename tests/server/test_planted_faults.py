@@ -35,10 +35,14 @@ from vpnrouter.testing.history_check import check
 from vpnrouter.testing.mqtt_client import MqttClient
 from vpnrouter.testing.mqtt_consumer import Consumer
 from vpnrouter.testing.mqtt_producer import Producer
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.packet import Packet
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect
-from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Connack,
+    Connect,
+    Packet,
+    Publish,
+    Subscribe,
+    SubscriptionRequest,
+)
 
 PACKAGE = Path(vpnrouter.__file__).parent
 CORE = ("core", "bridges", "spool", "topics", "wire", "selectors")

@@ -24,11 +24,16 @@ from vpnrouter.server.reactor import Reactor
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.packet import Packet
-from vpnrouter.wire.mqtt.session_packets import Connect, Disconnect, Will
-from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Connect,
+    Disconnect,
+    Packet,
+    Publish,
+    Subscribe,
+    SubscriptionRequest,
+    Will,
+)
 
 pytestmark = pytest.mark.skipif(
     not hasattr(select, "epoll"), reason=f"{sys.platform} has no epoll; tasks.py serves there"

@@ -12,7 +12,7 @@ import trio.testing
 from vpnrouter.config.passwords import hash_password
 from vpnrouter.errors import OperationError
 from vpnrouter.server.run import Node, serve
-from vpnrouter.wire.mqtt.session_packets import Disconnect
+from vpnrouter.wire.mqtt.packets import Disconnect
 
 PLAIN = """
 listeners:

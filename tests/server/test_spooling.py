@@ -16,9 +16,8 @@ from vpnrouter.server.spooling import open_spool, open_store
 from vpnrouter.spool import keys
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.spool.store import Batch
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish, Suback, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
 
 ONE = "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>]}}}}"
 OFF = "guaranteed_msging: {enabled: false}\n"

@@ -26,8 +26,7 @@ from wsproto.events import (
 from vpnrouter.errors import OperationError
 from vpnrouter.server.run import Node, serve
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.session_packets import Connect, Disconnect
+from vpnrouter.wire.mqtt.packets import Connect, Disconnect, Publish
 
 OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
 WS = 'listeners: [{protocol: ws, bind: "127.0.0.1:0", msg_vpn: blue}]\n' + OPEN

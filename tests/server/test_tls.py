@@ -22,7 +22,7 @@ from vpnrouter.wire.link import encode as link_encode
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode as link_decode
 from vpnrouter.wire.link.decode import link_frame_at
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish
 
 PATIENCE_S = 20.0
 

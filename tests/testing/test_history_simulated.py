@@ -16,8 +16,15 @@ from vpnrouter.testing.history import History
 from vpnrouter.testing.history_check import Fault, check, describe
 from vpnrouter.testing.mqtt_consumer import Consumer
 from vpnrouter.testing.mqtt_producer import Producer
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
-from vpnrouter.wire.mqtt.packets import Ack, Connack, Packet, Publish, Suback, Subscribe
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+)
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 ENDPOINTS: Final = {"one": "q1", "two": "q2"}
 """Consumers and the endpoints that they read; every message goes to both endpoints."""

@@ -11,8 +11,8 @@ import pytest
 from vpnrouter.testing.history import History
 from vpnrouter.testing.mqtt_client import MqttClient
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.packet_type import PUBACK
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Disconnect, Packet
+from vpnrouter.wire.mqtt.reason import PUBACK
 
 PATIENCE_S = 10.0
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from vpnrouter.testing.history import History, Kind
 from vpnrouter.testing.mqtt_consumer import Consumer
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Publish, Suback, Subscribe
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 
 class Eager(random.Random):

@@ -5,9 +5,9 @@ from typing import Any
 
 from vpnrouter.testing.history import History, Kind
 from vpnrouter.testing.mqtt_producer import Producer, message_of
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Publish
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 
 def made(history: History, **options: Any) -> Producer:

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError, SpoolError
-from vpnrouter.wire.link.flow_frames import STORE_ID_BYTES
+from vpnrouter.wire.link.frames import STORE_ID_BYTES
 from vpnrouter.wire.link.ranges import decode_ranges, encode_ranges
 from vpnrouter.wire.varint import read_varint, varint
 

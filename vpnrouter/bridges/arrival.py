@@ -18,7 +18,7 @@ from vpnrouter.core.guaranteed.headers import lane_of, read_headers
 from vpnrouter.core.message import Message
 from vpnrouter.core.seen import FIRST, SHORTER, SeenIds
 from vpnrouter.errors import TopicError
-from vpnrouter.wire.link.flow_frames import (
+from vpnrouter.wire.link.frames import (
     DMQ_ELIGIBLE,
     EXACTLY_ONCE,
     LANES_PARTITION_KEY,
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.mapping import TopicMapping
-    from vpnrouter.wire.link.flow_frames import Guaranteed
-    from vpnrouter.wire.link.frames import Direct
+    from vpnrouter.wire.link.frames import Direct, Guaranteed
 
 NEVER: Final = {
     MSG_TOO_BIG: reasons.TOO_LARGE,

@@ -14,7 +14,8 @@ from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, parse_filter
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import codes as close_codes
+from vpnrouter.wire.link import encode, frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed import receipt as outcomes
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import encode_flows, flow_frames
-from vpnrouter.wire.link.close_codes import PROTOCOL_ERROR, QUOTA_EXCEEDED
+from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.link.codes import PROTOCOL_ERROR, QUOTA_EXCEEDED
 from vpnrouter.wire.link.ranges import ranges_of
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.flow_owner import FlowOwner
 
 _OUTCOMES: Final[dict[int, int]] = {
-    outcomes.DEMOTED: flow_frames.DEMOTED,
-    outcomes.UNMATCHED: flow_frames.NO_ELIGIBLE_DESTINATION,
+    outcomes.DEMOTED: frames.DEMOTED,
+    outcomes.UNMATCHED: frames.NO_ELIGIBLE_DESTINATION,
 }
 """What the spool made of a message → outcome of SETTLED; the others are in an endpoint."""
 
@@ -46,7 +46,7 @@ class FlowAnswers:
         self.out: set[int] = set()
         self._acks: list[int] = []
         self._settled: list[tuple[int, int]] = []
-        self._rejects: list[flow_frames.Reject] = []
+        self._rejects: list[frames.Reject] = []
         self._special: dict[int, int] = {}
         self._given_up: set[int] = set()
         self._stalled = False
@@ -97,19 +97,17 @@ class FlowAnswers:
         owner = self.owner
         if owner is None or not self.flow_id:
             return
-        fate = flow_frames.HELD
+        fate = frames.HELD
         if position in self._given_up:
             self._given_up.discard(position)
             self.out.discard(position)
-            fate = flow_frames.GIVEN_UP
+            fate = frames.GIVEN_UP
         elif not held or self._stalled:
             return
         else:
             self._stalled = True
             owner.stalled(reason)
-        self._rejects.append(
-            flow_frames.Reject(self.flow_id, position, QUOTA_EXCEEDED, reason, fate)
-        )
+        self._rejects.append(frames.Reject(self.flow_id, position, QUOTA_EXCEEDED, reason, fate))
 
     def released(self) -> None:
         """Nothing is held up any more."""
@@ -130,13 +128,13 @@ class FlowAnswers:
             return
         flow_id = self.flow_id
         for position, told in self._settled:
-            owner.say(encode_flows.settled(flow_frames.Settled(flow_id, position, told)))
+            owner.say(encode.settled(frames.Settled(flow_id, position, told)))
         self._settled.clear()
         if self._acks:
             self.out.difference_update(self._acks)
             ranges = ranges_of(self._acks)
             self._acks.clear()
-            owner.say(encode_flows.ack(flow_frames.Ack(flow_id, self.window, ranges)))
+            owner.say(encode.ack(frames.Ack(flow_id, self.window, ranges)))
         for reject in self._rejects:
-            owner.say(encode_flows.reject(reject))
+            owner.say(encode.reject(reject))
         self._rejects.clear()

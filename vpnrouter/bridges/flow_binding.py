@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, final
 
 from vpnrouter.bridges.accepted import Positions
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import encode_flows, flow_frames
-from vpnrouter.wire.link.close_codes import PROTOCOL_ERROR
+from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.link.codes import PROTOCOL_ERROR
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.accepted import Accepted
@@ -63,20 +63,20 @@ class FlowBinding:
         """The BIND for what is wanted."""
         self._request_id += 1
         self._named = accepted.named(self.queue)
-        frame = flow_frames.Bind(self._request_id, self.queue, self.window, accepted=self._named)
+        frame = frames.Bind(self._request_id, self.queue, self.window, accepted=self._named)
         frame.selector = terms.selector
         frame.lanes = terms.lanes
         frame.on_reject = terms.on_reject
-        return encode_flows.bind(frame)
+        return encode.bind(frame)
 
-    def unwanted(self, frame: flow_frames.Bound) -> bool:
+    def unwanted(self, frame: frames.Bound) -> bool:
         """True when this is the answer to a request that was given up."""
         if frame.request_id not in self._unwanted:
             return False
         self._unwanted.discard(frame.request_id)
         return True
 
-    def answered(self, frame: flow_frames.Bound) -> bool:
+    def answered(self, frame: frames.Bound) -> bool:
         """True when the flow is bound now. Raises ProtocolError for an answer to nothing."""
         if frame.request_id != self._request_id:
             raise ProtocolError(PROTOCOL_ERROR, "LINK-40: BOUND without BIND")
@@ -85,7 +85,7 @@ class FlowBinding:
             return False
         return True
 
-    def settled(self, frame: flow_frames.Bound) -> list[tuple[int, int]]:
+    def settled(self, frame: frames.Bound) -> list[tuple[int, int]]:
         """The positions that BIND named of the sender's store and BOUND does not keep: the sender has settled them."""
         named = self._named.pop(frame.store_id, [])
         if not frame.kept:
@@ -105,7 +105,7 @@ class FlowBinding:
     def leave(self, flow_id: int, code: int, reason: str) -> bytes:
         """The UNBIND for a flow."""
         self._left.add(flow_id)
-        return encode_flows.unbind(flow_frames.Unbind(flow_id, code, reason))
+        return encode.unbind(frames.Unbind(flow_id, code, reason))
 
     def has_left(self, flow_id: int) -> bool:
         """True while UNBIND was sent for this flow and is not answered."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.wire.link.flow_frames import LANES_TOPIC, ON_REJECT_BLOCK
+from vpnrouter.wire.link.frames import LANES_TOPIC, ON_REJECT_BLOCK
 
 if TYPE_CHECKING:
     from vpnrouter.topics.mapping import TopicMapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @final
 class FlowTerms:
-    """`on_reject` is ON_REJECT_…, `lanes` LANES_… of flow_frames.py, `mapping` renames what comes in.
+    """`on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in.
 
     A message that is refused is tried again after `retry_ms` at the latest.
     """

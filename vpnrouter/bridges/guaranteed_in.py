@@ -18,8 +18,8 @@ from vpnrouter.bridges.taken import Taken
 from vpnrouter.core.discards import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED
 from vpnrouter.errors import ProtocolError, TopicError
-from vpnrouter.wire.link import encode_flows, flow_frames
-from vpnrouter.wire.link.close_codes import PROTOCOL_ERROR
+from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.link.codes import PROTOCOL_ERROR
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.accepted import Accepted
@@ -92,7 +92,7 @@ class GuaranteedIn:
         self._path: list[str] = []
         self._binding = FlowBinding()
         # The flow ends, from the other side or (`_leaving`) from this one, when what was taken is stored.
-        self._ending: flow_frames.Unbind | None = None
+        self._ending: frames.Unbind | None = None
         self._leaving = False
         self._messages: dict[int, Message] = {}
         # Something is to be acknowledged after the next sync.
@@ -136,7 +136,7 @@ class GuaranteedIn:
         if due and owner is not None and not self._answers.flow_id:
             owner.say(self._binding.ask(self.accepted, self.terms))
 
-    def on_bound(self, frame: flow_frames.Bound) -> None:
+    def on_bound(self, frame: frames.Bound) -> None:
         """BOUND (LINK-40). Raises ProtocolError for an answer to nothing."""
         owner = self._answers.owner
         binding = self._binding
@@ -175,22 +175,22 @@ class GuaranteedIn:
             owner.unbound(code, reason)
         elif self._ending is None:
             self._leaving = True
-            self._end(flow_frames.Unbind(flow_id, code, reason))
+            self._end(frames.Unbind(flow_id, code, reason))
 
-    def _end(self, ending: flow_frames.Unbind) -> None:
+    def _end(self, ending: frames.Unbind) -> None:
         self._drop()
         self.flush()
         self._ending = ending
         self.spool.when_synced(self._told, _UNBOUND)
 
-    def on_unbind(self, frame: flow_frames.Unbind) -> None:
+    def on_unbind(self, frame: frames.Unbind) -> None:
         """The sender ends the flow: what is being stored is acknowledged, then UNBOUND says so."""
         owner = self._answers.owner
         if self._mine(frame.flow_id):
             self._leaving = False
             self._end(frame)
         elif owner is not None:
-            owner.say(encode_flows.unbound(flow_frames.Unbound(frame.flow_id)))
+            owner.say(encode.unbound(frames.Unbound(frame.flow_id)))
 
     def _ended(self) -> None:
         ending = self._ending
@@ -200,11 +200,11 @@ class GuaranteedIn:
         if self._leaving:
             self.stop(ending.code, ending.reason)
         else:
-            owner.say(encode_flows.unbound(flow_frames.Unbound(ending.flow_id)))
+            owner.say(encode.unbound(frames.Unbound(ending.flow_id)))
             self._over()
         owner.unbound(ending.code, ending.reason)
 
-    def on_unbound(self, frame: flow_frames.Unbound) -> None:
+    def on_unbound(self, frame: frames.Unbound) -> None:
         """The sender has heard our UNBIND."""
         self._binding.heard(frame.flow_id)
 
@@ -249,7 +249,7 @@ class GuaranteedIn:
 
     # -- messages --------------------------------------------------------------------------------
 
-    def on_message(self, frame: flow_frames.Guaranteed, size: int = 0) -> None:
+    def on_message(self, frame: frames.Guaranteed, size: int = 0) -> None:
         """GUARANTEED, a frame of `size` bytes (LINK-41). Raises ProtocolError for more than was allowed."""
         taken, client, owner = self._taken, self._client, self._answers.owner
         if owner is None or client is None:
@@ -313,7 +313,7 @@ class GuaranteedIn:
         lot = self.lot
         if lot is None or not lot.park(self._messages[position], number):
             return False
-        self._answers.will_be(position, flow_frames.PARKED)
+        self._answers.will_be(position, frames.PARKED)
         self._accept(position)
         self._entered(SPOOLED)
         self.spool.when_synced(self._told, position)
@@ -348,7 +348,7 @@ class GuaranteedIn:
 
     def _discard(self, position: int, reason: str) -> None:
         message = self._messages[position]
-        self._answers.will_be(position, flow_frames.DISCARDED)
+        self._answers.will_be(position, frames.DISCARDED)
         self._accept(position)
         self.spool.when_synced(self._told, position)
         owner = self._answers.owner
@@ -361,7 +361,7 @@ class GuaranteedIn:
         self.taken += 1
         self._due = True
 
-    def on_forget(self, frame: flow_frames.Forget) -> None:
+    def on_forget(self, frame: frames.Forget) -> None:
         """FORGET (LINK-42)."""
         if self._mine(frame.flow_id):
             self._taken.forget(frame.ranges)

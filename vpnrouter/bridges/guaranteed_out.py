@@ -19,8 +19,8 @@ from vpnrouter.core.guaranteed.pools import holds, take_out
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED
 from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.errors import ProtocolError, TopicError
-from vpnrouter.wire.link import encode, encode_flows, flow_frames
-from vpnrouter.wire.link.close_codes import (
+from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.link.codes import (
     NOT_AUTHORIZED,
     PROTOCOL_ERROR,
     UNAVAILABLE,
@@ -114,7 +114,7 @@ class GuaranteedOut(Flow):
         owner: FlowOwner,
         client: LinkClient,
         flow_id: int,
-        bind: flow_frames.Bind,
+        bind: frames.Bind,
         selector: Selector | None = None,
         mapping: TopicMapping | None = None,
         taker: str = "",
@@ -140,11 +140,11 @@ class GuaranteedOut(Flow):
         self._forgotten = 0
         self._portion = 0
         self._last_bytes = LARGE
-        self._reply = flow_frames.Bound(bind.request_id, 0, flow_id, bind.window, b"")
+        self._reply = frames.Bound(bind.request_id, 0, flow_id, bind.window, b"")
 
     # -- the flow comes and goes -----------------------------------------------------------------
 
-    def begin(self, bind: flow_frames.Bind, store_id: bytes, permission: int, needed: int) -> None:
+    def begin(self, bind: frames.Bind, store_id: bytes, permission: int, needed: int) -> None:
         """Bind to the queue, settle what the peer has, and say BOUND when that is synced.
 
         Raises Refused with the field's reason; nothing has been said or settled then.
@@ -171,7 +171,7 @@ class GuaranteedOut(Flow):
             return
         self._open = True
         self.told = True
-        self._owner.say(encode_flows.bound(self._reply))
+        self._owner.say(encode.bound(self._reply))
         self._owner.opened(self)
         self.endpoint.wake()
 
@@ -188,7 +188,7 @@ class GuaranteedOut(Flow):
     def on_unbind(self) -> None:
         """The peer ends the flow."""
         self.end()
-        self._owner.say(encode_flows.unbound(flow_frames.Unbound(self.flow_id)))
+        self._owner.say(encode.unbound(frames.Unbound(self.flow_id)))
 
     def permitted(self) -> bool:
         """True while the client username of the bridge may consume from the queue."""
@@ -202,10 +202,10 @@ class GuaranteedOut(Flow):
         was_open = self._open
         self.end()
         if was_open:
-            self._owner.say(encode_flows.unbind(flow_frames.Unbind(self.flow_id, code, reason)))
+            self._owner.say(encode.unbind(frames.Unbind(self.flow_id, code, reason)))
         else:
-            refusal = flow_frames.Bound(self._reply.request_id, code, 0, 0, bytes(16), reason)
-            self._owner.say(encode_flows.bound(refusal))
+            refusal = frames.Bound(self._reply.request_id, code, 0, 0, bytes(16), reason)
+            self._owner.say(encode.bound(refusal))
 
     def letting_go(self) -> None:
         """Remember what was sent: the peer may have accepted any of it, and says so when it is back."""
@@ -278,13 +278,13 @@ class GuaranteedOut(Flow):
         return ""
 
     def _encoded(self, message_id: int, message: Message, count: int) -> bytes:
-        flags = flow_frames.PERSISTENT if message.persistent else 0
+        flags = frames.PERSISTENT if message.persistent else 0
         if message.qos == 2:
-            flags |= flow_frames.EXACTLY_ONCE
+            flags |= frames.EXACTLY_ONCE
         if message.dmq_eligible:
-            flags |= flow_frames.DMQ_ELIGIBLE
+            flags |= frames.DMQ_ELIGIBLE
         if count:
-            flags |= flow_frames.REDELIVERED
+            flags |= frames.REDELIVERED
         topic = message.topic
         if self.mapping is not None:
             topic = self.mapping.apply_bytes(topic)
@@ -298,9 +298,7 @@ class GuaranteedOut(Flow):
         ):
             extension = encode_extension(self._extension(message))
         body = encode.direct_body(topic, message.block, message.payload)
-        return encode_flows.guaranteed(
-            self.flow_id, message_id, flags, message.priority, extension, body
-        )
+        return encode.guaranteed(self.flow_id, message_id, flags, message.priority, extension, body)
 
     def _extension(self, message: Message) -> Extension:
         vpn = self.endpoint.vpn
@@ -325,7 +323,7 @@ class GuaranteedOut(Flow):
 
     # -- answers ---------------------------------------------------------------------------------
 
-    def on_ack(self, frame: flow_frames.Ack) -> None:
+    def on_ack(self, frame: frames.Ack) -> None:
         """ACK (LINK-42). Raises ProtocolError for more positions than can have been sent."""
         self.window = min(frame.window, self._reply.window)
         count = 0
@@ -366,21 +364,21 @@ class GuaranteedOut(Flow):
         for _, length in ranges:
             self._forgotten -= length
         if self._open:
-            frame = flow_frames.Forget(self.flow_id, ranges)
-            self._owner.say(encode_flows.forget(frame))
+            frame = frames.Forget(self.flow_id, ranges)
+            self._owner.say(encode.forget(frame))
             self.endpoint.wake()
 
-    def on_reject(self, frame: flow_frames.Reject) -> None:
+    def on_reject(self, frame: frames.Reject) -> None:
         """REJECT (LINK-43)."""
         self.rejected += 1
-        if frame.fate == flow_frames.HELD:
+        if frame.fate == frames.HELD:
             self.stalled = frame.reason
-        elif frame.fate == flow_frames.AGAIN:
+        elif frame.fate == frames.AGAIN:
             self.endpoint.settle(self, frame.position, FAILED)
         else:
             self.endpoint.settle(self, frame.position, REJECTED)
 
-    def on_settled(self, frame: flow_frames.Settled) -> None:
+    def on_settled(self, frame: frames.Settled) -> None:
         """SETTLED (LINK-43). Positions that are not unacknowledged are ignored: the peer was not sent them."""
         if frame.position not in self.unacked:
             return

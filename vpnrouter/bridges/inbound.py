@@ -19,10 +19,9 @@ from vpnrouter.core.discards import DUPLICATE, FAULT, NOT_SUBSCRIBED, TOPIC_PARS
 from vpnrouter.core.scram import Derivation, Deriver, both_said, proof_of, verifier_of
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
-from vpnrouter.wire.link import close_codes, encode, flow_frames, frames
-from vpnrouter.wire.link.agree import agreed_max_frame
-from vpnrouter.wire.link.batches import subscribe_frames, unsubscribe_frames
-from vpnrouter.wire.link.order import ASKING, ATTRACTING, PROVING
+from vpnrouter.wire.link import codes, encode, frames
+from vpnrouter.wire.link.encode import subscribe_frames, unsubscribe_frames
+from vpnrouter.wire.link.order import ASKING, ATTRACTING, PROVING, agreed_max_frame
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
@@ -174,10 +173,10 @@ class InboundHalf(Deriver):
             self._subscribed(frame)
         elif self.flow is not None:
             self.flow.on_frame(frame)
-        elif isinstance(frame, flow_frames.FlowStatus):
+        elif isinstance(frame, frames.FlowStatus):
             return
         elif self.welcomed:
-            raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-40: a flow that is not bound")
+            raise ProtocolError(codes.PROTOCOL_ERROR, "LINK-40: a flow that is not bound")
 
     def _challenged(self, challenge: frames.Challenge) -> None:
         """Prove that the password is known here, without showing it (LINK-51)."""
@@ -229,7 +228,7 @@ class InboundHalf(Deriver):
         if link.client is None:
             link.end(why)
         else:
-            link.say(encode.detach(frames.Detach(close_codes.BAD_CREDENTIALS, why)))
+            link.say(encode.detach(frames.Detach(codes.BAD_CREDENTIALS, why)))
             self._leave(why)
 
     def _refused(self, frame: frames.Refuse) -> None:
@@ -237,7 +236,7 @@ class InboundHalf(Deriver):
         link.login_rx_msgs += 1
         link.no_more_does(PROVING)
         event = LinkEvent.REFUSED
-        if frame.code == close_codes.VERSION_MISMATCH:
+        if frame.code == codes.VERSION_MISMATCH:
             event = LinkEvent.VERSION_MISMATCH
         self.traces.link(LINK_REJECTED, frame.reason)
         self.owner.link_event(self, event, frame.reason)
@@ -263,14 +262,14 @@ class InboundHalf(Deriver):
             link.bond = sha256(self._said + link.raw).digest()
         if terms.remote_router and welcome.router != terms.remote_router:
             raise ProtocolError(
-                close_codes.WRONG_ROUTER,
-                f"{close_codes.REASONS[close_codes.WRONG_ROUTER]}: not {terms.remote_router}",
+                codes.WRONG_ROUTER,
+                f"{codes.REASONS[codes.WRONG_ROUTER]}: not {terms.remote_router}",
             )
         try:
             vpn_id(welcome.router, welcome.vpn)
         except ValueError as error:
             raise ProtocolError(
-                close_codes.PROTOCOL_ERROR, "LINK-31: a VPN that no path can name"
+                codes.PROTOCOL_ERROR, "LINK-31: a VPN that no path can name"
             ) from error
         if (
             vpn is None
@@ -279,9 +278,7 @@ class InboundHalf(Deriver):
             or welcome.features & ~self._offered
             or (not first and welcome.router != link.peer_router)
         ):
-            raise ProtocolError(
-                close_codes.PROTOCOL_ERROR, "LINK-19: WELCOME answers another HELLO"
-            )
+            raise ProtocolError(codes.PROTOCOL_ERROR, "LINK-19: WELCOME answers another HELLO")
         client = link.join(vpn, f"#bridge/{terms.bridge}", welcome.router, welcome.vpn)
         if first:
             link.agree(welcome.features, welcome.heartbeat_ms)
@@ -373,7 +370,7 @@ class InboundHalf(Deriver):
 
     def _subscribed(self, answer: frames.Subscribed) -> None:
         if self._pending == 0:
-            raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-25: SUBSCRIBED without a request")
+            raise ProtocolError(codes.PROTOCOL_ERROR, "LINK-25: SUBSCRIBED without a request")
         self._pending -= 1
         self._note_refused(answer)
         self._refusal = self._refusal or answer.reason
@@ -463,7 +460,7 @@ class InboundHalf(Deriver):
             self.flow = InboundFlow(self, taker)
         self.flow.ask(self.terms)
 
-    def on_guaranteed(self, frame: flow_frames.Guaranteed, length: int) -> None:
+    def on_guaranteed(self, frame: frames.Guaranteed, length: int) -> None:
         """A guaranteed message."""
         if self.flow is not None:
             self.flow.taker.on_message(frame, length)

@@ -11,7 +11,7 @@ from vpnrouter.core.guaranteed.receipt import DEMOTED, SPOOLED
 from vpnrouter.core.timers import Timed
 from vpnrouter.core.traces import kept_mode, lost
 from vpnrouter.trace.events import DISCARD
-from vpnrouter.wire.link import close_codes, flow_frames, frames
+from vpnrouter.wire.link import codes, frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.guaranteed_in import GuaranteedIn
@@ -93,7 +93,7 @@ class InboundFlow(FlowOwner):
             return
         if self._queue:
             self._rest()
-            self.taker.stop(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
+            self.taker.stop(codes.NORMAL, codes.REASONS[codes.NORMAL])
         self._asked = asked
         self._queue = terms.queue
         self.reason = ""
@@ -123,7 +123,7 @@ class InboundFlow(FlowOwner):
         self._finishing = True
         self._rest()
         if stands:
-            self.taker.finish(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
+            self.taker.finish(codes.NORMAL, codes.REASONS[codes.NORMAL])
         else:
             self._queue = ""
             self._half.flow_is_over()
@@ -157,15 +157,15 @@ class InboundFlow(FlowOwner):
 
     def on_frame(self, frame: Frame) -> None:
         """Any frame of the flow but a message."""
-        if isinstance(frame, flow_frames.Bound):
+        if isinstance(frame, frames.Bound):
             self.taker.on_bound(frame)
-        elif isinstance(frame, flow_frames.Forget):
+        elif isinstance(frame, frames.Forget):
             self.taker.on_forget(frame)
-        elif isinstance(frame, flow_frames.Unbind):
+        elif isinstance(frame, frames.Unbind):
             self.taker.on_unbind(frame)
-        elif isinstance(frame, flow_frames.Unbound):
+        elif isinstance(frame, frames.Unbound):
             self.taker.on_unbound(frame)
-        elif isinstance(frame, flow_frames.FlowStatus) and frame.flow_id == self.taker.flow_id:
+        elif isinstance(frame, frames.FlowStatus) and frame.flow_id == self.taker.flow_id:
             self.stands_by = not frame.active
             self.queue_msgs = frame.messages
 

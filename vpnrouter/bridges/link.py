@@ -24,7 +24,7 @@ from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.totals import absorb
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.sampler import Sampler
-from vpnrouter.wire.link import close_codes, encode, flow_frames, frames
+from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import decode, link_frame_at
 from vpnrouter.wire.link.order import (
@@ -193,7 +193,7 @@ class Link(Connection):
         try:
             pos = self._consume(data)
         except ProtocolError as error:
-            if error.reason_code == close_codes.NOT_A_LINK and data[0] == TLS_HANDSHAKE:
+            if error.reason_code == codes.NOT_A_LINK and data[0] == TLS_HANDSHAKE:
                 self.book.log.tls_met(self.peer)
             self._broken(error.reason_code, str(error))
             return -1
@@ -226,7 +226,7 @@ class Link(Connection):
             pos += length
             if isinstance(frame, frames.Direct):
                 self._on_message(frame, length)
-            elif isinstance(frame, flow_frames.Guaranteed):
+            elif isinstance(frame, frames.Guaranteed):
                 if self.inbound is not None:
                     self.inbound.on_guaranteed(frame, length)
             elif isinstance(frame, frames.Compressed):
@@ -305,10 +305,8 @@ class Link(Connection):
 
     def _on_flow(self, frame: Frame) -> None:
         """A frame of a guaranteed flow: the sender's side has the ids of its own parity (LINK-40)."""
-        sends = isinstance(
-            frame, (flow_frames.Bind, flow_frames.Ack, flow_frames.Reject, flow_frames.Settled)
-        )
-        if isinstance(frame, (flow_frames.Unbind, flow_frames.Unbound)):
+        sends = isinstance(frame, (frames.Bind, frames.Ack, frames.Reject, frames.Settled))
+        if isinstance(frame, (frames.Unbind, frames.Unbound)):
             sends = (frame.flow_id & 1 == 1) == self.dialed
         if sends:
             if self.outbound is not None:
@@ -356,7 +354,7 @@ class Link(Connection):
         """Close the link: its peer holds too much in unfinished frames."""
         if not self.doing & UP:
             self.book.router.entrance.turned_away(NO_MEMORY, self.peer)
-        self.goodbye(close_codes.QUOTA_EXCEEDED, "400 Too Many Unfinished Frames")
+        self.goodbye(codes.QUOTA_EXCEEDED, "400 Too Many Unfinished Frames")
         self.let_go()
 
     # -- the way up ------------------------------------------------------------------------------
@@ -422,7 +420,7 @@ class Link(Connection):
         """Close with a code and a reason (LINK-16); a stranger is closed without an answer (LINK-11)."""
         if self.ended:
             return
-        if code != close_codes.NOT_A_LINK:
+        if code != codes.NOT_A_LINK:
             if self.doing & UP:
                 self.say(encode.close(frames.Close(code, text)))
             elif not self.dialed:

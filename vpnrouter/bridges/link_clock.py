@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.timers import Timed
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import codes, encode, frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
@@ -80,7 +80,7 @@ class LinkClock(Timed):
         if link.ended:
             return
         if kind == HANDSHAKE_TIMER:
-            _close(link, close_codes.HANDSHAKE_TIMEOUT)
+            _close(link, codes.HANDSHAKE_TIMEOUT)
             return
         if link.outbound is not None and link.outbound.flows is not None:
             link.outbound.flows.tell()
@@ -93,7 +93,7 @@ class LinkClock(Timed):
             return
         # A link that is not read on purpose says nothing of its peer.
         if silent_ns >= MISSED * self._interval_ns and not link.paused:
-            _close(link, close_codes.HEARTBEAT_TIMEOUT)
+            _close(link, codes.HEARTBEAT_TIMEOUT)
             return
         # A peer with more to send than the way takes asks behind all that: it has to hear of us before.
         mute = self._said == link.control_tx_msgs + link.outbox.messages
@@ -109,4 +109,4 @@ class LinkClock(Timed):
 
 
 def _close(link: Link, code: int) -> None:
-    link.goodbye(code, close_codes.REASONS[code])
+    link.goodbye(code, codes.REASONS[code])

@@ -28,14 +28,17 @@ from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verif
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
-from vpnrouter.wire.link import close_codes, encode, frames
-from vpnrouter.wire.link.agree import (
+from vpnrouter.wire.link import codes, encode, frames
+from vpnrouter.wire.link.order import (
+    CHALLENGING,
+    REUSABLE,
+    SERVING,
+    STRANGE,
     agreed_features,
     agreed_heartbeat_ms,
     agreed_max_frame,
     agreed_minor,
 )
-from vpnrouter.wire.link.order import CHALLENGING, REUSABLE, SERVING, STRANGE
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
@@ -110,15 +113,13 @@ class OutboundHalf(Deriver):
         except ValueError as error:
             # No path could name this VPN, and what it forwards must carry one.
             raise ProtocolError(
-                close_codes.PROTOCOL_ERROR, "LINK-10: a name no path can carry"
+                codes.PROTOCOL_ERROR, "LINK-10: a name no path can carry"
             ) from error
         if hello.remote_router and hello.remote_router != router.name:
-            self._refuse(
-                close_codes.WRONG_ROUTER, f"404 Router Name Mismatch: this is {router.name}"
-            )
+            self._refuse(codes.WRONG_ROUTER, f"404 Router Name Mismatch: this is {router.name}")
             return
         if hello.tls != link.tls:
-            self._refuse(close_codes.TLS_MISMATCH, close_codes.REASONS[close_codes.TLS_MISMATCH])
+            self._refuse(codes.TLS_MISMATCH, codes.REASONS[codes.TLS_MISMATCH])
             return
         if link.client is not None and (
             link.vpn is None
@@ -127,14 +128,14 @@ class OutboundHalf(Deriver):
             or hello.local_vpn != link.peer_vpn
         ):
             # The other half says between which two message VPNs this connection is.
-            raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-39: a HELLO for other VPNs")
+            raise ProtocolError(codes.PROTOCOL_ERROR, "LINK-39: a HELLO for other VPNs")
         # What is said from here on until the peer has proved who it is says nothing of the message VPN.
         if hello.router == router.name and hello.local_vpn == hello.remote_vpn:
-            self._refuse(close_codes.SELF_LINK, close_codes.REASONS[close_codes.SELF_LINK])
+            self._refuse(codes.SELF_LINK, codes.REASONS[codes.SELF_LINK])
             return
         if hello.scheme == frames.BASIC and hello.password and not link.tls:
             # Anybody on the line has read this password; the refusal keeps the peer from sending it again.
-            self._refuse(close_codes.BAD_CREDENTIALS, IN_CLEAR)
+            self._refuse(codes.BAD_CREDENTIALS, IN_CLEAR)
             return
         vpn = named_vpn(router, hello.remote_vpn)
         if hello.scheme == frames.SCRAM:
@@ -177,13 +178,13 @@ class OutboundHalf(Deriver):
             if good:
                 self._verified(bytes(frames.PROOF_BYTES))
             else:
-                self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD, admission.why)
+                self._refuse(codes.BAD_CREDENTIALS, BAD_PASSWORD, admission.why)
             return
         link.paused = False
         if good:
             self._verified(b"")
         else:
-            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD, admission.why)
+            self._refuse(codes.BAD_CREDENTIALS, BAD_PASSWORD, admission.why)
         if not link.ended:
             link.resume()
 
@@ -271,7 +272,7 @@ class OutboundHalf(Deriver):
     def underivable(self, why: str) -> None:
         """Refuse the login, unless it is over already; the peer may try again."""
         if self.waits():
-            self._refuse(close_codes.QUOTA_EXCEEDED, why)
+            self._refuse(codes.QUOTA_EXCEEDED, why)
 
     def _judge(self, verifier: Verifier) -> None:
         link = self.link
@@ -283,7 +284,7 @@ class OutboundHalf(Deriver):
             self._verified(verifier.signature(self._message))
         else:
             why = "" if asked is None else asked.why
-            self._refuse(close_codes.BAD_CREDENTIALS, BAD_PASSWORD, why)
+            self._refuse(codes.BAD_CREDENTIALS, BAD_PASSWORD, why)
 
     def _verified(self, signature: bytes) -> None:
         """Log the peer in: it has proved who it is, and the rules of the login are checked next."""
@@ -317,7 +318,7 @@ class OutboundHalf(Deriver):
 
     def _admit(self, admission: Admission, signature: bytes = b"") -> None:
         if not admission.profile.allow_bridge_connections_enabled:
-            self._refuse(close_codes.NOT_AUTHORIZED, NO_BRIDGES)
+            self._refuse(codes.NOT_AUTHORIZED, NO_BRIDGES)
             return
         link = self.link
         hello = self.hello
@@ -332,7 +333,7 @@ class OutboundHalf(Deriver):
             if hello.resume and holder.outbound is not None and holder.client is not None:
                 before = holder.outbound.attracted
                 inherited = list(holder.client.subscriptions.values())
-            holder.part(close_codes.TAKEN_OVER, close_codes.REASONS[close_codes.TAKEN_OVER])
+            holder.part(codes.TAKEN_OVER, codes.REASONS[codes.TAKEN_OVER])
         name = client_name_of(hello.router, hello.local_vpn, hello.bridge)
         first = link.client is None
         client = link.join(vpn, name, hello.router, hello.local_vpn)
@@ -399,7 +400,7 @@ class OutboundHalf(Deriver):
         if admission is None or self._client is None or self._over:
             return
         if not admission.profile.allow_bridge_connections_enabled:
-            link.goodbye(close_codes.NOT_AUTHORIZED, NO_BRIDGES)
+            link.goodbye(codes.NOT_AUTHORIZED, NO_BRIDGES)
             return
         self._client.judge(admission)
         if self.flows is not None:
@@ -469,7 +470,7 @@ class OutboundHalf(Deriver):
         link.no_more_does(SERVING)
         link.now_does(REUSABLE)
         if link.inbound is None:
-            link.goodbye(close_codes.NORMAL, close_codes.REASONS[close_codes.NORMAL])
+            link.goodbye(codes.NORMAL, codes.REASONS[codes.NORMAL])
         else:
             # Another bridge of the peer may have its own connection, which our bridge should share now.
             link.book.changed(link)

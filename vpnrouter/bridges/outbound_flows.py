@@ -17,7 +17,7 @@ from vpnrouter.errors import ProtocolError, Refused, SelectorError
 from vpnrouter.events.table import BIND_FAILED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.trace.events import DISCARD
-from vpnrouter.wire.link import close_codes, encode_flows, flow_frames
+from vpnrouter.wire.link import codes, encode, frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
@@ -33,13 +33,13 @@ NOT_EXCLUSIVE: Final = f"{reasons.PERMISSION_DENIED}: the queue is not exclusive
 """A bridge keeps the order of its queue, so it has to be the only one that takes from it."""
 
 CODES: Final[dict[str, int]] = {
-    reasons.PERMISSION_DENIED: close_codes.NOT_AUTHORIZED,
-    NOT_EXCLUSIVE: close_codes.NOT_AUTHORIZED,
-    reasons.QUEUE_SHUTDOWN: close_codes.UNAVAILABLE,
-    reasons.INVALID_SELECTOR: close_codes.SELECTOR_PARSE_ERROR,
-    reasons.QUEUE_BINDS: close_codes.QUOTA_EXCEEDED,
-    reasons.TOO_MANY_FLOWS: close_codes.QUOTA_EXCEEDED,
-    reasons.UNKNOWN_QUEUE: close_codes.UNKNOWN_QUEUE,
+    reasons.PERMISSION_DENIED: codes.NOT_AUTHORIZED,
+    NOT_EXCLUSIVE: codes.NOT_AUTHORIZED,
+    reasons.QUEUE_SHUTDOWN: codes.UNAVAILABLE,
+    reasons.INVALID_SELECTOR: codes.SELECTOR_PARSE_ERROR,
+    reasons.QUEUE_BINDS: codes.QUOTA_EXCEEDED,
+    reasons.TOO_MANY_FLOWS: codes.QUOTA_EXCEEDED,
+    reasons.UNKNOWN_QUEUE: codes.UNKNOWN_QUEUE,
 }
 """Why a flow is refused → code of LINK-40."""
 
@@ -68,26 +68,26 @@ class OutboundFlows(FlowOwner):
 
     def on_frame(self, frame: Frame) -> None:
         """A frame of a flow. Raises ProtocolError for one that never was (LINK-40)."""
-        if isinstance(frame, flow_frames.Bind):
+        if isinstance(frame, frames.Bind):
             self._bind(frame)
-        elif isinstance(frame, flow_frames.Unbind):
+        elif isinstance(frame, frames.Unbind):
             flow = self._of(frame.flow_id)
             was_over = flow.over
             flow.on_unbind()
             if not was_over:
                 del self._flows[frame.flow_id]
-        elif isinstance(frame, flow_frames.Unbound):
+        elif isinstance(frame, frames.Unbound):
             if not self._of(frame.flow_id).over:
-                raise ProtocolError(close_codes.PROTOCOL_ERROR, "LINK-40: UNBOUND without UNBIND")
+                raise ProtocolError(codes.PROTOCOL_ERROR, "LINK-40: UNBOUND without UNBIND")
             del self._flows[frame.flow_id]
-        elif isinstance(frame, (flow_frames.Ack, flow_frames.Reject, flow_frames.Settled)):
+        elif isinstance(frame, (frames.Ack, frames.Reject, frames.Settled)):
             flow = self._of(frame.flow_id)
             # What is still said of a flow that was unbound here is passed over.
             if flow.over:
                 return
-            if isinstance(frame, flow_frames.Ack):
+            if isinstance(frame, frames.Ack):
                 flow.on_ack(frame)
-            elif isinstance(frame, flow_frames.Reject):
+            elif isinstance(frame, frames.Reject):
                 flow.on_reject(frame)
             else:
                 flow.on_settled(frame)
@@ -95,10 +95,10 @@ class OutboundFlows(FlowOwner):
     def _of(self, flow_id: int) -> GuaranteedOut:
         flow = self._flows.get(flow_id)
         if flow is None or not flow.told:
-            raise ProtocolError(close_codes.PROTOCOL_ERROR, f"LINK-40: flow {flow_id} is not bound")
+            raise ProtocolError(codes.PROTOCOL_ERROR, f"LINK-40: flow {flow_id} is not bound")
         return flow
 
-    def _bind(self, frame: flow_frames.Bind) -> None:
+    def _bind(self, frame: frames.Bind) -> None:
         # Those that were never told to the peer need no answer from it.
         for flow_id, known in list(self._flows.items()):
             if known.over and not known.told:
@@ -108,16 +108,16 @@ class OutboundFlows(FlowOwner):
         except Refused as refused:
             if refused.reason == reasons.PERMISSION_DENIED:
                 self._tell_denied(frame.queue, refused.why)
-            code = CODES.get(refused.reason, close_codes.UNAVAILABLE)
-            answer = flow_frames.Bound(
+            code = CODES.get(refused.reason, codes.UNAVAILABLE)
+            answer = frames.Bound(
                 frame.request_id,
                 code,
                 0,
                 0,
-                bytes(flow_frames.STORE_ID_BYTES),
+                bytes(frames.STORE_ID_BYTES),
                 refused.reason,
             )
-            self.say(encode_flows.bound(answer))
+            self.say(encode.bound(answer))
 
     def _tell_denied(self, queue: str, why: str) -> None:
         """Raise the event, not for each time that the bridge asks again."""
@@ -129,19 +129,19 @@ class OutboundFlows(FlowOwner):
             self._told = text
             events.raise_event(BIND_FAILED, self._client.vpn.name, self._client.client_name, text)
 
-    def _begin(self, frame: flow_frames.Bind) -> None:
+    def _begin(self, frame: frames.Bind) -> None:
         """Bind to the queue. Raises Refused with one of the reasons of CODES, or another one."""
         vpn = self._client.vpn
         spool = vpn.plane.spool
         if spool is None:
-            raise Refused(reasons.UNKNOWN_QUEUE, close_codes.UNKNOWN_QUEUE)
+            raise Refused(reasons.UNKNOWN_QUEUE, codes.UNKNOWN_QUEUE)
         profile = self._admission.profile
         most = profile.max_egress_flow_count
         count = len(self._flows)
         if count >= limits.LINK_FLOWS or (most and count >= most):
-            raise Refused(reasons.TOO_MANY_FLOWS, close_codes.QUOTA_EXCEEDED)
+            raise Refused(reasons.TOO_MANY_FLOWS, codes.QUOTA_EXCEEDED)
         if not profile.allow_guaranteed_msg_receive_enabled:
-            raise Refused(reasons.PERMISSION_DENIED, close_codes.NOT_AUTHORIZED)
+            raise Refused(reasons.PERMISSION_DENIED, codes.NOT_AUTHORIZED)
         endpoint = vpn.endpoints.get((QUEUE, frame.queue))
         if endpoint is None:
             raise not_there(QUEUE, self._admission.username)
@@ -149,13 +149,13 @@ class OutboundFlows(FlowOwner):
         # Before anything that differs from what is said of a queue that is not there.
         permit(endpoint, permission, CONSUME)
         if not endpoint.terms.exclusive:
-            raise Refused(NOT_EXCLUSIVE, close_codes.NOT_AUTHORIZED)
+            raise Refused(NOT_EXCLUSIVE, codes.NOT_AUTHORIZED)
         selector = None
         if frame.selector:
             try:
                 selector = parse_selector(frame.selector)
             except SelectorError as error:
-                raise Refused(reasons.INVALID_SELECTOR, close_codes.SELECTOR_PARSE_ERROR) from error
+                raise Refused(reasons.INVALID_SELECTOR, codes.SELECTOR_PARSE_ERROR) from error
         flow_id = self._link.next_flow_id()
         flow = GuaranteedOut(
             endpoint,
@@ -225,7 +225,7 @@ class OutboundFlows(FlowOwner):
     def opened(self, flow: GuaranteedOut) -> None:
         """Tell the peer the state of a flow that it has just been given."""
         flow.shown = (flow.active, flow.endpoint.spooled_count)
-        self.say(encode_flows.flow_status(flow_frames.FlowStatus(flow.flow_id, *flow.shown)))
+        self.say(encode.flow_status(frames.FlowStatus(flow.flow_id, *flow.shown)))
 
     # -- what a flow tells -----------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ class _Unheard(Receipt):
 @final
 class ParkingLot(Flow):
     """`endpoint` is of kind PARKING, its `max_spooled_msg_count` not above `window`. `lanes_by` is LANES_… of
-    flow_frames.py. `unseen` counts messages of before a restart that have not come to light yet: until it is
+    frames.py. `unseen` counts messages of before a restart that have not come to light yet: until it is
     0 nobody knows which lanes stand still, and nothing may enter (`ready`).
     """
 

@@ -10,8 +10,15 @@ from vpnrouter.cli._mqtt_options import Broker
 from vpnrouter.errors import OperationError, ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at, read_varint
-from vpnrouter.wire.mqtt.packets import Connack, Connect, Disconnect, Packet, Pingreq, Pingresp
+from vpnrouter.wire.mqtt.fields import frame_at, read_varint
+from vpnrouter.wire.mqtt.packets import (
+    Connack,
+    Connect,
+    Disconnect,
+    Packet,
+    Pingreq,
+    Pingresp,
+)
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import reason_text
 

@@ -10,8 +10,8 @@ from vpnrouter.cli._mqtt_link import MqttLink, said
 from vpnrouter.cli._mqtt_source import Message, Messages
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode, encode_publish
-from vpnrouter.wire.mqtt.message_packets import Ack
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.packets import Ack
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 FAILED: Final = 0x80
 """Reason codes from here on say that the message was not taken (MQTT 5, 2.4)."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from vpnrouter.cli._mqtt_stamp import stamp_of
 from vpnrouter.management.attributes import camel
 from vpnrouter.text import ascii_json, printable_lines
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish
 
 _HEX_COLUMNS: Final = 16
 

@@ -8,16 +8,17 @@ from vpnrouter.cli._mqtt_link import MqttLink, said
 from vpnrouter.cli._mqtt_stamp import stamp_of
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet import Packet
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.packets import Ack, Packet, Publish, Suback, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import (
     IMPLEMENTATION_SPECIFIC_ERROR,
     PACKET_IDENTIFIER_NOT_FOUND,
+    PUBACK,
+    PUBCOMP,
+    PUBREC,
+    PUBREL,
     SUCCESS,
 )
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
 
 _FAILED: Final = 0x80
 

@@ -14,9 +14,7 @@ from vpnrouter.cli._told import note, say, say_bytes
 
 if TYPE_CHECKING:
     from vpnrouter.cli._mqtt_subscriber import Subscriber
-    from vpnrouter.wire.mqtt.message_packets import Publish
-    from vpnrouter.wire.mqtt.packets import Connect
-    from vpnrouter.wire.mqtt.subscription_packets import SubscriptionRequest
+    from vpnrouter.wire.mqtt.packets import Connect, Publish, SubscriptionRequest
 
 _FAILED: Final = 1
 
@@ -142,7 +140,7 @@ def command(
 def _requests(
     filters: list[str], qos: int, retained: Retained, no_local: bool, retain_as_published: bool
 ) -> "list[SubscriptionRequest]":
-    from vpnrouter.wire.mqtt.subscription_packets import SubscriptionRequest
+    from vpnrouter.wire.mqtt.packets import SubscriptionRequest
 
     handling = list(Retained).index(retained)
     return [

@@ -15,9 +15,9 @@ from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
 from vpnrouter.core.subscriber import FRAME_MQTT4
 from vpnrouter.core.traces import frame5
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt.framing import varint
-from vpnrouter.wire.mqtt.packet_type import PUBLISH
+from vpnrouter.wire.mqtt.fields import varint
 from vpnrouter.wire.mqtt.properties import decode_properties
+from vpnrouter.wire.mqtt.reason import PUBLISH
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.deliver_to_one import wants_one
 from vpnrouter.wire.mqtt.encode import encode_publish
-from vpnrouter.wire.mqtt.user_properties import selector_properties
+from vpnrouter.wire.mqtt.properties import selector_properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.trace.span_ids import span_id
 from vpnrouter.wire.mqtt.fields import read_binary, read_string
-from vpnrouter.wire.mqtt.packet_type import PUBLISH
-from vpnrouter.wire.mqtt.properties import read_number
-from vpnrouter.wire.mqtt.property_table import (
+from vpnrouter.wire.mqtt.properties import (
     CONTENT_TYPE,
     CORRELATION_DATA,
     RESPONSE_TOPIC,
     USER_PROPERTY,
+    read_number,
     rule_for,
+    with_user_properties,
 )
-from vpnrouter.wire.mqtt.user_properties import with_user_properties
+from vpnrouter.wire.mqtt.reason import PUBLISH
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message

@@ -9,7 +9,7 @@ from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
 from vpnrouter.server.bridge_terms import mapping_of
 from vpnrouter.topics.algebra import matches
-from vpnrouter.wire.mqtt.user_properties import with_user_properties
+from vpnrouter.wire.mqtt.properties import with_user_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

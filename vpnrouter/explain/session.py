@@ -9,16 +9,23 @@ from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.explain.wire import take_all
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Connect,
+    Disconnect,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import UNSPECIFIED_ERROR, reason_text
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
 
 if TYPE_CHECKING:
     from vpnrouter.explain.node import Node
-    from vpnrouter.wire.mqtt.packet import Packet
+    from vpnrouter.wire.mqtt.packets import Packet
 
 MASKED_PASSWORD: Final = b"***"
 """The password of the clients here: it is taken to be right."""

@@ -4,7 +4,7 @@
 language is that of Jakarta Messaging 3.1, 3.8.1; docs/selectors.md has it with our own rules.
 """
 
-from vpnrouter.selectors.parse import parse_selector
-from vpnrouter.selectors.selector import HEADERS, Selector
+from vpnrouter.selectors.build import parse_selector
+from vpnrouter.selectors.conditions import HEADERS, Selector
 
 __all__ = ["HEADERS", "Selector", "parse_selector"]

@@ -1,28 +1,141 @@
-"""Parsed selector to conditions, each part checked for what it may be where it stands."""
+"""From the text of a selector to its conditions, each part checked for what it may be where it stands."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from vpnrouter.errors import SelectorError
-from vpnrouter.limits import SELECTOR_DEPTH
-from vpnrouter.selectors.comparison import comparison, condition_of, name_of, term_of
-from vpnrouter.selectors.conditions import AllOf, Always, AnyOf, Condition, Not, Ordered
-from vpnrouter.selectors.grammar import Part
-from vpnrouter.selectors.like import LikePattern
-from vpnrouter.selectors.numbers import read_number
-from vpnrouter.selectors.operands import (
+from vpnrouter.limits import (
+    SELECTOR_BYTES,
+    SELECTOR_CACHED_LENGTH,
+    SELECTOR_DEPTH,
+    SELECTORS_CACHED,
+)
+from vpnrouter.selectors.conditions import (
+    FALSE,
+    HEADERS,
+    TRUE,
+    Absent,
+    Agree,
+    AllOf,
+    Always,
+    AnyOf,
+    Chain,
+    Condition,
+    Constant,
+    Flag,
+    FlagIs,
+    Like,
+    LikePattern,
+    Not,
+    OneOf,
+    Ordered,
+    PropertyTerm,
+    SameText,
+    Selector,
+    Signed,
+    Term,
+    TextIs,
+    read_number,
+    truth,
+)
+from vpnrouter.selectors.parser import (
     ConditionOperand,
     NameOperand,
     NumberOperand,
     Operand,
+    Part,
     TextOperand,
+    parse,
+    shown,
 )
-from vpnrouter.selectors.selector import HEADERS
-from vpnrouter.selectors.terms import Chain, Constant, Signed
-from vpnrouter.selectors.texts import Absent, Like, OneOf
-from vpnrouter.selectors.truth import FALSE, TRUE
+
+_NAME_WITH_MINUS: Final = re.compile(r"[^\W\d]\w*(?:-[^\W\d]\w*)+")
+
+
+def comparison(left: Operand, operator: str, right: Operand) -> Condition:
+    """The condition `left operator right`.
+
+    Raises SelectorError for sides that have no type in common: such a comparison is never true.
+    """
+    if operator not in {"=", "<>"}:
+        return _ordered(left, operator, right)
+    same, different = (TRUE, FALSE) if operator == "=" else (FALSE, TRUE)
+    # The order of kinds: whatever meets a number is compared as one, and so on.
+    if isinstance(left, NumberOperand) or isinstance(right, NumberOperand):
+        return _ordered(left, operator, right)
+    if isinstance(left, ConditionOperand):
+        if isinstance(right, ConditionOperand):
+            return Agree(left.condition, right.condition, same, different)
+        if isinstance(right, NameOperand):
+            return FlagIs(right.name, left.condition, same, different)
+        raise _not("a condition or a property", right)
+    if isinstance(right, ConditionOperand):
+        if isinstance(left, NameOperand):
+            return FlagIs(left.name, right.condition, same, different)
+        raise _not("a condition or a property", left)
+    if isinstance(left, NameOperand):
+        if isinstance(right, NameOperand):
+            return SameText(left.name, right.name, same, different)
+        if isinstance(right, TextOperand):
+            return TextIs(left.name, right.text, same, different)
+    elif isinstance(left, TextOperand):
+        if isinstance(right, NameOperand):
+            return TextIs(right.name, left.text, same, different)
+        if isinstance(right, TextOperand):
+            return Always(truth((left.text == right.text) == (operator == "=")))
+    raise _not("a property", left)
+
+
+def condition_of(operand: Operand) -> Condition:
+    """The operand where a condition is due. Raises SelectorError."""
+    if isinstance(operand, ConditionOperand):
+        return operand.condition
+    if isinstance(operand, NameOperand):
+        return Flag(operand.name)
+    raise _not("a condition", operand)
+
+
+def term_of(operand: Operand) -> Term:
+    """The operand where a number is due. Raises SelectorError."""
+    if isinstance(operand, NumberOperand):
+        return operand.term
+    if isinstance(operand, NameOperand):
+        return PropertyTerm(operand.name)
+    raise _not("a number or a property", operand)
+
+
+def name_of(operand: Operand, keyword: str) -> str:
+    """The property's name where nothing else may stand. Raises SelectorError."""
+    if isinstance(operand, NameOperand):
+        return operand.name
+    raise _not(f"a property before {keyword.upper()}", operand, _hint(operand))
+
+
+def _ordered(left: Operand, operator: str, right: Operand) -> Condition:
+    for one, other in ((left, right), (right, left)):
+        if not isinstance(one, NumberOperand | NameOperand):
+            hint = _hint(other)
+            if not hint and operator not in {"=", "<>"}:
+                hint = f"; {operator} compares numbers"
+            raise _not("a number or a property", one, hint)
+    return Ordered(term_of(left), operator, term_of(right))
+
+
+def _not(wanted: str, found: Operand, hint: str = "") -> SelectorError:
+    return SelectorError(
+        f"expected {wanted}, not {found.kind()} {shown(found.source)}{hint}", found.at
+    )
+
+
+def _hint(operand: Operand) -> str:
+    """Helps where a name with a minus in it was read as a difference."""
+    if isinstance(operand, NumberOperand) and _NAME_WITH_MINUS.fullmatch(operand.source):
+        return f'; a property of such a name is written "{operand.source[:64]}"'
+    return ""
+
 
 # The arguments of a rule: its terminals and built parts, None for an optional part that is missing.
 Parts: TypeAlias = list[Part | None]
@@ -226,3 +339,36 @@ _RULES: Final[dict[str, Build]] = {
     "signed": _signed,
 }
 """A rule of the grammar, by its name there, and what makes an operand of its parts."""
+
+
+_KNOWN: Final[dict[str, Selector]] = {}
+"""Selectors by their text: they do not change, and many clients ask with the same few."""
+
+
+def parse_selector(text: str) -> Selector:
+    """The selector that a text describes.
+
+    Raises SelectorError, one line with the position, where the text breaks the grammar of
+    docs/selectors.md, compares what can not be equal, names a header that messages do not have here,
+    or goes beyond SELECTOR_BYTES, SELECTOR_DEPTH or SELECTOR_NUMBER_LENGTH.
+    """
+    known = _KNOWN.get(text)
+    if known is not None:
+        return known
+    _check_size(text)
+    names, condition = build(parse(text), text)
+    selector = Selector(text, names, condition)
+    if len(text) <= SELECTOR_CACHED_LENGTH:
+        if len(_KNOWN) >= SELECTORS_CACHED:
+            _KNOWN.clear()
+        _KNOWN[text] = selector
+    return selector
+
+
+def _check_size(text: str) -> None:
+    """Raise SelectorError at the character that goes beyond SELECTOR_BYTES."""
+    encoded = text[: SELECTOR_BYTES + 1].encode("utf-8", "surrogatepass")
+    if len(encoded) > SELECTOR_BYTES:
+        kept = encoded[:SELECTOR_BYTES].decode("utf-8", "ignore")
+        message = f"expected a selector of at most {SELECTOR_BYTES} bytes, this one is longer"
+        raise SelectorError(message, len(kept) + 1)

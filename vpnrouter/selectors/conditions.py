@@ -1,16 +1,322 @@
-"""Conditions on numbers and on flags, and what joins conditions, in three-valued logic.
+"""Conditions of a selector in three-valued logic: on numbers, flags and texts, and what joins them.
 
-`test` gives TRUE, FALSE or UNKNOWN of `truth`. A comparison with something unknown is UNKNOWN, one
-between values of different types is FALSE (Jakarta Messaging 3.1, 3.8.1.1).
+LIKE patterns are matched in time that grows with the text and never with its square.
 """
 
+from __future__ import annotations
+
+import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.selectors.terms import Term
-from vpnrouter.selectors.truth import FALSE, TRUE, UNKNOWN, read_flag
+from vpnrouter.errors import SelectorError
+from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
+
+FALSE: Final = 0
+UNKNOWN: Final = 1
+TRUE: Final = 2
+# NOT is TRUE minus the value: it exchanges the ends and leaves UNKNOWN where it is.
+
+
+def truth(holds: bool) -> int:
+    """TRUE or FALSE."""
+    return TRUE if holds else FALSE
+
+
+def read_flag(text: str) -> int:
+    """What a property's text says: TRUE or FALSE in any case of letters, UNKNOWN for all else."""
+    size = len(text)
+    if size == 4 and text.lower() == "true":
+        return TRUE
+    if size == 5 and text.lower() == "false":
+        return FALSE
+    return UNKNOWN
+
+
+Number: TypeAlias = int | float
+"""Compiled, a float alone would make a double of every int."""
+
+_MOST: Final = 2**63 - 1
+_LEAST: Final = -(2**63)
+
+_SHORT: Final = 18
+"""So many digits are always within the range, and need no further look."""
+
+# A group takes part where the number is approximate: `lastindex` tells the two kinds apart.
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
+
+
+def read_number(text: str) -> Number | None:
+    """The number that a property's text reads as, None where it reads as none.
+
+    Decimal digits with sign, point and exponent, and nothing around them. Longer than
+    SELECTOR_NUMBER_LENGTH characters, it is no number.
+    """
+    size = len(text)
+    if size <= _SHORT and text.isdecimal() and text.isascii():
+        return int(text)
+    if size > SELECTOR_NUMBER_LENGTH:
+        return None
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    return bounded(int(text)) if found.lastindex is None else bounded(float(text))
+
+
+def bounded(value: Number) -> Number | None:
+    """The value as a number of selectors: an int within a long, a finite float, or None."""
+    if isinstance(value, int):
+        return value if _LEAST <= value <= _MOST else float(value)
+    return value if math.isfinite(value) else None
+
+
+def calculated(operator: str, left: Number, right: Number) -> Number | None:
+    """The result of + - * or /; None for a division by zero and for what no double can hold.
+
+    Two exact numbers divide as in Java, towards zero: -7 / 2 is -3.
+    """
+    if operator == "+":
+        return bounded(left + right)
+    if operator == "-":
+        return bounded(left - right)
+    if operator == "*":
+        return bounded(left * right)
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        quotient = abs(left) // abs(right)
+        return bounded(quotient if (left < 0) == (right < 0) else -quotient)
+    return bounded(left / right)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Term:
+    """Something whose value can be compared with a number."""
+
+    __slots__ = ()
+
+    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+        """A number; a text where a property reads as no number; None where it is unknown."""
+        raise AssertionError(properties)
+
+
+@final
+class Constant(Term):
+    """A number of the selector's text."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: Number) -> None:
+        self.number = number
+
+    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+        """The number."""
+        return self.number
+
+
+@final
+class PropertyTerm(Term):
+    """A property that is compared with a number or calculated with."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+        """The number that the property reads as; else its text, None without the property."""
+        text = properties.get(self.name)
+        if text is None:
+            return None
+        number = read_number(text)
+        return text if number is None else number
+
+
+@final
+class Signed(Term):
+    """A sign before a term. It is arithmetic: what is no number becomes unknown."""
+
+    __slots__ = ("negative", "term")
+
+    def __init__(self, term: Term, negative: bool) -> None:
+        self.term = term
+        self.negative = negative
+
+    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+        """The term's number, with its sign changed for a minus."""
+        number = self.term.value(properties)
+        if number is None or isinstance(number, str):
+            return None
+        return bounded(-number) if self.negative else number
+
+
+@final
+class Chain(Term):
+    """Terms with operators of equal rank between them, calculated from left to right."""
+
+    __slots__ = ("first", "steps")
+
+    def __init__(self, first: Term, steps: Sequence[tuple[str, Term]]) -> None:
+        self.first = first
+        self.steps = tuple(steps)
+
+    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+        """The result; None as soon as one part is unknown or no number."""
+        total = self.first.value(properties)
+        for operator, term in self.steps:
+            if total is None or isinstance(total, str):
+                return None
+            number = term.value(properties)
+            if number is None or isinstance(number, str):
+                return None
+            total = calculated(operator, total, number)
+        return total
+
+
+_ANY: Final = ""
+"""Stands for `_` where a piece is a list of characters."""
+
+
+@final
+class Piece:
+    """Part of a pattern without `%`."""
+
+    __slots__ = ("_accept", "_masks", "_runs", "_wild", "width")
+
+    def __init__(self, characters: Sequence[str]) -> None:
+        """Each of `characters` is one character, or empty where any one will do."""
+        self.width = len(characters)
+        self._runs = _runs(characters)
+        self._wild = 0
+        self._accept = 0
+        self._masks: dict[str, int] = {}
+        if len(self._runs) > 1:
+            self._prepare(characters)
+
+    def fits(self, text: str, at: int) -> bool:
+        """True where the piece stands in `text` at `at`; the text is long enough."""
+        for offset, run in self._runs:  # noqa: SIM110 (compiled: no generator expressions)
+            if not text.startswith(run, at + offset):
+                return False
+        return True
+
+    def end_in(self, text: str, start: int, stop: int) -> int:
+        """The end of the leftmost place in `text[start:stop]` where the piece stands, or -1."""
+        runs = self._runs
+        if not runs:
+            return start + self.width if start + self.width <= stop else -1
+        if len(runs) > 1:
+            return self._scan(text, start, stop)
+        offset, run = runs[0]
+        behind = self.width - offset
+        at = text.find(run, start + offset, stop - behind + len(run))
+        return -1 if at < 0 else at + behind
+
+    def _prepare(self, characters: Sequence[str]) -> None:
+        """For each character the set of places it may stand at, one bit a place."""
+        bit = 1
+        for character in characters:
+            if character == _ANY:
+                self._wild |= bit
+            else:
+                self._masks[character] = self._masks.get(character, 0) | bit
+            bit <<= 1
+        for character in self._masks:
+            self._masks[character] |= self._wild
+        self._accept = bit >> 1
+
+    def _scan(self, text: str, start: int, stop: int) -> int:
+        """As `end_in`, all places at once (Shift-And): bit i is set where i + 1 characters fit."""
+        masks = self._masks
+        wild = self._wild
+        accept = self._accept
+        state = 0
+        for at in range(start, stop):
+            state = ((state << 1) | 1) & masks.get(text[at], wild)
+            if state & accept:
+                return at + 1
+        return -1
+
+
+@final
+class LikePattern:
+    """A pattern of LIKE: `%` is any text, `_` any one character, the escape takes that away.
+
+    `escape` is one character, or empty for none. `at` is the pattern's position for the
+    SelectorError that an escape raises which stands before something else.
+    """
+
+    __slots__ = ("_between", "_first", "_last", "_least", "_one")
+
+    def __init__(self, pattern: str, escape: str = "", at: int = 1) -> None:
+        pieces = _pieces(pattern, escape, at)
+        self._one = len(pieces) == 1
+        self._first = pieces[0]
+        self._last = pieces[-1]
+        self._least = self._first.width + (0 if self._one else self._last.width)
+        self._between = tuple([piece for piece in pieces[1:-1] if piece.width])
+
+    def matches(self, text: str) -> bool:
+        """True when the whole of `text` is what the pattern describes."""
+        size = len(text)
+        if self._one:
+            return size == self._least and self._first.fits(text, 0)
+        if size < self._least or not self._first.fits(text, 0):
+            return False
+        stop = size - self._last.width
+        if not self._last.fits(text, stop):
+            return False
+        at = self._first.width
+        for piece in self._between:
+            at = piece.end_in(text, at, stop)
+            if at < 0:
+                return False
+        return True
+
+
+def _pieces(pattern: str, escape: str, at: int) -> list[Piece]:
+    """The pieces between the `%` of a pattern, one more than there are of those."""
+    pieces: list[Piece] = []
+    piece: list[str] = []
+    escaped = False
+    for character in pattern:
+        if escaped:
+            if character not in {"%", "_", escape}:
+                raise _lonely(escape, at)
+            piece.append(character)
+            escaped = False
+        elif character == escape:
+            escaped = True
+        elif character == "%":
+            pieces.append(Piece(piece))
+            piece = []
+        else:
+            piece.append(_ANY if character == "_" else character)
+    if escaped:
+        raise _lonely(escape, at)
+    pieces.append(Piece(piece))
+    return pieces
+
+
+def _lonely(escape: str, at: int) -> SelectorError:
+    return SelectorError(f"expected %, _ or {escape!r} behind each escape {escape!r}", at)
+
+
+def _runs(characters: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """Offset and text of what lies between the places where any character will do."""
+    runs: list[tuple[int, str]] = []
+    run: list[str] = []
+    for offset, character in enumerate([*characters, _ANY]):
+        if character != _ANY:
+            run.append(character)
+        elif run:
+            runs.append((offset - len(run), "".join(run)))
+            run = []
+    return tuple(runs)
+
 
 ORDERS: Final[dict[str, tuple[int, int, int]]] = {
     "=": (FALSE, TRUE, FALSE),
@@ -188,3 +494,131 @@ class Agree(Condition):
         if UNKNOWN in {left, right}:
             return UNKNOWN
         return self.same if left == right else self.different
+
+
+@final
+class TextIs(Condition):
+    """A property compared with a string, character by character."""
+
+    __slots__ = ("different", "name", "same", "text")
+
+    def __init__(self, name: str, text: str, same: int, different: int) -> None:
+        self.name = name
+        self.text = text
+        self.same = same
+        self.different = different
+
+    def test(self, properties: Mapping[str, str]) -> int:
+        """UNKNOWN without the property."""
+        text = properties.get(self.name)
+        if text is None:
+            return UNKNOWN
+        return self.same if text == self.text else self.different
+
+
+@final
+class SameText(Condition):
+    """Two properties compared as texts."""
+
+    __slots__ = ("different", "left", "right", "same")
+
+    def __init__(self, left: str, right: str, same: int, different: int) -> None:
+        self.left = left
+        self.right = right
+        self.same = same
+        self.different = different
+
+    def test(self, properties: Mapping[str, str]) -> int:
+        """UNKNOWN without one of them."""
+        left = properties.get(self.left)
+        right = properties.get(self.right)
+        if left is None or right is None:
+            return UNKNOWN
+        return self.same if left == right else self.different
+
+
+@final
+class OneOf(Condition):
+    """[NOT] IN."""
+
+    __slots__ = ("inside", "name", "outside", "texts")
+
+    def __init__(self, name: str, texts: Sequence[str], inside: int, outside: int) -> None:
+        self.name = name
+        self.texts = frozenset(texts)
+        self.inside = inside
+        self.outside = outside
+
+    def test(self, properties: Mapping[str, str]) -> int:
+        """UNKNOWN without the property."""
+        text = properties.get(self.name)
+        if text is None:
+            return UNKNOWN
+        return self.inside if text in self.texts else self.outside
+
+
+@final
+class Like(Condition):
+    """[NOT] LIKE."""
+
+    __slots__ = ("different", "name", "pattern", "same")
+
+    def __init__(self, name: str, pattern: LikePattern, same: int, different: int) -> None:
+        self.name = name
+        self.pattern = pattern
+        self.same = same
+        self.different = different
+
+    def test(self, properties: Mapping[str, str]) -> int:
+        """UNKNOWN without the property."""
+        text = properties.get(self.name)
+        if text is None:
+            return UNKNOWN
+        return self.same if self.pattern.matches(text) else self.different
+
+
+@final
+class Absent(Condition):
+    """IS [NOT] NULL, which is never unknown."""
+
+    __slots__ = ("absent", "name", "present")
+
+    def __init__(self, name: str, absent: int, present: int) -> None:
+        self.name = name
+        self.absent = absent
+        self.present = present
+
+    def test(self, properties: Mapping[str, str]) -> int:
+        """An empty text is a text: the property is there."""
+        return self.present if self.name in properties else self.absent
+
+
+HEADERS: Final = frozenset({"JMSCorrelationID", "JMSDestination", "JMSReplyTo", "JMSType"})
+"""Names that stand for a part of the message itself and never for a user property."""
+
+
+@final
+class Selector:
+    """What `parse_selector` makes of a text; it does not change.
+
+    `text` is the text as it was written, `names` the identifiers in it: those of the properties
+    that `matches` looks at.
+    """
+
+    __slots__ = ("_condition", "names", "text")
+
+    def __init__(self, text: str, names: frozenset[str], condition: Condition) -> None:
+        self.text = text
+        self.names = names
+        self._condition = condition
+
+    def matches(self, properties: Mapping[str, str]) -> bool:
+        """True when the condition holds of a message; unknown is no match.
+
+        `properties` holds the message's user properties by name, for a repeated name the first
+        value, and under the names of HEADERS those parts of the message that it has.
+        """
+        return self._condition.test(properties) == TRUE
+
+    def __repr__(self) -> str:
+        return f"Selector({self.text!r})"

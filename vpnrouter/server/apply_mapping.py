@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.errors import Refused
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
@@ -32,8 +32,8 @@ def rename_outward(book: LinkBook) -> None:
         if outbound.flows is not None:
             outbound.flows.rename(mapping)
         if not _ask_anew(link, mapping):
-            code = close_codes.ADMINISTRATIVE
-            link.goodbye(code, f"{close_codes.REASONS[code]}: other topic mapping")
+            code = codes.ADMINISTRATIVE
+            link.goodbye(code, f"{codes.REASONS[code]}: other topic mapping")
 
 
 def _shown(mapping: TopicMapping | None) -> list[tuple[str, str, list[int]]]:

@@ -15,7 +15,7 @@ from vpnrouter.server.assemble import acl_of, bounds_of, credentials_of, profile
 from vpnrouter.server.endpoint_terms import session_terms
 from vpnrouter.server.endpoints import judge_endpoint
 from vpnrouter.server.narrate import tell_of
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _disconnect(connection: Connection, why: str) -> None:
     if isinstance(connection, MqttConnection):
         connection.fail(reason.ADMINISTRATIVE_ACTION, why)
     elif isinstance(connection, Link):
-        connection.goodbye(close_codes.ADMINISTRATIVE, why)
+        connection.goodbye(codes.ADMINISTRATIVE, why)
 
 
 def _change_profiles(

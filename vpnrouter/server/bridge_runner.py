@@ -20,7 +20,7 @@ from vpnrouter.server.handover import drain, hand_over
 from vpnrouter.server.narrate import narrate
 from vpnrouter.server.standby import Standby, begun, leave, nothing, watch_better
 from vpnrouter.server.standing import Standing, facts_of
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -329,7 +329,7 @@ class BridgeRunner(Owner):
                 elif not half.welcomed:
                     until_ns = self._asked_ns + self.approach.try_s * SECOND
                     if now_ns() >= until_ns:
-                        leave(half, close_codes.HANDSHAKE_TIMEOUT)
+                        leave(half, codes.HANDSHAKE_TIMEOUT)
                     else:
                         await self.pause(until_ns)
                 elif self._reconnect:

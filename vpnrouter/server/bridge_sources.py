@@ -27,7 +27,7 @@ from vpnrouter.server.backlog import backlog_of, oldest_age_ms
 from vpnrouter.server.bridge_terms import subscriptions
 from vpnrouter.server.cleared import bridge_base, bridge_counts
 from vpnrouter.server.flush import flush_ready
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class OwnBridge:
         half = self.runner.half
         if half is None or half.over:
             return False
-        half.link.goodbye(close_codes.ADMINISTRATIVE, DISCONNECTED)
+        half.link.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
         flush_ready(half.link.plane)
         return True
 
@@ -282,7 +282,7 @@ class PeerBridge:
         link = self._book.serving.get(self.key)
         if link is None:
             return False
-        link.goodbye(close_codes.ADMINISTRATIVE, DISCONNECTED)
+        link.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
         flush_ready(link.plane)
         return True
 

@@ -12,8 +12,13 @@ from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
 from vpnrouter.wire.link.encode import subscription_flags
-from vpnrouter.wire.link.flow_frames import LANES_PARTITION_KEY, LANES_TOPIC
-from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
+from vpnrouter.wire.link.frames import (
+    BASIC,
+    CLIENT_CERTIFICATE,
+    LANES_PARTITION_KEY,
+    LANES_TOPIC,
+    SCRAM,
+)
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge, RemoteMsgVpn

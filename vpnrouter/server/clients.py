@@ -28,7 +28,7 @@ from vpnrouter.server.flush import flush_ready
 from vpnrouter.server.matching import matching
 from vpnrouter.server.profile_rows import Profiles
 from vpnrouter.server.session_rows import session_status
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class RouterClients:
         if isinstance(connection, MqttConnection):
             connection.fail(reason.ADMINISTRATIVE_ACTION, DISCONNECTED)
         elif isinstance(connection, Link):
-            connection.goodbye(close_codes.ADMINISTRATIVE, DISCONNECTED)
+            connection.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
         flush_ready(self._router.plane)
         return True
 

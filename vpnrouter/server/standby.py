@@ -11,7 +11,7 @@ from vpnrouter.bridges.backoff import SECOND
 from vpnrouter.bridges.terms import LinkEvent, Owner
 from vpnrouter.errors import OperationError
 from vpnrouter.server.flush import flush_ready
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.inbound import InboundHalf
@@ -51,9 +51,9 @@ class Standby(Owner):
             leave(self.half)
 
 
-def leave(half: InboundHalf, code: int = close_codes.NORMAL) -> None:
+def leave(half: InboundHalf, code: int = codes.NORMAL) -> None:
     """End a half with the reason that belongs to `code`."""
-    half.leave(code, close_codes.REASONS[code])
+    half.leave(code, codes.REASONS[code])
     flush_ready(half.link.plane)
 
 

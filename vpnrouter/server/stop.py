@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.server.flush import flush_ready
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
                     barrier.end(connection, error)
     for link in links:
         try:
-            link.goodbye(close_codes.SHUTTING_DOWN, close_codes.REASONS[close_codes.SHUTTING_DOWN])
+            link.goodbye(codes.SHUTTING_DOWN, codes.REASONS[codes.SHUTTING_DOWN])
         except Exception as error:  # noqa: BLE001 - the same
             barrier.end(link, error)
     flush_ready(router.plane)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, final
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
+from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Disconnect, Packet
 from vpnrouter.wire.mqtt.reason import reason_text
 

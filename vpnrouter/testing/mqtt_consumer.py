@@ -12,17 +12,23 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.testing.mqtt_producer import FAILED, SESSION_EXPIRY_S, message_of
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Connect,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     import random
 
     from vpnrouter.testing.history import History
-    from vpnrouter.wire.mqtt.packet import Packet
+    from vpnrouter.wire.mqtt.packets import Packet
 
 REDELIVERED: Final = ("JMSRedelivered", "true")
 """User property of what a queue may have delivered before, to whomever."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Publish
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
     from vpnrouter.testing.history import History
-    from vpnrouter.wire.mqtt.packet import Packet
+    from vpnrouter.wire.mqtt.packets import Packet
 
 SESSION_EXPIRY_S: Final = 3600
 MOST_PACKET_ID: Final = 65_535

@@ -22,7 +22,7 @@ from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.trace.recorder import Recorder
-from vpnrouter.wire.mqtt.user_properties import with_user_properties
+from vpnrouter.wire.mqtt.properties import with_user_properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.picking import TraceTerms

@@ -1,8 +1,12 @@
 """vpnrouter.core.guaranteed.dead_letter_properties."""
 
 from vpnrouter.core.guaranteed.dead_letter_properties import addressed, sources
-from vpnrouter.wire.mqtt.properties import Properties, encode_block
-from vpnrouter.wire.mqtt.user_properties import selector_properties, with_user_properties
+from vpnrouter.wire.mqtt.properties import (
+    Properties,
+    encode_block,
+    selector_properties,
+    with_user_properties,
+)
 
 
 def test_properties() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from vpnrouter.core.guaranteed.headers import lane_of, read_headers
 from vpnrouter.core.message import Message
-from vpnrouter.wire.mqtt.user_properties import with_user_properties
+from vpnrouter.wire.mqtt.properties import with_user_properties
 
 
 def read(**properties: str) -> Message:

@@ -23,12 +23,17 @@ from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet import Packet
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
-from vpnrouter.wire.mqtt.packets import Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connect,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Connect
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 PLACE = Path(__file__).parents[1] / "world.py"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.spool import keys
-from vpnrouter.wire.mqtt.message_packets import Ack
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.packets import Ack
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld

@@ -13,7 +13,12 @@ from vpnrouter.core.guaranteed.terms import NO_ACCESS, READ_ONLY
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.events.log import EventLog
-from vpnrouter.wire.mqtt.packets import Publish, Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:

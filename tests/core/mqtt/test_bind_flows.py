@@ -14,7 +14,12 @@ from vpnrouter.core.guaranteed.recover import read_definitions
 from vpnrouter.core.guaranteed.replay_log import ReplayLog
 from vpnrouter.core.guaranteed.terms import MODIFY_TOPIC
 from vpnrouter.topics.grammar import MQTT
-from vpnrouter.wire.mqtt.packets import Publish, Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.spool.record import encode_record
-from vpnrouter.wire.mqtt.message_packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Will
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld

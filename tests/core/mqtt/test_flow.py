@@ -10,10 +10,9 @@ from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.losses import Losses
 from vpnrouter.spool import keys
 from vpnrouter.trace.span_ids import span_id
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
-from vpnrouter.wire.mqtt.packets import SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import Ack, Publish, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld

@@ -12,9 +12,9 @@ from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.wire.mqtt import reason
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.packets import Ack, Publish
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledWorld

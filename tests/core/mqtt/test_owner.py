@@ -22,10 +22,9 @@ from vpnrouter.events.table import SESSION_END
 from vpnrouter.server.apply_message_vpns import judge_all
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBREC, PUBREL
-from vpnrouter.wire.mqtt.packets import Connack, Will
+from vpnrouter.wire.mqtt.packets import Connack, Connect, Will
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Connect
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld

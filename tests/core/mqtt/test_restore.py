@@ -15,10 +15,8 @@ from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.store import Batch
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.packets import Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import Publish, Subscribe, SubscriptionRequest, Will
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Will
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld

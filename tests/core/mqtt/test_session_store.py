@@ -8,10 +8,9 @@ import pytest
 
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.spool import keys
-from vpnrouter.wire.mqtt.message_packets import Publish
-from vpnrouter.wire.mqtt.packet_type import PUBREL
-from vpnrouter.wire.mqtt.packets import Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import Publish, Suback, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld

@@ -11,7 +11,12 @@ from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn_limits import VpnLimits
 from vpnrouter.topics.grammar import MQTT
-from vpnrouter.wire.mqtt.packets import Packet, Publish, Suback, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Packet,
+    Publish,
+    Suback,
+    SubscriptionRequest,
+)
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:

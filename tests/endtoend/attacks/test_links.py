@@ -15,7 +15,7 @@ import trustme
 from vpnrouter import limits
 from vpnrouter.core.scram import both_said, proof_of, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
+from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
 SECRET = "the-secret-of-the-hub"
@@ -431,20 +431,20 @@ def test_a_consumer_settles_nothing_of_another(start: Any, paho: Any, dialled: A
         peer = dialled(router.port("link"))
         fields = AS_GOOD | {"router": username, "client_username": username}
         assert isinstance(peer.log_in(password, **fields), frames.Welcome)
-        peer.say(encode_flows.bind(flow_frames.Bind(1, "shared", 100, **bind)))
-        return peer, peer.next(flow_frames.Bound)
+        peer.say(encode.bind(frames.Bind(1, "shared", 100, **bind)))
+        return peer, peer.next(frames.Bound)
 
     active, first = bound("spoke", "spoke-pw")
     publisher = paho(router.port("mqtt"), "p", login=("app", "app"))
     for number in range(20):
         publisher.client.publish(f"work/{number}", b"%d" % number, qos=1).wait_for_publish(60)
-    positions = [active.next(flow_frames.Guaranteed).position for _ in range(20)]
+    positions = [active.next(frames.Guaranteed).position for _ in range(20)]
     liar, answer = bound("low", "low-pw", accepted={first.store_id: [(1, 60_000)]})
     assert sorted(
         position for begin, count in answer.kept for position in range(begin, begin + count)
     ) == sorted(positions)
     active.close()
-    again = [liar.next(flow_frames.Guaranteed).message.payload for _ in range(20)]
+    again = [liar.next(frames.Guaranteed).message.payload for _ in range(20)]
     assert again == [b"%d" % number for number in range(20)]
 
 

@@ -6,10 +6,16 @@ from typing import Any, Final, final
 
 from vpnrouter.testing.history import History
 from vpnrouter.testing.mqtt_client import MqttClient
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBACK
-from vpnrouter.wire.mqtt.packets import Connack, Connect, Packet
-from vpnrouter.wire.mqtt.subscription_packets import Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Connect,
+    Packet,
+    Publish,
+    Subscribe,
+    SubscriptionRequest,
+)
+from vpnrouter.wire.mqtt.reason import PUBACK
 
 PROPERTY_REASON: Final = "dead-letter-reason"
 PROPERTY_QUEUE: Final = "dead-letter-queue"

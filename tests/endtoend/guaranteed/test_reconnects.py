@@ -12,9 +12,8 @@ from vpnrouter.testing.history_check import check, describe
 from vpnrouter.testing.mqtt_client import MqttClient
 from vpnrouter.testing.mqtt_consumer import Consumer
 from vpnrouter.testing.mqtt_producer import Producer
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBREL
-from vpnrouter.wire.mqtt.packets import Connack, Connect, Packet
+from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Packet, Publish
+from vpnrouter.wire.mqtt.reason import PUBREL
 
 MESSAGES: Final = 600
 WINDOW: Final = 8

@@ -6,10 +6,10 @@ import pytest
 
 from vpnrouter.topology.flows import links as module
 from vpnrouter.topology.flows.links import Span, flaps, links, spans_of, time_up
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 
 FARES = ("edge", "blue", "core", "yellow", "fares")
-TAKEN_OVER = close_codes.REASONS[close_codes.TAKEN_OVER]
+TAKEN_OVER = codes.REASONS[codes.TAKEN_OVER]
 
 
 def end(*changes: tuple[int, bool, str | None], remote: bool = False) -> dict[str, Any]:

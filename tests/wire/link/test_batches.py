@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.wire.link import encode
-from vpnrouter.wire.link.batches import subscribe_frames, unsubscribe_frames
+from vpnrouter.wire.link.encode import subscribe_frames, unsubscribe_frames
 
 
 def test_ten_thousand_filters_cost_three_frames() -> None:

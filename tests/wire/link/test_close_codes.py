@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 
 DOC = (Path(__file__).parents[3] / "docs/link-protocol.md").read_text(encoding="utf-8")
 
@@ -12,9 +12,9 @@ def test_every_code_is_in_the_document_with_its_reason() -> None:
     told = {
         int(code, 16): reason for code, reason in rows if reason[0].isupper() or reason[0].isdigit()
     }
-    assert {code: told.get(code) for code in close_codes.REASONS} == close_codes.REASONS
+    assert {code: told.get(code) for code in codes.REASONS} == codes.REASONS
 
 
 def test_codes_fit_a_protocol_error() -> None:
     """Each code can be carried by ProtocolError, whose reason code is a byte."""
-    assert all(0 <= code <= 0xFF for code in close_codes.REASONS)
+    assert all(0 <= code <= 0xFF for code in codes.REASONS)

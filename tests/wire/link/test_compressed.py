@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import close_codes, encode, frames
+from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.compressed import LEAST_BYTES, LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import link_frame_at
 from vpnrouter.wire.varint import read_varint
@@ -157,7 +157,7 @@ def test_the_unpacker_s_bound_is_tested_before_the_block_is_read() -> None:
         ProtocolError, match="LINK-44: 1001 bytes inside, the limit is 1000"
     ) as caught:
         LinkUnpacker(1_000).unpack(body(1_001, b""))
-    assert caught.value.reason_code == close_codes.FRAME_TOO_LARGE
+    assert caught.value.reason_code == codes.FRAME_TOO_LARGE
 
 
 GOOD = message(b"x" * 100)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import encode, encode_flows, flow_frames, frames
+from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at, split_direct
 from vpnrouter.wire.link.extension import encode_extension
 from vpnrouter.wire.varint import varint
@@ -124,9 +124,9 @@ CONTROL: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ),
     (encode.message, MESSAGES),
     (
-        encode_flows.bind,
+        encode.bind,
         st.builds(
-            flow_frames.Bind,
+            frames.Bind,
             U32,
             NAMES,
             WINDOWS,
@@ -139,15 +139,15 @@ CONTROL: list[tuple[Any, st.SearchStrategy[Any]]] = [
         ),
     ),
     (
-        encode_flows.bound,
-        st.builds(flow_frames.Bound, U32, CODES, U32, WINDOWS, STORE_IDS, TEXTS),
+        encode.bound,
+        st.builds(frames.Bound, U32, CODES, U32, WINDOWS, STORE_IDS, TEXTS),
     ),
-    (encode_flows.unbind, st.builds(flow_frames.Unbind, U32, CODES, TEXTS)),
-    (encode_flows.unbound, st.builds(flow_frames.Unbound, U32)),
+    (encode.unbind, st.builds(frames.Unbind, U32, CODES, TEXTS)),
+    (encode.unbound, st.builds(frames.Unbound, U32)),
     (
-        encode_flows.guaranteed_message,
+        encode.guaranteed_message,
         st.builds(
-            flow_frames.Guaranteed,
+            frames.Guaranteed,
             U32,
             U64,
             st.integers(0, 7),
@@ -155,13 +155,13 @@ CONTROL: list[tuple[Any, st.SearchStrategy[Any]]] = [
             MESSAGES.map(flow_message),
         ),
     ),
-    (encode_flows.ack, st.builds(flow_frames.Ack, U32, WINDOWS, ranges())),
-    (encode_flows.forget, st.builds(flow_frames.Forget, U32, ranges(1))),
+    (encode.ack, st.builds(frames.Ack, U32, WINDOWS, ranges())),
+    (encode.forget, st.builds(frames.Forget, U32, ranges(1))),
     (
-        encode_flows.reject,
-        st.builds(flow_frames.Reject, U32, U64, CODES, TEXTS, st.integers(0, 2)),
+        encode.reject,
+        st.builds(frames.Reject, U32, U64, CODES, TEXTS, st.integers(0, 2)),
     ),
-    (encode_flows.settled, st.builds(flow_frames.Settled, U32, U64, st.integers(1, 6))),
+    (encode.settled, st.builds(frames.Settled, U32, U64, st.integers(1, 6))),
 ]
 ANY_FRAME = st.one_of([frame.map(encoder) for encoder, frame in CONTROL])
 
@@ -233,7 +233,7 @@ def test_truncated_bodies(raw: bytes) -> None:
 @settings(max_examples=300, deadline=None)
 @given(kind=st.integers(0, 255), body=st.binary(max_size=60))
 def test_any_bytes_at_all(kind: int, body: bytes) -> None:
-    """Garbage is a ProtocolError with a code that close_codes.py explains, or a frame."""
+    """Garbage is a ProtocolError with a code that codes.py explains, or a frame."""
     raw = bytes((kind,)) + varint(len(body)) + body
     try:
         decode(raw, 0, len(raw))

@@ -2,7 +2,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import decode_flows
+from vpnrouter.wire.link import decode
 from vpnrouter.wire.varint import varint
 
 HEAD = bytes(4) + b"\0\1q\0\1"
@@ -17,7 +17,7 @@ def refused(groups: bytes) -> int:
     """The close code for a BIND with these groups, 0 when it is read."""
     body = HEAD + b"\1" + varint(len(groups)) + groups
     try:
-        decode_flows.bind(body, 0, len(body))
+        decode.bind(body, 0, len(body))
     except ProtocolError as error:
         return error.reason_code
     return 0
@@ -44,7 +44,7 @@ def test_limit_of_a_selector(size: int, code: int) -> None:
     body = HEAD + b"\2" + varint(size) + b"x" * size
     got = 0
     try:
-        assert len(decode_flows.bind(body, 0, len(body)).selector) == size
+        assert len(decode.bind(body, 0, len(body)).selector) == size
     except ProtocolError as error:
         got = error.reason_code
     assert got == code

@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from vpnrouter.wire.link import flow_frames, frames
+from vpnrouter.wire.link import frames
 
 DOC = (Path(__file__).parents[3] / "docs/link-protocol.md").read_text(encoding="utf-8")
 
@@ -10,22 +10,20 @@ def test_every_frame_type_has_the_number_of_the_document() -> None:
     """The table of LINK-5 and the constants of both modules say the same."""
     rows = re.findall(r"^\| 0x([0-9a-f]{2}) \| ([A-Z_]+) \| \w+ \| LINK-\d+ \|$", DOC, re.MULTILINE)
     told = {name: int(number, 16) for number, name in rows}
-    known = {**vars(frames), **vars(flow_frames)}
+    known = {**vars(frames), **vars(frames)}
     assert told == {name: known.get(name) for name in told}
     flows = {name for name in told if 0x40 <= told[name] < 0x60}
     assert flows == {
-        name
-        for name, value in vars(flow_frames).items()
-        if name.isupper() and value in range(64, 96)
+        name for name, value in vars(frames).items() if name.isupper() and value in range(64, 96)
     }
 
 
 def test_flags_are_apart() -> None:
     """Each flag of a message is a bit of its own."""
     flags = (
-        flow_frames.REDELIVERED,
-        flow_frames.PERSISTENT,
-        flow_frames.DMQ_ELIGIBLE,
-        flow_frames.EXACTLY_ONCE,
+        frames.REDELIVERED,
+        frames.PERSISTENT,
+        frames.DMQ_ELIGIBLE,
+        frames.EXACTLY_ONCE,
     )
-    assert sum(flags) == flow_frames.MESSAGE_FLAGS == 0b1111
+    assert sum(flags) == frames.MESSAGE_FLAGS == 0b1111

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link.properties import check_properties
+from vpnrouter.wire.link.extension import check_properties
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from vpnrouter.errors import ProtocolError
 from vpnrouter.limits import MQTT_PACKET_BYTES
 from vpnrouter.wire.mqtt.decode import decode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.packet_type import TYPE_NAMES
-from vpnrouter.wire.mqtt.property_table import RULES
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.properties import RULES
+from vpnrouter.wire.mqtt.reason import TYPE_NAMES
 
 
 def test_accepted_frame_decodes_to_its_packet(accepted: Any) -> None:

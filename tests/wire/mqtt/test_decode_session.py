@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt.decode_session import checked_reason, protocol_level
-from vpnrouter.wire.mqtt.packet_type import DISCONNECT
+from vpnrouter.wire.mqtt.decode import checked_reason, protocol_level
+from vpnrouter.wire.mqtt.reason import DISCONNECT
 
 
 def test_level_of_a_connect_is_readable_without_decoding(golden: Any) -> None:

@@ -12,13 +12,13 @@ from vpnrouter.wire.mqtt.encode import (
     encode_publish_field,
     publish_prefix,
 )
-from vpnrouter.wire.mqtt.packet import Packet
 from vpnrouter.wire.mqtt.packets import (
     Ack,
     Auth,
     Connack,
     Connect,
     Disconnect,
+    Packet,
     Publish,
     Suback,
     Subscribe,

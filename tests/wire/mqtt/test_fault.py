@@ -1,6 +1,6 @@
 """The two errors of MQTT."""
 
-from vpnrouter.wire.mqtt.fault import malformed, violation
+from vpnrouter.wire.mqtt.reason import malformed, violation
 
 
 def test_reason_codes_of_the_two_errors() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vpnrouter.errors import ProtocolError
 from vpnrouter.limits import MQTT_PACKET_BYTES
-from vpnrouter.wire.mqtt.framing import VARINT_MAX, frame_at, read_varint, varint
+from vpnrouter.wire.mqtt.fields import VARINT_MAX, frame_at, read_varint, varint
 from vpnrouter.wire.mqtt.reason import MALFORMED_PACKET, PACKET_TOO_LARGE
 
 EDGES = [

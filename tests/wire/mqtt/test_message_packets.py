@@ -1,8 +1,8 @@
 """PUBLISH and its acknowledgements as objects."""
 
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBREC
+from vpnrouter.wire.mqtt.packets import Ack, Publish
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBREC
 
 
 def test_each_field_counts_in_equality() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vpnrouter.wire.mqtt.packet import Packet, Pingreq, Pingresp
+from vpnrouter.wire.mqtt.packets import Packet, Pingreq, Pingresp
 
 
 def test_packets_are_equal_by_type_and_fields() -> None:

@@ -1,12 +1,12 @@
 """The fixed header's type and flags."""
 
-from vpnrouter.wire.mqtt import packet_type
-from vpnrouter.wire.mqtt.packet_type import FLAG_CLAUSES, TYPE_NAMES, reserved_flags
+from vpnrouter.wire.mqtt import reason
+from vpnrouter.wire.mqtt.reason import FLAG_CLAUSES, TYPE_NAMES, reserved_flags
 
 
 def test_names_stand_at_their_numbers() -> None:
     """Table 2-1: each type's constant is the index of its name."""
-    assert [getattr(packet_type, name) for name in TYPE_NAMES] == list(range(16))
+    assert [getattr(reason, name) for name in TYPE_NAMES] == list(range(16))
 
 
 def test_reserved_flags_of_each_type() -> None:

@@ -2,7 +2,7 @@
 
 from vpnrouter.wire import mqtt
 from vpnrouter.wire.mqtt import packets
-from vpnrouter.wire.mqtt.packet import Packet
+from vpnrouter.wire.mqtt.packets import Packet
 
 
 def test_every_packet_class_is_exported() -> None:

@@ -10,14 +10,18 @@ from paho.mqtt.packettypes import PacketTypes
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt.packet_type import CONNACK, PUBLISH, SUBSCRIBE, WILL
 from vpnrouter.wire.mqtt.properties import (
+    BINARY,
+    RULES,
+    STRING,
+    STRING_PAIR,
+    VARINT,
     Properties,
     decode_properties,
     encode_block,
     encode_properties,
 )
-from vpnrouter.wire.mqtt.property_table import BINARY, RULES, STRING, STRING_PAIR, VARINT
+from vpnrouter.wire.mqtt.reason import CONNACK, PUBLISH, SUBSCRIBE, WILL
 
 OtherProperties: Any = paho_properties.Properties
 OTHER_TYPE = {kind: PacketTypes.WILLMESSAGE if kind == WILL else kind for kind in range(16)}

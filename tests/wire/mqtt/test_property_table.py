@@ -7,20 +7,20 @@ from paho.mqtt import properties as paho_properties
 from paho.mqtt.packettypes import PacketTypes
 
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt import property_table
-from vpnrouter.wire.mqtt.packet_type import CONNECT, PUBLISH, WILL
-from vpnrouter.wire.mqtt.property_table import RULES, PropertyRule, rule_for
+from vpnrouter.wire.mqtt import properties
+from vpnrouter.wire.mqtt.properties import RULES, PropertyRule, rule_for
+from vpnrouter.wire.mqtt.reason import CONNECT, PUBLISH, WILL
 
 OtherProperties: Any = paho_properties.Properties
 OTHER = OtherProperties(PacketTypes.CONNECT)
 KINDS = {
-    "Byte": property_table.BYTE,
-    "Two Byte Integer": property_table.TWO_BYTES,
-    "Four Byte Integer": property_table.FOUR_BYTES,
-    "Variable Byte Integer": property_table.VARINT,
-    "Binary Data": property_table.BINARY,
-    "UTF-8 Encoded String": property_table.STRING,
-    "UTF-8 String Pair": property_table.STRING_PAIR,
+    "Byte": properties.BYTE,
+    "Two Byte Integer": properties.TWO_BYTES,
+    "Four Byte Integer": properties.FOUR_BYTES,
+    "Variable Byte Integer": properties.VARINT,
+    "Binary Data": properties.BINARY,
+    "UTF-8 Encoded String": properties.STRING,
+    "UTF-8 String Pair": properties.STRING_PAIR,
 }
 
 
@@ -50,12 +50,12 @@ def test_constants_name_the_identifiers(rule: PropertyRule) -> None:
         "user_properties": "USER_PROPERTY",
     }
     constant = singular.get(rule.name, rule.name.upper())
-    assert getattr(property_table, constant) == rule.identifier
+    assert getattr(properties, constant) == rule.identifier
 
 
 def test_property_in_a_wrong_packet_is_malformed() -> None:
     """2.2.2.2: an identifier that is not valid for its packet is a Malformed Packet."""
-    assert rule_for(property_table.TOPIC_ALIAS, PUBLISH).name == "topic_alias"
+    assert rule_for(properties.TOPIC_ALIAS, PUBLISH).name == "topic_alias"
     for identifier, packet_type in [(0x23, CONNECT), (0x04, PUBLISH), (0x2B, PUBLISH), (255, WILL)]:
         with pytest.raises(ProtocolError) as caught:
             rule_for(identifier, packet_type)
@@ -64,7 +64,7 @@ def test_property_in_a_wrong_packet_is_malformed() -> None:
 
 def test_numbers_are_checked_against_the_range() -> None:
     """Both ends of a range pass, one step beyond gives the rule's reason code."""
-    receive_maximum = rule_for(property_table.RECEIVE_MAXIMUM, CONNECT)
+    receive_maximum = rule_for(properties.RECEIVE_MAXIMUM, CONNECT)
     receive_maximum.check(1)
     receive_maximum.check(65_535)
     for value in (0, 65_536):

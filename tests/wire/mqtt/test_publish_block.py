@@ -5,14 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt.packet_type import PUBLISH
-from vpnrouter.wire.mqtt.properties import Properties, decode_properties, encode_block
+from vpnrouter.wire.mqtt.properties import (
+    Properties,
+    decode_properties,
+    encode_block,
+)
 from vpnrouter.wire.mqtt.publish_block import (
     message_block,
     payload_format_holds,
     publish_block_with,
     split_publish_properties,
 )
+from vpnrouter.wire.mqtt.reason import PUBLISH
 
 EXPIRY = bytes.fromhex("020000003c")
 ALIAS = bytes.fromhex("230007")

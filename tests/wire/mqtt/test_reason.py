@@ -5,11 +5,11 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from vpnrouter.wire.mqtt import reason
-from vpnrouter.wire.mqtt.packet_type import TYPE_NAMES
 from vpnrouter.wire.mqtt.reason import (
     REASON_CLAUSES,
     REASON_NAMES,
     REASONS_OF,
+    TYPE_NAMES,
     V3_REASONS,
     reason_text,
     to_v3_return_code,

@@ -10,28 +10,14 @@ from vpnrouter.errors import ProtocolError
 from vpnrouter.limits import MQTT_PACKET_BYTES
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.packet import Packet
-from vpnrouter.wire.mqtt.packet_type import (
-    AUTH,
-    CONNACK,
-    CONNECT,
-    DISCONNECT,
-    PUBACK,
-    PUBCOMP,
-    PUBLISH,
-    SUBACK,
-    SUBSCRIBE,
-    UNSUBACK,
-    UNSUBSCRIBE,
-    WILL,
-)
+from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import (
     Ack,
     Auth,
     Connack,
     Connect,
     Disconnect,
+    Packet,
     Pingreq,
     Pingresp,
     Publish,
@@ -42,9 +28,31 @@ from vpnrouter.wire.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.property_table import BINARY, BYTE, RULES, STRING, STRING_PAIR, TWO_BYTES
-from vpnrouter.wire.mqtt.reason import REASONS_OF, V3_REASONS
+from vpnrouter.wire.mqtt.properties import (
+    BINARY,
+    BYTE,
+    RULES,
+    STRING,
+    STRING_PAIR,
+    TWO_BYTES,
+    Properties,
+)
+from vpnrouter.wire.mqtt.reason import (
+    AUTH,
+    CONNACK,
+    CONNECT,
+    DISCONNECT,
+    PUBACK,
+    PUBCOMP,
+    PUBLISH,
+    REASONS_OF,
+    SUBACK,
+    SUBSCRIBE,
+    UNSUBACK,
+    UNSUBSCRIBE,
+    V3_REASONS,
+    WILL,
+)
 
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 TEXT = st.text(LETTERS, max_size=12)

@@ -1,7 +1,7 @@
 """CONNECT, CONNACK, DISCONNECT, AUTH as objects."""
 
+from vpnrouter.wire.mqtt.packets import Auth, Connack, Connect, Disconnect, Will
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.session_packets import Auth, Connack, Connect, Disconnect, Will
 
 
 def test_password_stays_out_of_the_repr() -> None:

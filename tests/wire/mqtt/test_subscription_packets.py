@@ -1,6 +1,6 @@
 """SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK as objects."""
 
-from vpnrouter.wire.mqtt.subscription_packets import (
+from vpnrouter.wire.mqtt.packets import (
     Suback,
     Subscribe,
     SubscriptionRequest,

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.properties import Properties, selector_properties
 from vpnrouter.wire.mqtt.publish_block import message_block
-from vpnrouter.wire.mqtt.user_properties import selector_properties
 
 
 def test_topic_alone() -> None:

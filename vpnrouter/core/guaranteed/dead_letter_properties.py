@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from vpnrouter.wire.mqtt.fields import read_string
-from vpnrouter.wire.mqtt.packet_type import PUBLISH
-from vpnrouter.wire.mqtt.properties import read_number
-from vpnrouter.wire.mqtt.property_table import (
+from vpnrouter.wire.mqtt.properties import (
     CONTENT_TYPE,
     CORRELATION_DATA,
     RESPONSE_TOPIC,
     USER_PROPERTY,
+    read_number,
     rule_for,
+    with_user_properties,
 )
-from vpnrouter.wire.mqtt.user_properties import with_user_properties
+from vpnrouter.wire.mqtt.reason import PUBLISH
 
 REASON_PROPERTY: Final = "dead-letter-reason"
 """Why the message is a dead letter."""

@@ -11,11 +11,11 @@ from vpnrouter.core.mqtt.outbound import SYNCED
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode_ack
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
-    from vpnrouter.wire.mqtt.message_packets import Ack
+    from vpnrouter.wire.mqtt.packets import Ack
 
 SHORT_PUBACK: Final = 0x40
 SHORT_PUBREC: Final = 0x50

@@ -17,8 +17,8 @@ from vpnrouter.core.publisher import Publisher
 from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import parse_topic
 from vpnrouter.wire.mqtt import reason
+from vpnrouter.wire.mqtt.packets import Connack, Connect
 from vpnrouter.wire.mqtt.publish_block import message_block
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection

@@ -21,10 +21,8 @@ from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.framing import frame_at
-from vpnrouter.wire.mqtt.message_packets import Ack
-from vpnrouter.wire.mqtt.session_packets import Connack, Connect, Disconnect
-from vpnrouter.wire.mqtt.subscription_packets import Subscribe, Unsubscribe
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Disconnect, Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
     from vpnrouter.core.mqtt.ingress import Ingress

@@ -14,7 +14,7 @@ from vpnrouter.core.guaranteed.traces import trace_at, trace_lost
 from vpnrouter.core.traceparent import leaving
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
-from vpnrouter.wire.mqtt.user_properties import with_user_properties
+from vpnrouter.wire.mqtt.properties import with_user_properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection

@@ -21,8 +21,8 @@ from vpnrouter.spool import keys
 from vpnrouter.trace.events import REJECT
 from vpnrouter.wire.mqtt import reason as codes
 from vpnrouter.wire.mqtt.encode import encode, encode_ack
-from vpnrouter.wire.mqtt.message_packets import Ack
-from vpnrouter.wire.mqtt.packet_type import PUBACK, PUBCOMP, PUBREC
+from vpnrouter.wire.mqtt.packets import Ack
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection

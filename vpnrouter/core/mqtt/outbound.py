@@ -28,7 +28,7 @@ from vpnrouter.errors import Refused
 from vpnrouter.spool import keys
 from vpnrouter.topics.algebra import matches
 from vpnrouter.wire.mqtt.encode import encode_ack
-from vpnrouter.wire.mqtt.packet_type import PUBREL
+from vpnrouter.wire.mqtt.reason import PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection

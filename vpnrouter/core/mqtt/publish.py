@@ -18,7 +18,7 @@ from vpnrouter.core.traceparent import read
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import DIRECT, DISCARD, PERSISTENT, REJECT
 from vpnrouter.wire.mqtt import reason
-from vpnrouter.wire.mqtt.framing import read_varint
+from vpnrouter.wire.mqtt.fields import read_varint
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from vpnrouter.errors import Refused, TopicError
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.subscription_packets import (
+from vpnrouter.wire.mqtt.packets import (
     Suback,
     Subscribe,
     SubscriptionRequest,

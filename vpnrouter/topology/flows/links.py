@@ -11,9 +11,9 @@ from typing import Any, Final
 from vpnrouter.topology.flows.ends import EDGE, Edge, edge_named, edge_of
 from vpnrouter.topology.limits import REPORT_LINK_CHANGES, REPORT_LINKS
 from vpnrouter.topology.tables import Rows
-from vpnrouter.wire.link import close_codes
+from vpnrouter.wire.link import codes
 
-_TAKEN_OVER: Final = close_codes.REASONS[close_codes.TAKEN_OVER]
+_TAKEN_OVER: Final = codes.REASONS[codes.TAKEN_OVER]
 
 
 @dataclass(slots=True)

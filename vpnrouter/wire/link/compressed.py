@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link.close_codes import FRAME_TOO_LARGE, MALFORMED, PROTOCOL_ERROR
+from vpnrouter.wire.link.codes import FRAME_TOO_LARGE, MALFORMED, PROTOCOL_ERROR
 from vpnrouter.wire.link.frames import COMPRESSED, HANDSHAKE
 from vpnrouter.wire.varint import frame_at, varint
 

@@ -4,12 +4,12 @@ from typing import Final, final
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link.close_codes import (
+from vpnrouter.wire.link.codes import (
     MALFORMED,
+    MANDATORY,
     PROTOCOL_ERROR,
     UNKNOWN_MANDATORY_FIELD,
 )
-from vpnrouter.wire.link.field_codes import MANDATORY
 from vpnrouter.wire.varint import read_varint, varint
 
 _NUMBER: Final = MANDATORY - 1

@@ -1,42 +1,69 @@
-"""Which frame may come when (LINK-17, LINK-39), as a table over what the receiver's link is doing.
+"""Which frame may come when (LINK-17, LINK-39), as a table, and what both sides agree on first (LINK-12, LINK-14)."""
 
-A link carries up to two halves. The receiver's own half *attracts*: its bridge placed subscriptions
-and messages come in. The peer's half is *served*: the peer's bridge logged in here and messages go
-out. What a link is doing is a set of the flags below.
-"""
+from __future__ import annotations
 
 from typing import Final
 
+from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link import close_codes
-from vpnrouter.wire.link.flow_frames import (
+from vpnrouter.wire.link import codes
+from vpnrouter.wire.link.frames import (
     ACK,
     BIND,
     BOUND,
-    FORGET,
-    GUARANTEED,
-    REJECT,
-    SETTLED,
-    UNBIND,
-    UNBOUND,
-)
-from vpnrouter.wire.link.frames import (
     CHALLENGE,
     CLOSE,
     COMPRESSED,
     DETACH,
     DIRECT,
     DIRECT_X,
+    FLOWS,
+    FORGET,
+    GUARANTEED,
     HEARTBEAT,
     HELLO,
+    MINOR,
     OPTIONAL_FROM,
     PROOF,
     REFUSE,
+    REJECT,
+    RETAINED,
+    REUSE,
+    SETTLED,
     SUBSCRIBE,
     SUBSCRIBED,
+    UNBIND,
+    UNBOUND,
     UNSUBSCRIBE,
     WELCOME,
+    ZSTD,
 )
+
+FEATURES: Final = REUSE | FLOWS | ZSTD | RETAINED
+"""Features known here. Each later one has a bit (LINK-48)."""
+
+
+def agreed_minor(theirs: int) -> int:
+    """The minor version to speak: the lower one."""
+    return min(theirs, MINOR)
+
+
+def agreed_features(offered: int) -> int:
+    """The bits of the offer that this side has too; unknown ones are left out."""
+    return offered & FEATURES
+
+
+def agreed_heartbeat_ms(wish_ms: int) -> int:
+    """Interval in milliseconds with which the acceptor answers a wish; 0 means no heartbeats."""
+    if wish_ms == 0:
+        return 0
+    return min(max(wish_ms, limits.LINK_HEARTBEAT_MIN_MS), limits.LINK_HEARTBEAT_MAX_MS)
+
+
+def agreed_max_frame(theirs: int) -> int:
+    """Largest frame, in bytes, that this side may send to a peer that announced `theirs`."""
+    return min(theirs, limits.LINK_FRAME_BYTES)
+
 
 STRANGE: Final = 1
 """Accepted from somebody who has not said HELLO."""
@@ -117,12 +144,10 @@ def check_order(doing: int, frame_type: int) -> None:
     if doing & UP and frame_type >= OPTIONAL_FROM:
         return
     if doing & STRANGE:
-        raise ProtocolError(close_codes.NOT_A_LINK, "LINK-11: the first frame is no HELLO")
+        raise ProtocolError(codes.NOT_A_LINK, "LINK-11: the first frame is no HELLO")
     agreed = _AGREED.get(frame_type, 0)
     if agreed & ~doing or (frame_type not in KNOWN and doing & UP):
         raise ProtocolError(
-            close_codes.UNSUPPORTED_FRAME, f"LINK-5: frame 0x{frame_type:02x} is not agreed on"
+            codes.UNSUPPORTED_FRAME, f"LINK-5: frame 0x{frame_type:02x} is not agreed on"
         )
-    raise ProtocolError(
-        close_codes.PROTOCOL_ERROR, f"LINK-17: frame 0x{frame_type:02x} is out of turn"
-    )
+    raise ProtocolError(codes.PROTOCOL_ERROR, f"LINK-17: frame 0x{frame_type:02x} is out of turn")

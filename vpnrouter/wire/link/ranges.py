@@ -11,7 +11,7 @@ from librt.strings import read_i64_be
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.link.close_codes import MALFORMED, PROTOCOL_ERROR
+from vpnrouter.wire.link.codes import MALFORMED, PROTOCOL_ERROR
 from vpnrouter.wire.varint import read_varint, varint
 
 LAST_POSITION: Final = (1 << 64) - 1

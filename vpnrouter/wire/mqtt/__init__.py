@@ -9,14 +9,14 @@ are section numbers.
 """
 
 from vpnrouter.wire.mqtt.burst import PublishCounter
-from vpnrouter.wire.mqtt.decode_session import protocol_level
+from vpnrouter.wire.mqtt.decode import protocol_level
 from vpnrouter.wire.mqtt.encode import (
     encode_ack,
     encode_publish,
     encode_publish_field,
     publish_prefix,
 )
-from vpnrouter.wire.mqtt.framing import frame_at, read_varint, varint
+from vpnrouter.wire.mqtt.fields import frame_at, read_varint, varint
 from vpnrouter.wire.mqtt.packets import (
     Ack,
     Auth,
@@ -34,7 +34,11 @@ from vpnrouter.wire.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from vpnrouter.wire.mqtt.properties import Properties, decode_properties, encode_properties
+from vpnrouter.wire.mqtt.properties import (
+    Properties,
+    decode_properties,
+    encode_properties,
+)
 from vpnrouter.wire.mqtt.publish_block import (
     message_block,
     payload_format_holds,

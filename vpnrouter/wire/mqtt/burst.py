@@ -10,7 +10,7 @@ from typing import Final, final
 
 from vpnrouter.limits import MQTT_PACKET_BYTES
 from vpnrouter.wire.mqtt.encode import publish_prefix
-from vpnrouter.wire.mqtt.framing import frame_at, read_varint
+from vpnrouter.wire.mqtt.fields import frame_at, read_varint
 
 STAMP_BYTES: Final = 16
 """Bytes of each payload that are kept when stamps are asked for."""

@@ -7,15 +7,31 @@ be able to write what no peer should.
 
 from typing import Final
 
-from vpnrouter.wire.mqtt.fields import U16_MAX, binary, string, u16
-from vpnrouter.wire.mqtt.framing import varint
-from vpnrouter.wire.mqtt.message_packets import Ack, Publish
-from vpnrouter.wire.mqtt.packet import Packet, Pingreq, Pingresp
-from vpnrouter.wire.mqtt.packet_type import SUBACK, UNSUBACK, reserved_flags
+from vpnrouter.wire.mqtt.fields import U16_MAX, binary, string, u16, varint
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Auth,
+    Connack,
+    Connect,
+    Disconnect,
+    Packet,
+    Pingreq,
+    Pingresp,
+    Publish,
+    Suback,
+    Subscribe,
+    Unsuback,
+    Unsubscribe,
+)
 from vpnrouter.wire.mqtt.properties import encode_block, encode_properties
-from vpnrouter.wire.mqtt.reason import SUCCESS, UNSPECIFIED_ERROR, to_v3_return_code
-from vpnrouter.wire.mqtt.session_packets import Auth, Connack, Connect, Disconnect
-from vpnrouter.wire.mqtt.subscription_packets import Suback, Subscribe, Unsuback, Unsubscribe
+from vpnrouter.wire.mqtt.reason import (
+    SUBACK,
+    SUCCESS,
+    UNSPECIFIED_ERROR,
+    UNSUBACK,
+    reserved_flags,
+    to_v3_return_code,
+)
 
 _BYTE: Final = [bytes((value,)) for value in range(256)]
 _NO_PROPERTIES: Final = b"\x00"

@@ -9,19 +9,8 @@ on the way out.
 from collections.abc import Sequence
 from typing import Final
 
-from vpnrouter.wire.mqtt.fault import violation
-from vpnrouter.wire.mqtt.fields import read_binary, read_string, u16, u32
-from vpnrouter.wire.mqtt.framing import varint
-from vpnrouter.wire.mqtt.packet_type import PUBLISH
+from vpnrouter.wire.mqtt.fields import read_binary, read_string, u16, u32, varint
 from vpnrouter.wire.mqtt.properties import (
-    Properties,
-    append_property,
-    check_count,
-    check_response_topic,
-    mark_seen,
-    read_number,
-)
-from vpnrouter.wire.mqtt.property_table import (
     BINARY,
     MESSAGE_EXPIRY_INTERVAL,
     PAYLOAD_FORMAT_INDICATOR,
@@ -32,9 +21,16 @@ from vpnrouter.wire.mqtt.property_table import (
     SUBSCRIPTION_IDENTIFIER,
     TOPIC_ALIAS,
     USER_PROPERTY,
+    Properties,
     PropertyRule,
+    append_property,
+    check_count,
+    check_response_topic,
+    mark_seen,
+    read_number,
     rule_for,
 )
+from vpnrouter.wire.mqtt.reason import PUBLISH, violation
 
 _ALIAS_TAG: Final = b"\x23"
 _EXPIRY_TAG: Final = b"\x02"

@@ -1,34 +1,165 @@
-"""The grammar of selectors and its parser: one pass over the text, with a stack and without recursion.
+"""The grammar of selectors and its parser: one pass over the text, with a stack for what is open.
 
-    selector     disjunction
-    disjunction  conjunction { OR conjunction }
-    conjunction  negation { AND negation }
-    negation     { NOT } predicate
-    predicate    sum
-                 sum ( = | <> | < | <= | > | >= ) sum
-                 sum [NOT] BETWEEN sum AND sum
-                 sum [NOT] IN "(" STRING { "," STRING } ")"
-                 sum [NOT] LIKE STRING [ESCAPE STRING]
-                 sum IS [NOT] NULL
-    sum          product { (+ | -) product }
-    product      sign { (* | /) sign }
-    sign         { + | - } operand
-    operand      NAME | QUOTED_NAME | STRING | NUMBER | TRUE | FALSE | "(" disjunction ")"
-
-Its time is linear in the length of the text. It parses what the grammar allows; `build` checks which types may stand
-on which side of an operator.
+A syntax error says what stands there and what should.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final, final
+
+from mypy_extensions import mypyc_attr
 
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
-from vpnrouter.selectors.expected import unexpected
-from vpnrouter.selectors.numbers import read_number
-from vpnrouter.selectors.operands import Operand
+from vpnrouter.selectors.conditions import Condition, Term, read_number
+
+_GROUPS: Final[tuple[tuple[str, str, frozenset[str]], ...]] = (
+    (
+        "NUMBER",
+        "a value",
+        frozenset(
+            {"ADD", "FALSE", "LPAR", "NAME", "NOT", "NUMBER", "QUOTED_NAME", "STRING", "TRUE"}
+        ),
+    ),
+    (
+        "COMPARISON",
+        "an operator",
+        frozenset(
+            {"ADD", "AND", "BETWEEN", "COMPARISON", "IN", "IS", "LIKE", "MULTIPLY", "NOT", "OR"}
+        ),
+    ),
+    ("MULTIPLY", "arithmetic", frozenset({"ADD", "MULTIPLY"})),
+)
+"""A terminal, the phrase that speaks for it and its like, and which those are."""
+
+_PHRASES: Final[dict[str, str]] = {
+    "STRING": "a string in single quotes",
+    "LPAR": "'('",
+    "COMMA": "','",
+    "RPAR": "')'",
+    "$END": "the end",
+}
+
+_HINTS: Final[dict[str, str]] = {
+    "NULL": "; IS NULL asks for a missing property",
+    "!": "; not equal is written <>",
+    ".": '; a name that holds more than letters, digits, _ and $ stands in double quotes: "a.b"',
+    "'": ": a string without its closing quote",
+    '"': ": a name without its closing quote",
+}
+"""What helps with a text that is not expected."""
+
+_SHOWN: Final = 24
+"""Characters of the selector that an error repeats."""
+
+
+def unexpected(found: str, accepted: Collection[str]) -> str:
+    """One line: the names of terminals in `accepted` are expected, the text `found` is there.
+
+    An empty `found` is the selector's end.
+    """
+    left = set(accepted)
+    phrases = []
+    for key, phrase, members in _GROUPS:
+        if key in left:
+            phrases.append(phrase)
+            left -= members
+    phrases.extend([_PHRASES.get(name, name) for name in sorted(left, key=_end_last)])
+    listed = phrases[-1] if phrases else "nothing"
+    if len(phrases) > 1:
+        listed = f"{', '.join(phrases[:-1])} or {listed}"
+    what = shown(found) if found else "the end"
+    return f"expected {listed}, not {what}{_HINTS.get(found.upper(), '')}"
+
+
+def shown(text: str) -> str:
+    """A piece of the selector as an error shows it: short, printable, on one line."""
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+
+
+def _end_last(name: str) -> tuple[bool, str]:
+    return name == "$END", name
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Operand:
+    """A part of one of the four kinds below.
+
+    `at` is its position, characters counted from 1; `source` is the part as it was written.
+    """
+
+    __slots__ = ("at", "source")
+
+    def __init__(self, at: int, source: str) -> None:
+        self.at = at
+        self.source = source
+
+    def kind(self) -> str:
+        """What it is, as an error says it."""
+        raise AssertionError(self.at)
+
+
+@final
+class NameOperand(Operand):
+    """A property; what stands around it decides how its text is read."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, at: int, source: str, name: str) -> None:
+        super().__init__(at, source)
+        self.name = name
+
+    def kind(self) -> str:
+        """For errors."""
+        return "a property"
+
+
+@final
+class TextOperand(Operand):
+    """A string of the selector's text."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, at: int, source: str, text: str) -> None:
+        super().__init__(at, source)
+        self.text = text
+
+    def kind(self) -> str:
+        """For errors."""
+        return "a string"
+
+
+@final
+class NumberOperand(Operand):
+    """A number or arithmetic."""
+
+    __slots__ = ("term",)
+
+    def __init__(self, at: int, source: str, term: Term) -> None:
+        super().__init__(at, source)
+        self.term = term
+
+    def kind(self) -> str:
+        """For errors."""
+        return "a number"
+
+
+@final
+class ConditionOperand(Operand):
+    """Something that is true, false or unknown."""
+
+    __slots__ = ("condition",)
+
+    def __init__(self, at: int, source: str, condition: Condition) -> None:
+        super().__init__(at, source)
+        self.condition = condition
+
+    def kind(self) -> str:
+        """For errors."""
+        return "a condition"
+
 
 KEYWORDS: Final = frozenset(
     {"AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE"}
