@@ -10,19 +10,18 @@ import pytest
 
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.door import LinkDoor, dial
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.link import Link as LinkEnd
+from vpnrouter.bridges.link import LinkDoor, dial
 from vpnrouter.bridges.terms import BridgeTerms, LinkEvent, Owner
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.login import ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
-from vpnrouter.core.picking import TraceTerms
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
-from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.tracing import TraceTerms
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.trace.events import EVENT_NAMES
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.link.frames import SCRAM

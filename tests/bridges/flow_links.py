@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from vpnrouter.bridges.accepted import decode_accepted
-from vpnrouter.bridges.flow_terms import FlowTerms
-from vpnrouter.bridges.guaranteed_in import GuaranteedIn
+from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
-from vpnrouter.bridges.terms import BridgeTerms
+from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
 from vpnrouter.core.guaranteed.endpoint import PARKING, QUEUE, Endpoint
-from vpnrouter.core.guaranteed.receipt import Receipt
-from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.spool import Receipt, Spool
 from vpnrouter.core.guaranteed.terms import ALWAYS, EndpointTerms
 from vpnrouter.core.message import Message
 from vpnrouter.core.subscriber import Subscription

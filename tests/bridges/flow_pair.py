@@ -9,19 +9,18 @@ from collections import deque
 from typing import Any
 
 from vpnrouter.bridges.accepted import decode_accepted
-from vpnrouter.bridges.flow_owner import FlowOwner
-from vpnrouter.bridges.flow_terms import FlowTerms
-from vpnrouter.bridges.guaranteed_in import GuaranteedIn
-from vpnrouter.bridges.guaranteed_out import GuaranteedOut
+from vpnrouter.bridges.flow_receiver import GuaranteedIn
+from vpnrouter.bridges.flow_sender import GuaranteedOut
+from vpnrouter.bridges.inbound_flow import FlowOwner
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.parking_lot import ParkingLot
+from vpnrouter.bridges.terms import FlowTerms
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import PARKING, QUEUE, Endpoint
-from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.core.guaranteed.recover import recover
-from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.spool import Receipt, Spool
 from vpnrouter.core.guaranteed.terms import ALWAYS, CONSUME, EndpointTerms
+from vpnrouter.core.login import Credentials
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.backoff import QUICK_LEAST_NS, QUICK_MOST_NS, SECOND, Backoff
+from vpnrouter.bridges.remotes import (
+    QUICK_LEAST_NS,
+    QUICK_MOST_NS,
+    SECOND,
+    Backoff,
+)
 
 MS = 1_000_000
 

@@ -1,7 +1,6 @@
 import pytest
 
-from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.states import Inbound, Input, Outbound, Peer
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input, Outbound, Peer
 
 SECOND = 1_000_000_000
 DIALLING = [Input.ENABLE, Input.DIAL, Input.RESOLVED, Input.CONNECTED]

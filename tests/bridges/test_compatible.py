@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from vpnrouter.bridges.compatible import Half, incompatible
+from vpnrouter.bridges.terms import Half, incompatible
 
 LOCAL = Half("core", "yellow", "edge", "blue", tls=False)
 PEER = Half("edge", "blue", "core", "yellow", tls=False)

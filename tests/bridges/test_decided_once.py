@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.picking import TraceFilter, TraceTerms
+from vpnrouter.core.tracing import TraceFilter, TraceTerms
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.trace.span_ids import span_id

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.door import LinkDoor, dial
+from vpnrouter.bridges.link import LinkDoor, dial
 from vpnrouter.bridges.terms import BridgeTerms, Owner
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.flow_answers import FlowAnswers
-from vpnrouter.bridges.flow_owner import FlowOwner
-from vpnrouter.core.guaranteed import receipt
+from vpnrouter.bridges.flow_receiver import FlowAnswers
+from vpnrouter.bridges.inbound_flow import FlowOwner
+from vpnrouter.core.guaranteed import spool
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode
@@ -41,8 +41,8 @@ def test_outcomes_come_before_the_acknowledgement_and_refusals_behind() -> None:
     for position in (1, 2, 3):
         answers.came(position)
     answers.refused(3, "503 Spool Over Quota", held=True)
-    answers.stored(1, receipt.DEMOTED)
-    answers.stored(2, receipt.SPOOLED)
+    answers.stored(1, spool.DEMOTED)
+    answers.stored(2, spool.SPOOLED)
     answers.acknowledge()
     settled, ack, reject = ear.said
     assert (settled.position, settled.outcome) == (1, frames.DEMOTED)
@@ -82,9 +82,9 @@ def test_nothing_is_owed_to_a_flow_that_is_over() -> None:
     """What is stored afterwards is named by the next BIND."""
     answers, ear = opened()
     answers.came(1)
-    answers.stored(1, receipt.SPOOLED)
+    answers.stored(1, spool.SPOOLED)
     answers.over()
-    answers.stored(2, receipt.SPOOLED)
+    answers.stored(2, spool.SPOOLED)
     answers.refused(3, "no", held=True)
     answers.acknowledge()
     assert ear.said == []

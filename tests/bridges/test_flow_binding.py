@@ -3,8 +3,8 @@
 import pytest
 
 from vpnrouter.bridges.accepted import Accepted
-from vpnrouter.bridges.flow_binding import FlowBinding
-from vpnrouter.bridges.flow_terms import FlowTerms
+from vpnrouter.bridges.flow_receiver import FlowBinding
+from vpnrouter.bridges.terms import FlowTerms
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.link.frames import Bind, Bound

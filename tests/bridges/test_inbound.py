@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.totals import totals
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits, totals
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.mqtt.properties import Properties

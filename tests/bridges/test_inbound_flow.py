@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.flow_terms import FlowTerms
+from vpnrouter.bridges.terms import FlowTerms
 from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")

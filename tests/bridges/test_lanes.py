@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.lanes import BLOCK, PARK, POLICIES, SKIP, Lanes, Steps
+from vpnrouter.bridges.parking_lot import BLOCK, PARK, POLICIES, SKIP, Lanes, Steps
 
 
 class Model(Steps):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.door import LinkDoor
+from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 

@@ -13,7 +13,7 @@ from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN
-from vpnrouter.core.totals import totals
+from vpnrouter.core.vpn import totals
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode

@@ -3,8 +3,8 @@
 from typing import Any
 
 from vpnrouter import limits
-from vpnrouter.bridges.door import LinkDoor
-from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.core.login import ClientUsername
 from vpnrouter.wire.link import frames
 
 

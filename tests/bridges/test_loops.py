@@ -3,7 +3,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.loops import may_enter, path_for, vpn_id, why_not, within_hops
+from vpnrouter.bridges.link_client import (
+    may_enter,
+    path_for,
+    vpn_id,
+    why_not,
+    within_hops,
+)
 
 
 def test_a_chain_through_one_router_is_no_loop() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.door import LinkDoor
+from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.scram import Verifier, stored_text
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 

@@ -7,7 +7,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at

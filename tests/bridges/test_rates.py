@@ -3,7 +3,7 @@ import random
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.rates import LEAST_GAP_NS, BridgeRates, Rate, RateMeter
+from vpnrouter.bridges.status import LEAST_GAP_NS, BridgeRates, Rate, RateMeter
 
 SECOND = 1_000_000_000
 

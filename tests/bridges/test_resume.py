@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.door import LinkDoor, dial
 from vpnrouter.bridges.inbound import UNSURE, InboundHalf
+from vpnrouter.bridges.link import LinkDoor, dial
 from vpnrouter.bridges.terms import LinkEvent, Owner
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog
 from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.topics.grammar import SMF

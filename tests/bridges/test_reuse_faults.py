@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.compatible import Half
+from vpnrouter.bridges.terms import Half
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.bridges.states import (
+from vpnrouter.bridges.bridge import (
     INBOUND,
     OUTBOUND,
     UP,

@@ -1,12 +1,17 @@
 import pytest
 
-from vpnrouter.bridges.bridge import Bridge, BridgeFacts
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input, Peer
 from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.rates import BridgeRates, Rate
 from vpnrouter.bridges.remotes import Remote
-from vpnrouter.bridges.states import Inbound, Input, Peer
-from vpnrouter.bridges.status import Surroundings, health_of, remotes_of, status_of
-from vpnrouter.core.discards import LOOP_DETECTED, TRANSMIT_CONGESTION
+from vpnrouter.bridges.status import (
+    BridgeRates,
+    Rate,
+    Surroundings,
+    health_of,
+    remotes_of,
+    status_of,
+)
+from vpnrouter.core.losses import LOOP_DETECTED, TRANSMIT_CONGESTION
 
 SECOND = 1_000_000_000
 UP = [Input.ENABLE, Input.DIAL, Input.RESOLVED, Input.CONNECTED, Input.WELCOMED, Input.SUBSCRIBED]

@@ -1,7 +1,6 @@
 """What was taken, written down together with the messages."""
 
-from vpnrouter.bridges.accepted import Accepted, decode_accepted
-from vpnrouter.bridges.taken import Taken
+from vpnrouter.bridges.accepted import Accepted, Taken, decode_accepted
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.router import Router
 from vpnrouter.spool.ledger import Ledger

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.tally import ControlTally, RxTally, TxTally
+from vpnrouter.bridges.counters import ControlTally, Counters, RxTally, TxTally
 from vpnrouter.core.profile import ClientProfile
 
 

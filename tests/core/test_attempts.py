@@ -1,7 +1,7 @@
 """Failed logins, counted for a minute each."""
 
 from vpnrouter import limits
-from vpnrouter.core.attempts import (
+from vpnrouter.core.entrance import (
     PERIOD_NS,
     PRETEND,
     REFUSE,

@@ -1,10 +1,10 @@
-"""vpnrouter.core.certificate: a value."""
+"""vpnrouter.core.login: a value."""
 
 import dataclasses
 
 import pytest
 
-from vpnrouter.core.certificate import PeerCertificate
+from vpnrouter.core.login import PeerCertificate
 
 
 def test_it_is_a_value() -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.message import Message
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.event import Event
 from vpnrouter.events.log import EventLog
 from vpnrouter.topics.grammar import MQTT

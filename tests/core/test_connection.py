@@ -2,7 +2,7 @@
 
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.outbox import Channel
-from vpnrouter.core.plane import Plane
+from vpnrouter.core.router import Plane
 from vpnrouter.trace.recorder import Recorder
 
 

@@ -1,4 +1,4 @@
-"""vpnrouter.core.credentials: client usernames and remembered passwords."""
+"""vpnrouter.core.login: client usernames and remembered passwords."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,8 +7,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.config.passwords import hash_password, is_hash, parse_hash, verify_password
-from vpnrouter.core.certificate import PeerCertificate
-from vpnrouter.core.credentials import (
+from vpnrouter.core.login import (
     ALTERNATE_NAME,
     ANONYMOUS,
     COMMON_NAME,
@@ -16,6 +15,7 @@ from vpnrouter.core.credentials import (
     ClientCertRules,
     ClientUsername,
     Credentials,
+    PeerCertificate,
 )
 from vpnrouter.errors import Refused
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.losses import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.message import Message
-from vpnrouter.core.totals import totals
+from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish

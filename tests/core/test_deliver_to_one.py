@@ -1,4 +1,4 @@
-"""vpnrouter.core.deliver_to_one: one consumer gets the message, besides those who want everything."""
+"""vpnrouter.core.deliver: one consumer gets the message, besides those who want everything."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.deliver_to_one import wants_one
-from vpnrouter.core.discards import (
+from vpnrouter.core.deliver import wants_one
+from vpnrouter.core.losses import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.message import Message
-from vpnrouter.core.totals import totals
+from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.properties import Properties, encode_block
 

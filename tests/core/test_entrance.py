@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter import limits
-from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.entrance import MADE_ROOM, NO_DESCRIPTOR, Entrance, Strangers
+from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.outbox import Channel
-from vpnrouter.core.plane import Plane
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.router import Plane
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Will

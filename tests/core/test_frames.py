@@ -1,10 +1,10 @@
-"""vpnrouter.core.frames: walking over frames."""
+"""vpnrouter.wire.varint: walking over frames."""
 
 import pytest
 
-from vpnrouter.core.frames import frame_end, messages_from, topic_in
 from vpnrouter.wire.link.encode import direct, direct_body, direct_x
 from vpnrouter.wire.mqtt.encode import encode_publish
+from vpnrouter.wire.varint import frame_end, messages_from, topic_in
 
 
 @pytest.mark.parametrize("size", [0, 100, 127, 128, 16_383, 16_384, 2_097_200])

@@ -1,18 +1,18 @@
-"""vpnrouter.core.groups: shared subscriptions."""
+"""vpnrouter.core.route: shared subscriptions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.discards import (
+from vpnrouter.core.losses import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.message import Message
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.totals import totals
+from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish

@@ -1,17 +1,16 @@
-"""vpnrouter.core.keep_retained: the store has what is retained, and nothing else."""
+"""vpnrouter.core.retained: the store has what is retained, and nothing else."""
 
 from __future__ import annotations
 
 import pytest
 
-from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.recover import recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.keep_retained import retain
+from vpnrouter.core.login import Credentials
 from vpnrouter.core.message import Message
-from vpnrouter.core.plane import Plane
-from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.retained import retain
+from vpnrouter.core.router import Plane
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore

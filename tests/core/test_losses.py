@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.picking import TraceTerms
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.totals import totals
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.tracing import TraceTerms
+from vpnrouter.core.vpn import VpnLimits, totals
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.packets import Publish

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.totals import totals
+from vpnrouter.core.vpn import totals
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import link_frame_at

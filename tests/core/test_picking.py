@@ -1,4 +1,4 @@
-"""vpnrouter.core.picking: the first filter that fits decides how many messages are traced."""
+"""vpnrouter.core.tracing: the first filter that fits decides how many messages are traced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.picking import TraceFilter, TraceTerms
+from vpnrouter.core.tracing import TraceFilter, TraceTerms
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.wire.mqtt.encode import encode_publish

@@ -1,6 +1,6 @@
-"""vpnrouter.core.plane: what the message VPNs of a router share."""
+"""vpnrouter.core.router: what the message VPNs of a router share."""
 
-from vpnrouter.core.plane import Plane
+from vpnrouter.core.router import Plane
 from vpnrouter.trace.recorder import Recorder
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.message import Message
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.errors import TopicError
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.grammar import MQTT

@@ -1,10 +1,10 @@
-"""vpnrouter.core.reframe: the same messages at the other level."""
+"""vpnrouter.core.direct: the same messages at the other level."""
 
 from __future__ import annotations
 
 import pytest
 
-from vpnrouter.core.reframe import reframe
+from vpnrouter.core.direct import reframe
 from vpnrouter.wire.mqtt.encode import encode_publish, publish_prefix
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.message import Message
 from vpnrouter.core.retained import Retained
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.topics.oracle import oracle_matches
 

@@ -1,4 +1,4 @@
-"""vpnrouter.core.sampled: what is recorded of a run, and that the run crosses as ever."""
+"""vpnrouter.core.direct: what is recorded of a run, and that the run crosses as ever."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vpnrouter.core.direct import trace
 from vpnrouter.core.message import Message
-from vpnrouter.core.sampled import trace
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.wire.mqtt.encode import encode_publish
 

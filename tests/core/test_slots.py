@@ -1,11 +1,11 @@
-"""vpnrouter.core.slots: a short cut to cached routes."""
+"""vpnrouter.core.direct: a short cut to cached routes."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vpnrouter.core.direct import FEWEST, MOST, Slots
 from vpnrouter.core.route import Route
-from vpnrouter.core.slots import FEWEST, MOST, Slots
 
 
 def route_of(topic: bytes) -> Route:

@@ -1,4 +1,4 @@
-"""vpnrouter.core.totals: what is counted, and that it adds up."""
+"""vpnrouter.core.vpn: what is counted, and that it adds up."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.discards import (
+from vpnrouter.core.losses import (
     MSG_TOO_BIG,
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.totals import totals
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits, totals
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish

@@ -1,4 +1,4 @@
-"""vpnrouter.core.traceparent: whose trace a message belongs to, and what it says when it leaves."""
+"""vpnrouter.core.tracing: whose trace a message belongs to, and what it says when it leaves."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vpnrouter.core.picking import TraceTerms
-from vpnrouter.core.traceparent import read
+from vpnrouter.core.tracing import TraceTerms, read
 from vpnrouter.trace.span_ids import span_id
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.packets import Publish

@@ -1,4 +1,4 @@
-"""vpnrouter.core.traces: what rows say of subscriptions and of messages that went no further."""
+"""vpnrouter.core.tracing: what rows say of subscriptions and of messages that went no further."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.message import Message
-from vpnrouter.core.picking import TraceTerms
-from vpnrouter.core.traces import kept_mode
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.tracing import TraceTerms, kept_mode
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.trace.events import DIRECT, MODE_NAMES
 from vpnrouter.wire.mqtt.properties import Properties

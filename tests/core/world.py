@@ -6,14 +6,13 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
+from vpnrouter.core.login import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
-from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import EVENT_NAMES
@@ -37,7 +36,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
-    from vpnrouter.core.picking import TraceTerms
+    from vpnrouter.core.tracing import TraceTerms
     from vpnrouter.selectors import Selector
 
 SECOND = 1_000_000_000

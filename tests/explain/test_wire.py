@@ -1,7 +1,7 @@
 """Bytes between two connections in memory."""
 
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.plane import Plane
+from vpnrouter.core.router import Plane
 from vpnrouter.explain.wire import Wire, take_all
 from vpnrouter.trace.recorder import Recorder
 

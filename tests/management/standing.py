@@ -9,8 +9,7 @@ from typing import Any
 
 import trio
 
-from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.states import Input
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Input
 from vpnrouter.bridges.status import (
     BridgeStatus,
     LocalSubscriptionStatus,

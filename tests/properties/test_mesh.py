@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.loops import may_enter, path_for, why_not
+from vpnrouter.bridges.link_client import may_enter, path_for, why_not
 from vpnrouter.core.direct import scan
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox

@@ -13,13 +13,12 @@ import trio
 import trio.testing
 
 from vpnrouter.bridges.book import LinkBook
-from vpnrouter.bridges.door import LinkDoor
+from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.certificate import PeerCertificate
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.credentials import ClientUsername, Credentials
+from vpnrouter.core.login import ClientUsername, Credentials, PeerCertificate
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router

@@ -18,9 +18,9 @@ from vpnrouter.build_info import build_kind
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.operations import browse
-from vpnrouter.core.guaranteed.receipt import SYNCED, Receipt
+from vpnrouter.core.guaranteed.spool import SYNCED, Receipt
+from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
 from vpnrouter.server.acceptor import Acceptor

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trustme
 
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.wire.mqtt.packets import Publish
 
 BASIC = "authentication: {basic: {enabled: false}}"

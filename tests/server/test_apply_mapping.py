@@ -5,7 +5,7 @@ from typing import Any
 
 import trio
 
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.wire.mqtt.packets import Publish
 
 BASIC = "authentication: {basic: {enabled: false}}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 
 QUICK = range(30)
 # In blocks, since one test has its time limit; all thousand with VPNROUTER_LONG set.

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
 
 SEEDS = range(40)

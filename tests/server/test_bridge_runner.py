@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.server import connect
 from vpnrouter.server.bridge_terms import subscriptions

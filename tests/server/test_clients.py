@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from vpnrouter.bridges.book import LinkBook
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.totals import totals
+from vpnrouter.core.vpn import totals
 from vpnrouter.errors import TopicError
 from vpnrouter.management import limits
 from vpnrouter.server.cleared import ClearedEndpoints

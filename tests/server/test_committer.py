@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.guaranteed.receipt import SYNCED, Receipt
-from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.plane import Plane
+from vpnrouter.core.guaranteed.spool import SYNCED, Receipt, Spool
+from vpnrouter.core.router import Plane
 from vpnrouter.errors import SpoolError
 from vpnrouter.server import committer as module
 from vpnrouter.server.committer import Committer

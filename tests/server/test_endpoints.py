@@ -4,10 +4,15 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.kinds import PARKING, QUEUE, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.operations import purge
-from vpnrouter.core.guaranteed.receipt import SPOOLED, UNMATCHED
 from vpnrouter.core.guaranteed.recover import Definition, read_definitions
+from vpnrouter.core.guaranteed.spool import SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.terms import (
+    PARKING,
+    QUEUE,
+    REPLAY_LOG,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.kinds import QUEUE
+from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
 from vpnrouter.server.event_sampler import SELDOM, EventSampler

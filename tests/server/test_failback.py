@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.login import ClientUsername
 
 FIRST = {"name": "blue", "location": "one", "connect_order": 1}
 SECOND = {"name": "blue", "location": "two", "connect_order": 2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from vpnrouter.core.outbox import Channel, Outbox
-from vpnrouter.core.plane import Plane
+from vpnrouter.core.router import Plane
 from vpnrouter.server.flush import LARGE_BYTES, LARGE_NS, flush_ready
 from vpnrouter.trace.recorder import Recorder
 

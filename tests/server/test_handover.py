@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 import trio
 
-from vpnrouter.core.plane import Plane
+from vpnrouter.core.router import Plane
 from vpnrouter.server.approach import now_ns
 from vpnrouter.server.handover import DRAIN_MOST_S, DRAIN_S, drain
 from vpnrouter.trace.recorder import Recorder

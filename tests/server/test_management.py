@@ -21,10 +21,9 @@ import trustme
 
 from vpnrouter import limits
 from vpnrouter.config.management import Management
-from vpnrouter.core.credentials import Credentials
+from vpnrouter.core.login import Credentials
 from vpnrouter.core.router import Router
-from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.management.sources import Sources
 from vpnrouter.server import management
 from vpnrouter.server.management import (

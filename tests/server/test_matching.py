@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.errors import TopicError
 from vpnrouter.server.client_rows import holder_of
 from vpnrouter.server.matching import matching

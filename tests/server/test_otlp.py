@@ -16,7 +16,7 @@ import trio
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from vpnrouter import __version__
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.trace import Trace
 from vpnrouter.config.trace_export import Otlp
 from vpnrouter.errors import OperationError

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.core.guaranteed.flow import Flow
-from vpnrouter.core.guaranteed.kinds import QUEUE
 from vpnrouter.core.guaranteed.operations import browse
-from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
 from vpnrouter.server.queue_figures import OTHER, QueueNumbers, by_reason, oldest_id
 
 TEXT = "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>], max_msg_spool_usage: 3}}}}"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.plane import Committing
-from vpnrouter.core.router import Router
+from vpnrouter.core.router import Committing, Router
 from vpnrouter.server.reactor import DIRECT_SHARE, HEAVY_BYTES, SPOOL_SHARE, Reactor
 from vpnrouter.trace.recorder import Recorder
 

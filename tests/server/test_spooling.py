@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.core.guaranteed.kinds import SESSION
-from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED
 from vpnrouter.core.guaranteed.recover import Definition
+from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED
+from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
 from vpnrouter.server.assemble import build_router

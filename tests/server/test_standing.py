@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.states import Inbound, Input
+from vpnrouter.bridges.bridge import Inbound, Input
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import trio
 
-from vpnrouter.bridges.states import Inbound
+from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.server.stop import say_goodbye
 
 EDGE = """

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from vpnrouter.bridges.rates import Rate
-from vpnrouter.core.totals import Sums, totals
+from vpnrouter.bridges.status import Rate
+from vpnrouter.core.vpn import Sums, totals
 from vpnrouter.server import vpn_meters
 from vpnrouter.server.vpn_meters import VpnMeters
 

@@ -1,6 +1,6 @@
 """The links of one router: which peers' bridges are logged in here, and what each is known by.
 
-A bridge looks here before it dials: an incoming link that fits is used instead (compatible.py).
+A bridge looks here before it dials: an incoming link that fits is used instead (terms.py).
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
-from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.compatible import Half, incompatible
-from vpnrouter.bridges.states import Input
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Input
+from vpnrouter.bridges.terms import Half, incompatible
 from vpnrouter.wire.link.frames import NONCE_BYTES
 
 if TYPE_CHECKING:

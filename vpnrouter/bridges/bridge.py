@@ -1,25 +1,193 @@
-"""The operational record of one bridge: what it is, how it stands, since when, and why."""
+"""The operational record of one bridge and its states, as tables: how it stands, since when, and why."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.remotes import Remote
-from vpnrouter.bridges.states import (
-    UP,
-    Inbound,
-    Input,
-    Outbound,
-    Peer,
-    next_inbound,
-    next_outbound,
-)
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.outbound import OutboundHalf
+
+
+class Inbound(StrEnum):
+    """State of the inbound half, `inboundState` in monitoring."""
+
+    INIT = "init"
+    """Just created; nothing has been decided."""
+    DISABLED = "disabled"
+    """Switched off by configuration or operator."""
+    PREPARE_WAIT_TO_CONNECT = "prepare-wait-to-connect"
+    """Waiting for what a connection needs: the VPN in service, a remote that is enabled."""
+    PREPARE_FETCHING_DNS = "prepare-fetching-dns"
+    """Looking the remote's host name up."""
+    NOT_READY_CONNECTING = "not-ready-connecting"
+    """TCP, and TLS where configured, under way."""
+    NOT_READY_HANDSHAKING = "not-ready-handshaking"
+    """HELLO sent, no answer yet."""
+    NOT_READY_WAIT_NEXT = "not-ready-wait-next"
+    """The attempt failed or the link was lost; waiting for the time of the next attempt."""
+    NOT_READY_WAIT_REUSE = "not-ready-wait-reuse"
+    """The remote's own bridge connects here; waiting to log in over that connection."""
+    NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH = "not-ready-wait-bridge-version-mismatch"
+    """The remote speaks another major version; waiting long before the next attempt."""
+    NOT_READY_WAIT_CLEANUP = "not-ready-wait-cleanup"
+    """The connection is being taken down; what waited for it is being discarded and counted."""
+    READY_SUBSCRIBING = "ready-subscribing"
+    """Logged in; messages flow for the subscriptions confirmed so far."""
+    READY_IN_SYNC = "ready-in-sync"
+    """Logged in, and every remote subscription is answered. A refused one shows in the bridge's health."""
+    STALLED = "stalled"
+    """In sync, but a guaranteed message is refused here and holds back those behind it."""
+    NOT_APPLICABLE = "not-applicable"
+    """No bridge is configured on this side; the connection serves the remote's bridge alone."""
+
+
+class Outbound(StrEnum):
+    """State of the outbound half, `outboundState` in monitoring."""
+
+    NOT_APPLICABLE = "not-applicable"
+    """The remote has no bridge on this connection."""
+    READY = "ready"
+    """The remote's bridge is logged in here."""
+
+
+class Input(StrEnum):
+    """What happens to the inbound half."""
+
+    ENABLE = "enable"
+    DISABLE = "disable"
+    ATTACH = "attach"
+    """The remote's bridge logged in and there is none here to use the connection."""
+    DETACH = "detach"
+    """That bridge is gone again."""
+    DIAL = "dial"
+    """A remote is chosen and may be dialled."""
+    RESOLVED = "resolved"
+    CONNECTED = "connected"
+    FAILED = "failed"
+    """What the state waits for failed or took too long; nothing is left to take down."""
+    WELCOMED = "welcomed"
+    REFUSED = "refused"
+    VERSION_MISMATCH = "version-mismatch"
+    REUSE = "reuse"
+    """A compatible incoming bridge exists, or the remote says that one does."""
+    REUSED = "reused"
+    """The login over the existing connection begins."""
+    SUBSCRIBED = "subscribed"
+    """The last outstanding remote subscription was confirmed."""
+    SUBSCRIPTIONS_CHANGED = "subscriptions-changed"
+    """Remote subscriptions were added while the link is up."""
+    STALL = "stall"
+    RELEASE = "release"
+    """What was refused was accepted."""
+    RECONNECT = "reconnect"
+    """An operator, or a better remote that is healthy again, asks for a new connection."""
+    LOST = "lost"
+    """The connection broke, was closed by the peer, or is silent for too long."""
+    CLEANED = "cleaned"
+    """Nothing is left of the connection."""
+    NEXT_REMOTE = "next-remote"
+    """The delay is over; the remote to try, the same or another, is chosen."""
+
+
+class Peer(StrEnum):
+    """What happens to the outbound half."""
+
+    LOGGED_IN = "logged-in"
+    LOGGED_OUT = "logged-out"
+
+
+_LIVE: Final = (Inbound.READY_SUBSCRIBING, Inbound.READY_IN_SYNC, Inbound.STALLED)
+_ENABLED: Final = tuple(
+    state
+    for state in Inbound
+    if state not in {Inbound.INIT, Inbound.DISABLED, Inbound.NOT_APPLICABLE}
+)
+
+INBOUND: Final[dict[tuple[Inbound, Input], Inbound]] = {
+    (Inbound.INIT, Input.ENABLE): Inbound.PREPARE_WAIT_TO_CONNECT,
+    (Inbound.INIT, Input.DISABLE): Inbound.DISABLED,
+    (Inbound.INIT, Input.ATTACH): Inbound.NOT_APPLICABLE,
+    (Inbound.DISABLED, Input.ENABLE): Inbound.PREPARE_WAIT_TO_CONNECT,
+    # A connection may end after the switch is off.
+    (Inbound.DISABLED, Input.LOST): Inbound.DISABLED,
+    (Inbound.DISABLED, Input.CLEANED): Inbound.DISABLED,
+    (Inbound.NOT_APPLICABLE, Input.ENABLE): Inbound.PREPARE_WAIT_TO_CONNECT,
+    (Inbound.NOT_APPLICABLE, Input.DETACH): Inbound.INIT,
+    (Inbound.PREPARE_WAIT_TO_CONNECT, Input.DIAL): Inbound.PREPARE_FETCHING_DNS,
+    (Inbound.PREPARE_WAIT_TO_CONNECT, Input.REUSE): Inbound.NOT_READY_WAIT_REUSE,
+    (Inbound.PREPARE_FETCHING_DNS, Input.RESOLVED): Inbound.NOT_READY_CONNECTING,
+    (Inbound.PREPARE_FETCHING_DNS, Input.FAILED): Inbound.NOT_READY_WAIT_NEXT,
+    (Inbound.NOT_READY_CONNECTING, Input.CONNECTED): Inbound.NOT_READY_HANDSHAKING,
+    (Inbound.NOT_READY_CONNECTING, Input.FAILED): Inbound.NOT_READY_WAIT_NEXT,
+    (Inbound.NOT_READY_HANDSHAKING, Input.WELCOMED): Inbound.READY_SUBSCRIBING,
+    (Inbound.NOT_READY_HANDSHAKING, Input.REFUSED): Inbound.NOT_READY_WAIT_CLEANUP,
+    (Inbound.NOT_READY_HANDSHAKING, Input.LOST): Inbound.NOT_READY_WAIT_CLEANUP,
+    (
+        Inbound.NOT_READY_HANDSHAKING,
+        Input.VERSION_MISMATCH,
+    ): Inbound.NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH,
+    (Inbound.NOT_READY_HANDSHAKING, Input.REUSE): Inbound.NOT_READY_WAIT_REUSE,
+    (Inbound.NOT_READY_WAIT_REUSE, Input.REUSED): Inbound.NOT_READY_HANDSHAKING,
+    (Inbound.NOT_READY_WAIT_REUSE, Input.LOST): Inbound.NOT_READY_WAIT_NEXT,
+    (Inbound.NOT_READY_WAIT_REUSE, Input.FAILED): Inbound.NOT_READY_WAIT_NEXT,
+    (
+        Inbound.NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH,
+        Input.NEXT_REMOTE,
+    ): Inbound.PREPARE_WAIT_TO_CONNECT,
+    (Inbound.NOT_READY_WAIT_NEXT, Input.NEXT_REMOTE): Inbound.PREPARE_WAIT_TO_CONNECT,
+    (Inbound.NOT_READY_WAIT_NEXT, Input.REUSE): Inbound.NOT_READY_WAIT_REUSE,
+    (Inbound.NOT_READY_WAIT_CLEANUP, Input.CLEANED): Inbound.NOT_READY_WAIT_NEXT,
+    # The peer may be quicker to close what is being taken down.
+    (Inbound.NOT_READY_WAIT_CLEANUP, Input.LOST): Inbound.NOT_READY_WAIT_CLEANUP,
+    (Inbound.READY_SUBSCRIBING, Input.SUBSCRIBED): Inbound.READY_IN_SYNC,
+    (Inbound.READY_SUBSCRIBING, Input.SUBSCRIPTIONS_CHANGED): Inbound.READY_SUBSCRIBING,
+    (Inbound.READY_IN_SYNC, Input.SUBSCRIPTIONS_CHANGED): Inbound.READY_SUBSCRIBING,
+    (Inbound.READY_IN_SYNC, Input.STALL): Inbound.STALLED,
+    (Inbound.READY_SUBSCRIBING, Input.STALL): Inbound.STALLED,
+    # Direct subscriptions go on while guaranteed messages stand.
+    (Inbound.STALLED, Input.SUBSCRIPTIONS_CHANGED): Inbound.STALLED,
+    (Inbound.STALLED, Input.SUBSCRIBED): Inbound.STALLED,
+    # Through subscribing: what was confirmed meanwhile is looked at again.
+    (Inbound.STALLED, Input.RELEASE): Inbound.READY_SUBSCRIBING,
+    **{(state, Input.LOST): Inbound.NOT_READY_WAIT_CLEANUP for state in _LIVE},
+    **{(state, Input.RECONNECT): Inbound.NOT_READY_WAIT_CLEANUP for state in _LIVE},
+    **{(state, Input.DISABLE): Inbound.DISABLED for state in _ENABLED},
+}
+"""(state, input) → state of the inbound half."""
+
+OUTBOUND: Final[dict[tuple[Outbound, Peer], Outbound]] = {
+    (Outbound.NOT_APPLICABLE, Peer.LOGGED_IN): Outbound.READY,
+    # The same bridge over a newer connection takes over (LINK-20).
+    (Outbound.READY, Peer.LOGGED_IN): Outbound.READY,
+    (Outbound.READY, Peer.LOGGED_OUT): Outbound.NOT_APPLICABLE,
+}
+"""(state, input) → state of the outbound half."""
+
+UP: Final = frozenset(_LIVE)
+"""States in which the bridge is logged in and messages flow."""
+
+
+def next_inbound(state: Inbound, given: Input) -> Inbound:
+    """The state after `given`. Raises LookupError for an input that the state does not list."""
+    after = INBOUND.get((state, given))
+    if after is None:
+        raise LookupError(f"a bridge in state {state} does not take {given}")
+    return after
+
+
+def next_outbound(state: Outbound, given: Peer) -> Outbound:
+    """The state after `given`. Raises LookupError for an input that the state does not list."""
+    after = OUTBOUND.get((state, given))
+    if after is None:
+        raise LookupError(f"the outbound half in state {state} does not take {given}")
+    return after
+
 
 _FAILURES: Final = frozenset(
     {Input.FAILED, Input.LOST, Input.REFUSED, Input.VERSION_MISMATCH, Input.STALL}

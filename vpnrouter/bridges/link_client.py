@@ -1,17 +1,12 @@
-"""A bridge's client inside a message VPN: what a link looks like to the VPN it attracts messages from.
-
-To the remote message VPN a bridge is a client like any other: it has a name, subscriptions and an
-outbox. What is special: its frames are the link's, it carries the visited path, and it never gets back
-what it brought (promise NOLOCAL).
-"""
+"""A bridge's client inside a message VPN, its trace events, and loop control in flight: visited message VPNs, hops."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.bridges.loops import may_enter, path_for
-from vpnrouter.core.discards import (
+from vpnrouter.core.losses import (
     LOOP_DETECTED,
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
@@ -22,13 +17,15 @@ from vpnrouter.core.discards import (
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import matches
-from vpnrouter.trace.events import BRIDGE_SEND, DIRECT
+from vpnrouter.trace.events import BRIDGE_RECEIVE, BRIDGE_SEND, DIRECT, NON_PERSISTENT, PERSISTENT
 from vpnrouter.trace.recorder import Context
 from vpnrouter.wire.link import encode
 from vpnrouter.wire.link.extension import encode_extension
 from vpnrouter.wire.link.frames import Extension
 
 if TYPE_CHECKING:
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.terms import BridgeTerms
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.login import Admission
     from vpnrouter.core.message import Message
@@ -36,6 +33,119 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import TopicMapping
+
+
+def vpn_id(router: str, vpn: str) -> str:
+    """The name of a VPN in a path, "router/vpn".
+
+    Raises ValueError when a path cannot carry it: an empty part, a slash in the router's name (the
+    first slash divides), or more than LINK_PATH_ENTRY_BYTES in UTF-8.
+    """
+    if not router or not vpn or "/" in router:
+        raise ValueError(f"{router!r} and {vpn!r} do not name a message VPN in a path")
+    name = f"{router}/{vpn}"
+    if len(name.encode("utf-8")) > limits.LINK_PATH_ENTRY_BYTES:
+        raise ValueError(f"{name!r} is longer than {limits.LINK_PATH_ENTRY_BYTES} bytes")
+    return name
+
+
+def path_for(came_by: Sequence[str], own: str) -> list[str]:
+    """The path to send along: the one the message came by, then the sending VPN.
+
+    `came_by` is empty for a message published here.
+    """
+    return [*came_by, own]
+
+
+def may_enter(path: Sequence[str], vpn: str) -> bool:
+    """Whether a message with this path has not been in `vpn`; asked by sender and by receiver."""
+    return vpn not in path
+
+
+def within_hops(hops: int, max_ttl: int) -> bool:
+    """Whether a message that crossed `hops` links may enter over a bridge with `max_ttl`."""
+    return hops <= max_ttl
+
+
+def why_not(path: Sequence[str], hops: int, own: str, max_ttl: int) -> str:
+    """The receiver's verdict: "" when the message may enter `own`, else the discard reason.
+
+    A VPN visited before counts before the hops: it is the more precise reason.
+    """
+    if not may_enter(path, own):
+        return LOOP_DETECTED
+    if not within_hops(hops, max_ttl):
+        return TTL_EXCEEDED
+    return ""
+
+
+@final
+class InboundTraces:
+    """Records them for the bridge of `terms` on one link; remembers the last way a message came."""
+
+    __slots__ = ("_bridge", "_link", "_received", "_remote_vpn")
+
+    def __init__(self, link: Link, terms: BridgeTerms) -> None:
+        self._link = link
+        self._bridge = terms.bridge
+        self._remote_vpn = terms.remote_vpn
+        self._received: Context | None = None
+
+    def link(self, event: int, why: str) -> None:
+        """The link is up, down or was rejected; `why` is for people."""
+        plane = self._link.plane
+        if plane.tracing:
+            context = self._context(event, why, 0, "")
+            plane.recorder.record(context, plane.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+
+    def received(self, message: Message) -> None:
+        """A traced message came over the link."""
+        plane = self._link.plane
+        context = self._received
+        path = ">".join(message.path)
+        mode = DIRECT
+        if message.qos:
+            mode = PERSISTENT if message.persistent else NON_PERSISTENT
+        if (
+            context is None
+            or context.path != path
+            or context.hops != message.hops
+            or context.origin_router != message.origin_router
+            or context.origin_vpn != message.origin_vpn
+            or context.mode != mode
+        ):
+            context = self._context(BRIDGE_RECEIVE, "", message.hops, path, mode)
+            context.origin_router = message.origin_router
+            context.origin_vpn = message.origin_vpn
+            self._received = context
+        plane.recorder.record(
+            context,
+            plane.wall_ns,
+            message.topic,
+            message.trace_high,
+            message.trace_low,
+            message.message_id,
+            len(message.payload),
+            0,
+            message.origin_ts_ns,
+        )
+
+    def _context(
+        self, event: int, reason: str, hops: int, path: str, mode: int = DIRECT
+    ) -> Context:
+        link = self._link
+        return Context(
+            event,
+            "" if link.vpn is None else link.vpn.name,
+            mode,
+            bridge=self._bridge,
+            peer_router=link.peer_router,
+            peer_vpn=link.peer_vpn or self._remote_vpn,
+            reason=reason,
+            hops=hops,
+            path=path,
+        )
+
 
 HOPS_MOST: Final = 255
 """Hops that the link header can say; whoever counts that far has lost control of its loops."""

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.bridges.attracted import Attracted, Attracting, RetainedReplay
 from vpnrouter.bridges.book import Place, client_name_of, key_of
-from vpnrouter.bridges.loops import vpn_id
-from vpnrouter.bridges.outbound_flows import OutboundFlows
-from vpnrouter.bridges.states import Peer
-from vpnrouter.bridges.tally import TxTally
-from vpnrouter.core.attempts import REFUSE
-from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
-from vpnrouter.core.discards import FAULT
-from vpnrouter.core.entrance import RATE_EXCEEDED, THROTTLED, TOO_MANY_FAILURES
+from vpnrouter.bridges.bridge import Peer
+from vpnrouter.bridges.counters import TxTally
+from vpnrouter.bridges.flow_sender import OutboundFlows
+from vpnrouter.bridges.link_client import vpn_id
+from vpnrouter.core.entrance import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
 from vpnrouter.core.login import (
+    ANONYMOUS,
+    BAD_PASSWORD,
     Admission,
     admit,
     admit_proof,
@@ -24,6 +23,7 @@ from vpnrouter.core.login import (
     check_verified,
     named_vpn,
 )
+from vpnrouter.core.losses import FAULT
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verifier_of
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP

@@ -1,24 +1,21 @@
-"""The parking lot of a bridge: an endpoint for what `on_reject: park` sets aside.
-
-A message enters it and leaves it in one unit with its position or its new place, so it is in one of them
-whatever breaks. The lot is the only consumer of its endpoint and holds all of it unacknowledged, in order.
-"""
+"""What goes on and what waits when a message VPN refuses a bridge's guaranteed message: lanes and the parking lot."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.arrival import lane
-from vpnrouter.core.discards import TOPIC_PARSE_ERROR
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.bridges.inbound import lane as lane_of
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.receipt import REJECTED, Receipt
+from vpnrouter.core.guaranteed.spool import REJECTED, Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.losses import TOPIC_PARSE_ERROR
 from vpnrouter.errors import TopicError
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.lanes import Lanes
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
 
@@ -67,7 +64,7 @@ class ParkingLot(Flow):
         """See Flow.send: a message is in the lot, found there after a restart or synced just now."""
         if self.unseen:
             self.unseen -= 1
-            self.ids[self._lanes.found(lane(message, self.lanes_by))] = message_id
+            self.ids[self._lanes.found(lane_of(message, self.lanes_by))] = message_id
         else:
             self.ids[self._coming.popleft()] = message_id
 
@@ -114,3 +111,122 @@ class ParkingLot(Flow):
         """See Flow.unbound: the bridge is deleted, and the lot with it."""
         self.ids.clear()
         self._coming.clear()
+
+
+BLOCK: Final = 0
+PARK: Final = 1
+SKIP: Final = 2
+
+POLICIES: Final[dict[str, int]] = {"block": BLOCK, "park": PARK, "skip": SKIP}
+"""The values of `on_reject`, with the numbers of LINK-40."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Steps:
+    """What the lanes let happen. Each answers at once whether it was possible, and changes nothing if not."""
+
+    __slots__ = ()
+
+    def enter(self, position: int) -> bool:
+        """Let the message enter the message VPN."""
+        raise AssertionError(position)
+
+    def park(self, position: int, number: int) -> bool:
+        """Set the message aside under a `number` of its own."""
+        raise AssertionError(position)
+
+    def skip(self, position: int) -> bool:
+        """Give the message back for good."""
+        raise AssertionError(position)
+
+    def leave(self, number: int) -> bool:
+        """Let what is set aside under `number` enter the message VPN."""
+        raise AssertionError(number)
+
+
+@final
+class Lanes:
+    """The order of one bridge's guaranteed messages. `held` are positions that wait in memory, in order,
+    each with its lane; `parked` are the numbers of what is set aside, in order, by lane.
+    """
+
+    __slots__ = ("_next", "_steps", "held", "parked", "policy")
+
+    def __init__(self, steps: Steps, policy: int) -> None:
+        self._steps = steps
+        self._next = 1
+        self.policy = policy
+        self.held: deque[tuple[int, int]] = deque()
+        self.parked: dict[int, deque[int]] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """True when there is something to try again."""
+        return bool(self.held or self.parked)
+
+    def arrive(self, position: int, lane: int) -> None:
+        """A message came over the link."""
+        if self.held or not self._pass(position, lane):
+            self.held.append((position, lane))
+
+    def found(self, lane: int) -> int:
+        """A message was set aside before a restart; oldest first. Returns the number it has now."""
+        return self._aside(lane, self._number())
+
+    def removed(self, lane: int, number: int) -> None:
+        """An operator took away what was set aside."""
+        numbers = self.parked.get(lane)
+        if numbers is not None and number in numbers:
+            numbers.remove(number)
+            if not numbers:
+                del self.parked[lane]
+
+    def retry(self) -> None:
+        """Something may be possible now. What was set aside is older than what is held, so it goes first."""
+        steps = self._steps
+        for lane in list(self.parked):
+            numbers = self.parked[lane]
+            while numbers and steps.leave(numbers[0]):
+                numbers.popleft()
+            if not numbers:
+                del self.parked[lane]
+        held = self.held
+        while held:
+            position, lane = held[0]
+            if not self._pass(position, lane):
+                return
+            held.popleft()
+
+    def drop(self) -> list[int]:
+        """The link is lost: what is held will come again. Returns the positions."""
+        dropped = [position for position, _ in self.held]
+        self.held.clear()
+        return dropped
+
+    def _pass(self, position: int, lane: int) -> bool:
+        """Do with the message what can be done; False when it has to wait, and all behind it."""
+        if lane not in self.parked:
+            if self._steps.enter(position):
+                return True
+            if self.policy == BLOCK:
+                return False
+            if self.policy == SKIP:
+                return self._steps.skip(position)
+        number = self._number()
+        if not self._steps.park(position, number):
+            return False
+        self._aside(lane, number)
+        return True
+
+    def _number(self) -> int:
+        number = self._next
+        self._next += 1
+        return number
+
+    def _aside(self, lane: int, number: int) -> int:
+        numbers = self.parked.get(lane)
+        if numbers is None:
+            numbers = deque()
+            self.parked[lane] = numbers
+        numbers.append(number)
+        return number

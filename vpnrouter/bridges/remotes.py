@@ -1,17 +1,10 @@
-"""Which remote message VPN to try: by connect order, each its attempts, then the next, for ever.
+"""Which remote message VPN to try: by connect order, each its attempts, then the next; and when to dial again."""
 
-`connect_order` 1 is tried first; equal orders stand as configured. A host gets one attempt and
-`retry_count` retries before the next has its turn; with the field's default of 0, each host is
-tried once in a pass. After a loss the others come first, best first, and the one lost comes last:
-it may be dead.
-
-In the *first pass*, after a loss or at start, a remote that answers has to be found soon: one that says nothing
-has a short time, and the next one is tried at once. Later passes take more time.
-"""
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +16,7 @@ class Remote:
     connect_order: int = 4
     enabled: bool = True
 
-    def names_the_same_as(self, other: "Remote") -> bool:
+    def names_the_same_as(self, other: Remote) -> bool:
         """Whether both are one remote, whatever its preference."""
         return (self.msg_vpn, self.location) == (other.msg_vpn, other.location)
 
@@ -122,3 +115,96 @@ class Remotes:
 
 def _by_order(remotes: Sequence[Remote]) -> list[Remote]:
     return sorted((r for r in remotes if r.enabled), key=lambda r: r.connect_order)
+
+
+SECOND: Final = 1_000_000_000
+
+QUICK_LEAST_NS: Final = 20_000_000
+"""Shortest delay of the quick stage."""
+
+QUICK_MOST_NS: Final = 80_000_000
+"""Longest delay of the quick stage; leaves 20 ms of the 100 for connecting."""
+
+
+@final
+class Backoff:
+    """The delays of one bridge. Times are nanoseconds of a clock that never goes back.
+
+    A `base_ns` below 20 ms (a configured delay of 0 s) counts as 20 ms. Raises ValueError when
+    `cap_ns` is below the base.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_base_ns",
+        "_cap_ns",
+        "_previous_ns",
+        "_quick_end_ns",
+        "_quick_period_ns",
+        "_stable_ns",
+        "_up_since_ns",
+    )
+
+    def __init__(
+        self,
+        base_ns: int = 3 * SECOND,
+        cap_ns: int = 30 * SECOND,
+        quick_period_ns: int = 5 * SECOND,
+        stable_ns: int = 10 * SECOND,
+    ) -> None:
+        self._base_ns = max(base_ns, QUICK_LEAST_NS)
+        self._cap_ns = cap_ns
+        if cap_ns < self._base_ns:
+            raise ValueError(f"cap of {cap_ns} ns below base of {self._base_ns} ns")
+        self._quick_period_ns = quick_period_ns
+        self._stable_ns = stable_ns
+        self._up_since_ns = -1
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._attempts = 0
+        self._quick_end_ns = -1
+        self._previous_ns = self._base_ns
+
+    def up(self, now_ns: int) -> None:
+        """The link is up."""
+        self._up_since_ns = now_ns
+
+    def down(self, now_ns: int) -> None:
+        """The link is lost, or the attempt failed without an answer."""
+        if self._up_since_ns >= 0:
+            if now_ns - self._up_since_ns >= self._stable_ns:
+                self._start_over()
+            self._up_since_ns = -1
+        if self._quick_end_ns < 0:
+            self._quick_end_ns = now_ns + self._quick_period_ns
+
+    def refused(self, now_ns: int) -> None:
+        """The peer answered and refused: the next delay is a slow one."""
+        self.down(now_ns)
+        self._quick_end_ns = now_ns
+        self._attempts += 1
+
+    def next_remote_ns(self, draw: float) -> int:
+        """Nanoseconds until a remote is tried that was not tried since the loss: a delay of the quick stage."""
+        self._attempts += 1
+        return QUICK_LEAST_NS + int(draw * (QUICK_MOST_NS - QUICK_LEAST_NS))
+
+    def delay_ns(self, now_ns: int, draw: float, at_least_ns: int = 0) -> int:
+        """Nanoseconds from now until the next attempt.
+
+        `draw` is random in [0, 1). `at_least_ns` is the peer's wish (`retry after`), which counts
+        up to the cap.
+        """
+        first = self._attempts == 0
+        self._attempts += 1
+        if first:
+            delay_ns = 0
+        elif now_ns < self._quick_end_ns:
+            delay_ns = QUICK_LEAST_NS + int(draw * (QUICK_MOST_NS - QUICK_LEAST_NS))
+        else:
+            # The bound is capped and not the draw: at the cap, too, bridges must not come back in step.
+            most_ns = min(self._cap_ns, max(self._base_ns, 3 * self._previous_ns))
+            delay_ns = self._base_ns + int(draw * (most_ns - self._base_ns))
+            self._previous_ns = delay_ns
+        return max(delay_ns, min(at_least_ns, self._cap_ns))

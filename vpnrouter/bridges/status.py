@@ -1,20 +1,98 @@
-"""One bridge as monitoring shows it: the field's attributes by their names, and what the field lacks.
+"""One bridge as monitoring shows it: the field's attributes by their names, and rates."""
 
-Attribute names are those of the field's monitoring in snake_case; the management API writes them in
-camelCase. What is ours: health, the reason of the outbound half, how long ago messages were forwarded,
-discards by reason, and the balance.
-"""
+from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, final
 
-from vpnrouter.bridges.bridge import Bridge
+from vpnrouter import limits
+from vpnrouter.bridges.bridge import UP, Bridge, Inbound
 from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.guaranteed_in import GuaranteedIn
-from vpnrouter.bridges.rates import BridgeRates
+from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.remotes import Remote
-from vpnrouter.bridges.states import UP, Inbound
+
+SECOND: Final = 1_000_000_000
+
+WINDOW_NS: Final = 60 * SECOND
+"""What an average covers, as the field's `average…Rate` attributes do."""
+
+LEAST_GAP_NS: Final = WINDOW_NS // (limits.RATE_SAMPLES - 1)
+"""Samples that follow closer are left out, so that those kept always reach back over the window."""
+
+
+class Rate(NamedTuple):
+    """Growth a second, rounded: over the last interval between samples, and over the window."""
+
+    current: int = 0
+    average: int = 0
+
+
+class BridgeRates(NamedTuple):
+    """The rates of one bridge, as its monitoring shows them."""
+
+    rx_msg: Rate = Rate()
+    rx_byte: Rate = Rate()
+    tx_msg: Rate = Rate()
+    tx_byte: Rate = Rate()
+
+
+@final
+class RateMeter:
+    """Rates of one or several counts that only grow, from samples taken about once a second.
+
+    Times are nanoseconds of a clock that never goes back. Before the second sample all rates are 0;
+    until a minute has passed, the average is over what there is.
+    """
+
+    __slots__ = ("_samples",)
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=limits.RATE_SAMPLES)
+
+    def sample(self, now_ns: int, *counts: int) -> None:
+        """Note the counts as they stand. A count that is lower than before starts the meter anew."""
+        samples = self._samples
+        if samples:
+            last_ns, last = samples[-1]
+            if len(last) != len(counts) or any(
+                new < old for new, old in zip(counts, last, strict=True)
+            ):
+                samples.clear()
+            elif now_ns - last_ns < LEAST_GAP_NS:
+                return
+        samples.append((now_ns, counts))
+        # The one sample at or before the begin of the window is what the average starts from.
+        while len(samples) > 2 and samples[1][0] <= now_ns - WINDOW_NS:
+            samples.popleft()
+
+    def rates(self) -> tuple[Rate, ...]:
+        """The rate of each count, in the order of `sample`; none before the first sample."""
+        samples = self._samples
+        if not samples:
+            return ()
+        now_ns, now = samples[-1]
+        if len(samples) == 1:
+            return tuple(Rate() for _ in now)
+        before_ns, before = samples[-2]
+        first_ns, first = samples[0]
+        return tuple(
+            Rate(
+                _a_second(count - before[index], now_ns - before_ns),
+                _a_second(count - first[index], now_ns - first_ns),
+            )
+            for index, count in enumerate(now)
+        )
+
+    def bridge_rates(self) -> BridgeRates:
+        """The rates of `sample(now_ns, rx_msgs, rx_bytes, tx_msgs, tx_bytes)`."""
+        return BridgeRates(*self.rates())
+
+
+def _a_second(growth: int, elapsed_ns: int) -> int:
+    return (growth * SECOND + elapsed_ns // 2) // elapsed_ns
+
 
 MILLISECOND_NS: Final = 1_000_000
 
@@ -105,7 +183,7 @@ class BridgeStatus:
     """Everything monitoring tells of one bridge. Rates are a second, `uptime` whole seconds.
 
     Ages are milliseconds, -1 for never. `discarded_rx` and `discarded_tx` are messages by reason of
-    core/discards.py. For each direction the imbalance is what was received (offered) and is neither
+    core/losses.py. For each direction the imbalance is what was received (offered) and is neither
     delivered (sent), nor discarded, nor in flight: anything but 0 is a fault of the router.
     """
 
@@ -227,7 +305,7 @@ class GuaranteedCounts:
     duplicates: int = 0
     parked: int = 0
 
-    def since(self, base: "GuaranteedCounts") -> "GuaranteedCounts":
+    def since(self, base: GuaranteedCounts) -> GuaranteedCounts:
         """What was counted since the counts stood at `base`."""
         return GuaranteedCounts(
             self.received - base.received,

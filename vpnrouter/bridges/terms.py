@@ -1,20 +1,46 @@
-"""What a bridge asks of its remote message VPN, and what its half of a link tells it."""
+"""What a bridge asks of its remote message VPN, and when an incoming one and the local one may share a connection."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
-from vpnrouter.bridges.flow_terms import FlowTerms
-from vpnrouter.wire.link.frames import BASIC
+from vpnrouter.wire.link.frames import BASIC, LANES_TOPIC, ON_REJECT_BLOCK
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.link import Link
     from vpnrouter.topics.mapping import TopicMapping
+
+
+@final
+class FlowTerms:
+    """`on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in.
+
+    A message that is refused is tried again after `retry_ms` at the latest.
+    """
+
+    __slots__ = ("lanes", "mapping", "max_ttl", "on_reject", "retry_ms", "selector")
+
+    def __init__(
+        self,
+        on_reject: int = ON_REJECT_BLOCK,
+        lanes: int = LANES_TOPIC,
+        retry_ms: int = 1000,
+        max_ttl: int = limits.HOPS,
+        mapping: TopicMapping | None = None,
+        selector: str = "",
+    ) -> None:
+        self.on_reject = on_reject
+        self.lanes = lanes
+        self.retry_ms = retry_ms
+        self.max_ttl = max_ttl
+        self.mapping = mapping
+        self.selector = selector
 
 
 class LinkEvent(StrEnum):
@@ -131,3 +157,41 @@ class BridgeTerms:
         self.window = window
         self.flow = FlowTerms(max_ttl=max_ttl, mapping=mapping) if flow is None else flow
         self.retry_delay_ms = retry_delay_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One side's bridge: where it is and what it is configured to reach.
+
+    `remote_router` is the name configured, or learned from an earlier WELCOME; "" while unknown.
+    """
+
+    router: str
+    vpn: str
+    remote_router: str
+    remote_vpn: str
+    tls: bool
+
+
+def incompatible(local: Half, peer: Half) -> tuple[str, ...]:
+    """The tests that fail, as texts for people; empty when the peer's connection can be used.
+
+    A router name that is not known matches nothing: reusing the connection of some other router
+    would attract that router's messages.
+    """
+    failed: list[str] = []
+    if not peer.remote_router or peer.remote_router != local.router:
+        failed.append(
+            f"the peer's bridge is for router {peer.remote_router!r}, not {local.router!r}"
+        )
+    if not local.remote_router or local.remote_router != peer.router:
+        failed.append(f"the peer is router {peer.router!r}, not {local.remote_router!r}")
+    if peer.remote_vpn != local.vpn:
+        failed.append(
+            f"the peer's bridge is for message VPN {peer.remote_vpn!r}, not {local.vpn!r}"
+        )
+    if local.remote_vpn != peer.vpn:
+        failed.append(f"the peer's bridge is in message VPN {peer.vpn!r}, not {local.remote_vpn!r}")
+    if local.tls != peer.tls:
+        failed.append("TLS is configured on one side only")
+    return tuple(failed)

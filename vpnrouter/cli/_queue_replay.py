@@ -59,7 +59,7 @@ def replay(
 
 
 def _seconds(text: str) -> int:
-    from vpnrouter.core.guaranteed.replay_start import parse_moment
+    from vpnrouter.core.guaranteed.replay import parse_moment
 
     try:
         return max(1, parse_moment(text) // SECOND_NS)

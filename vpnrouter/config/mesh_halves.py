@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from vpnrouter.bridges.compatible import Half, incompatible
+from vpnrouter.bridges.terms import Half, incompatible
 from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh_access import account_of, login, scheme
 from vpnrouter.config.mesh_finding import MeshFindings

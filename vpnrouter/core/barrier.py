@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
     from vpnrouter.core.timers import Timed
 
 CONNECTION: Final = "connection"

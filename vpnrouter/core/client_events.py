@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.events import table
 
 if TYPE_CHECKING:

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
-from vpnrouter.core.attempts import origin_of
-from vpnrouter.core.jobs import Job
+from vpnrouter.core.entrance import origin_of
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.timers import Job, Timed
 
 if TYPE_CHECKING:
-    from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.entrance import Holdings, Login, Strangers
-    from vpnrouter.core.login import Admission
+    from vpnrouter.core.login import Admission, PeerCertificate
     from vpnrouter.core.outbox import Channel
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
     from vpnrouter.core.timers import Timer
 
 SECOND_NS: Final = 1_000_000_000

@@ -1,17 +1,23 @@
-"""Deliver one message to those for whom a copy of its frame will not do: special receivers, links, groups."""
+"""Deliver one message to those for whom a copy of its frame will not do, to groups, and to exactly one consumer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
+from vpnrouter.core.losses import CLIENT_NOT_CONNECTED
 from vpnrouter.core.subscriber import FRAME_MQTT4
-from vpnrouter.core.traces import frame5
+from vpnrouter.core.tracing import frame5
+from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.mqtt.fields import varint
+from vpnrouter.wire.mqtt.properties import decode_properties
+from vpnrouter.wire.mqtt.reason import PUBLISH
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
-    from vpnrouter.core.route import Route
+    from vpnrouter.core.route import Route, Target
+    from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn
+
 
 NOBODY: Final = 0
 """Nobody wanted the message."""
@@ -103,3 +109,182 @@ def to_links(route: Route, message: Message) -> bool:
             subscriber.deliver(message, subscriptions)
             offered = True
     return offered
+
+
+NAME: Final = "deliver-to-one"
+"""Name of the user property."""
+
+_NAME: Final = NAME.encode()
+_YES: Final = ("true", "1")
+
+LOWEST_PRIORITY: Final = 4
+"""The last of the deliver-to-one priorities 1 to 4."""
+
+
+_UNABLE: Final = 0
+_AWAY: Final = 1
+_FULL: Final = 2
+_TAKEN: Final = 3
+
+
+def wants_one(block: bytes) -> bool:
+    """True when the properties in `block` ask for deliver-to-one. A damaged block does not."""
+    if _NAME not in block:
+        return False
+    field = varint(len(block)) + block
+    try:
+        properties, _ = decode_properties(field, 0, len(field), PUBLISH)
+    except ProtocolError:
+        # Told where the block is checked.
+        return False
+    pairs = properties.user_properties
+    return (NAME, _YES[0]) in pairs or (NAME, _YES[1]) in pairs
+
+
+def deliver_to_one(vpn: MessageVpn, route: Route, message: Message) -> int:
+    """Deliver to one consumer, and to those who want everything; what became of it (deliver.py).
+
+    Whoever has no room is passed over; where all are full, one of them counts the loss.
+    """
+    if route.many_links and message.message_id == 0:
+        message.message_id = vpn.plane.ids.new_message_id()
+    outcome = NOBODY
+    for target in route.special:
+        subscriptions = target.wanting(message)
+        if _always(subscriptions):
+            target.subscriber.deliver(message, subscriptions)
+            outcome = OFFERED
+    if copies_to_links(route, message):
+        outcome = OFFERED
+    count = len(route.receivers4) + len(route.receivers5) + len(route.special) + len(route.groups)
+    full = -1
+    absent = False
+    for step in range(count):
+        index = (route.turn + step) % count
+        answer = _offer_local(vpn, route, message, index, False)
+        if answer == _TAKEN:
+            route.turn = index + 1
+            return OFFERED
+        if answer == _FULL and full < 0:
+            full = index
+        elif answer == _AWAY:
+            absent = True
+    if _offer_link(route, message, False):
+        return OFFERED
+    if full >= 0:
+        _offer_local(vpn, route, message, full, True)
+        return OFFERED
+    if _offer_link(route, message, True):
+        return OFFERED
+    if absent and outcome == NOBODY:
+        vpn.discard(message, CLIENT_NOT_CONNECTED)
+        return ABSENT
+    return outcome
+
+
+def copies_to_links(route: Route, message: Message) -> bool:
+    """Deliver to those links only that want everything; True when there was one."""
+    offered = False
+    for target in route.links:
+        if target.subscriber is message.source:
+            continue
+        subscriptions = target.wanting(message)
+        if _always(subscriptions):
+            target.subscriber.deliver(message, subscriptions)
+            offered = True
+    return offered
+
+
+def _always(subscriptions: list[Subscription]) -> bool:
+    """True when one of these wants a copy besides the chosen consumer."""
+    for subscription in subscriptions:
+        if subscription.deliver_always:
+            return True
+        if subscription.dto_priority == 0 and subscription.subscriber.is_link:
+            return True
+    return False
+
+
+def _full(subscriber: Subscriber) -> bool:
+    return subscriber.outbox.size >= subscriber.outbox.limit
+
+
+def _offer_local(
+    vpn: MessageVpn, route: Route, message: Message, index: int, even_full: bool
+) -> int:
+    """Let consumer `index` of the route take the message, if it can; a full one only when `even_full`."""
+    plain = len(route.receivers4)
+    if index < plain:
+        return _offer_plain(vpn, route.receivers4[index], message, even_full)
+    index -= plain
+    plain = len(route.receivers5)
+    if index < plain:
+        return _offer_plain(vpn, route.receivers5[index], message, even_full)
+    index -= plain
+    if index < len(route.special):
+        return _offer_special(route.special[index], message, even_full)
+    group = route.groups[index - len(route.special)]
+    member = group.choose(message, route.excluded)
+    if member is None:
+        return _AWAY if group.misses(message, route.excluded) else _UNABLE
+    if _full(member.subscriber) and not even_full:
+        return _FULL
+    member.subscriber.deliver(message, [member])
+    return _TAKEN
+
+
+def _offer_plain(vpn: MessageVpn, subscriber: Subscriber, message: Message, even_full: bool) -> int:
+    if _full(subscriber) and not even_full:
+        return _FULL
+    if subscriber.frame == FRAME_MQTT4:
+        frame = message.frame4()
+    else:
+        frame = frame5(vpn, subscriber, message)
+    taken = subscriber.outbox.offer(frame, 1)
+    if message.traced:
+        vpn.trace_outcome(subscriber, message, taken)
+    return _TAKEN
+
+
+def _offer_special(target: Target, message: Message, even_full: bool) -> int:
+    subscriber = target.subscriber
+    subscriptions = target.wanting(message)
+    if subscriber is message.source:
+        subscriptions = [one for one in subscriptions if not one.no_local]
+    if not subscriptions or _always(subscriptions):
+        return _UNABLE
+    if _full(subscriber) and not even_full:
+        return _FULL
+    subscriber.deliver(message, subscriptions)
+    return _TAKEN
+
+
+def _offer_link(route: Route, message: Message, even_full: bool) -> bool:
+    """Let one link take the message, by priority and then in turn; True when one did."""
+    links = route.links
+    count = len(links)
+    for priority in range(1, LOWEST_PRIORITY + 1):
+        for step in range(count):
+            index = (route.link_turn + step) % count
+            target = links[index]
+            subscriber = target.subscriber
+            if subscriber is message.source or subscriber.vpn_id in message.path:
+                continue
+            if _full(subscriber) and not even_full:
+                continue
+            subscriptions = target.wanting(message)
+            if _always(subscriptions) or _priority(subscriptions) != priority:
+                continue
+            subscriber.deliver(message, subscriptions)
+            route.link_turn = index + 1
+            return True
+    return False
+
+
+def _priority(subscriptions: list[Subscription]) -> int:
+    """The best priority of a link's subscriptions; 0 when there are none."""
+    best = 0
+    for subscription in subscriptions:
+        if best == 0 or subscription.dto_priority < best:
+            best = subscription.dto_priority
+    return best

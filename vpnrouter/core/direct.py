@@ -1,33 +1,294 @@
-"""The batch path of Direct messages: from a received chunk to outboxes, without an object per message.
+"""The batch path of Direct messages: from a received chunk to outboxes, without an object for each message.
 
-A QoS 0 PUBLISH is a topic slice, a look-up in the VPN's route cache, and an append of the frame as it
-came to each receiver's outbox. Frames that follow each other with the same topic and size, as a busy
-publisher sends them, form a run and cross as one slice. What is rarer (properties, retain, a bad
-topic, a sampled message with unusual receivers) is left to the caller, one frame at a time.
-
-The frame form is MQTT's: type byte, variable length, topic length, topic, [property length,] payload.
-A link's DIRECT frame has the form of MQTT 5, so that the same code serves bridges.
+Frames in a row that begin alike are one run; the slots are a short cut to cached routes; runs that hold messages
+picked for tracing take a path of their own.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, cast, final
 
+from librt.strings import read_i64_le
 from mypy_extensions import i64
 
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
-from vpnrouter.core.guaranteed.permissions import may_put
+from vpnrouter.core.guaranteed.reasons import may_put
+from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message
-from vpnrouter.core.reframe import reframe
 from vpnrouter.core.route import Route
-from vpnrouter.core.runs import COMPILED, WORD, run_length
-from vpnrouter.core.sampled import forward_sampled, trace
 from vpnrouter.core.subscriber import FRAME_OWN
+from vpnrouter.core.tracing import record
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import TURN_OFFERS
+from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
+from vpnrouter.trace.recorder import Context
+from vpnrouter.wire.mqtt.encode import publish_prefix
 
 if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.tracing import TraceParent
+    from vpnrouter.trace.sampler import Sampler
+
+
+WORD: Final = 8
+
+COMPILED: Final = not __file__.endswith(".py")
+"""Whether this module is the compiled one: only there do eight-byte loads cost less than a call."""
+
+
+def run_length(buf: bytes, pos: i64, head: i64, size: i64, most: i64) -> i64:
+    """Frames of `size` bytes from `pos` on whose first `head` bytes equal the first one's, 1..`most`.
+
+    The caller has checked that `most` whole frames of that size are in `buf`.
+    """
+    count: i64 = 1
+    at: i64 = pos + size
+    if not COMPILED or head < WORD:
+        prefix = buf[pos : pos + head]
+        while count < most and buf.startswith(prefix, at):
+            at += size
+            count += 1
+        return count
+    last: i64 = head - WORD
+    while count < most:
+        offset: i64 = 0
+        while offset < last:
+            if read_i64_le(buf, at + offset) != read_i64_le(buf, pos + offset):
+                return count
+            offset += WORD
+        # The last word overlaps the one before where the head is no multiple of eight.
+        if read_i64_le(buf, at + last) != read_i64_le(buf, pos + last):
+            return count
+        at += size
+        count += 1
+    return count
+
+
+FEWEST: Final = 256
+"""Places in a new table: many message VPNs see few topics."""
+
+MOST: Final = 65_536
+"""Places in the largest table, as many as the route cache has entries."""
+
+_MIX: Final = 0x1E3779B97F4A7C15
+
+
+@final
+class Slots:
+    """Routes by a cheap function of their topic's bytes. `stamp` goes up when the cache drops anything."""
+
+    __slots__ = ("_filled", "_mask", "_places", "stamp")
+
+    def __init__(self) -> None:
+        self._places: list[Route | None] = [None] * FEWEST
+        self._mask: i64 = FEWEST - 1
+        self._filled: i64 = 0
+        self.stamp: i64 = 1
+
+    def find(self, buf: bytes, pos: i64, size: i64) -> Route | None:
+        """The route of the topic in `buf[pos:pos + size]` (at least 8 bytes), or None if not here."""
+        place = self._place(buf, pos, size)
+        route = self._places[place]
+        if route is None:
+            return None
+        if route.stamp == self.stamp and _same(route.raw, buf, pos, size):
+            return route
+        route = self._places[place ^ 1]
+        if route is not None and route.stamp == self.stamp and _same(route.raw, buf, pos, size):
+            return route
+        return None
+
+    def put(self, route: Route) -> None:
+        """Remember a route that was found in the cache just now."""
+        size: i64 = len(route.raw)
+        if self._filled > self._mask and self._mask + 1 < MOST:
+            # More routes were put than there are places: they push each other out.
+            self._mask = self._mask * 4 + 3
+            self._places = [None] * (self._mask + 1)
+            self._filled = 0
+        route.stamp = self.stamp
+        place = self._place(route.raw, 0, size)
+        there = self._places[place]
+        if there is not None and there.stamp == self.stamp:
+            # Two topics may share a place: the older one moves to its neighbour.
+            self._places[place ^ 1] = there
+        self._places[place] = route
+        self._filled += 1
+
+    def drop(self) -> None:
+        """The cache dropped something: trust no route until it is found there again."""
+        self.stamp += 1
+        self._filled = 0
+
+    def _place(self, buf: bytes, pos: i64, size: i64) -> i64:
+        first: i64 = read_i64_le(buf, pos)
+        middle: i64 = read_i64_le(buf, pos + ((size - WORD) >> 1))
+        last: i64 = read_i64_le(buf, pos + size - WORD)
+        # Digits that count topics stand in high bytes, and a product only carries upwards: fold down.
+        mixed: i64 = first * 3 + middle * 5 + last * _MIX
+        mixed ^= mixed >> 32
+        mixed *= _MIX
+        mixed ^= mixed >> 32
+        return mixed & self._mask
+
+
+def _same(raw: bytes, buf: bytes, pos: i64, size: i64) -> bool:
+    """True when `buf[pos:pos + size]` is `raw`."""
+    if len(raw) != size:
+        return False
+    offset: i64 = 0
+    last: i64 = size - WORD
+    while offset < last:
+        if read_i64_le(raw, offset) != read_i64_le(buf, pos + offset):
+            return False
+        offset += WORD
+    return read_i64_le(raw, last) == read_i64_le(buf, pos + last)
+
+
+def reframe(run: bytes, count: i64, size: i64, start: i64, topic: bytes, level: int) -> bytes:
+    """A run of `count` frames of `size` bytes in the other protocol level's form.
+
+    `start` is where the payload begins in each frame.
+    """
+    prefix = publish_prefix(topic, size - start, level)
+    if count == 1:
+        return prefix + run[start:]
+    parts: list[bytes] = []
+    at: i64 = 0
+    for _ in range(count):
+        parts.append(prefix)
+        parts.append(run[at + start : at + size])
+        at += size
+    return b"".join(parts)
+
+
+def trace(publisher: Publisher, message: Message, parent: TraceParent | None = None) -> None:
+    """Make `message` a traced one and record its ingress: in a trace of its own, or in that of `parent`."""
+    plane = publisher.vpn.plane
+    number = plane.ids.next()
+    message.trace_high = plane.ids.high
+    message.trace_low = number
+    message.message_id = plane.ids.message_id(number)
+    message.ingress_ns = plane.steady_ns
+    message.origin_ts_ns = plane.wall_ns
+    context = publisher.context
+    if message.qos or parent is not None:
+        span = ""
+        if parent is not None:
+            message.trace_high = parent.high
+            message.trace_low = parent.low
+            span = f"{parent.span:016x}"
+        context = Context(
+            INGRESS,
+            publisher.vpn.name,
+            PERSISTENT if message.qos else DIRECT,
+            client=context.client,
+            parent_span_id=span,
+        )
+    record(publisher.vpn, context, message)
+
+
+def forward_sampled(
+    publisher: Publisher,
+    sampler: Sampler,
+    route: Route,
+    run: bytes,
+    count: i64,
+    size: i64,
+    start: i64,
+) -> None:
+    """Forward a run of `count` frames of `size` bytes along a plain route, and trace those picked.
+
+    `start` is where the payload begins in each frame. Takes from `sampler`.
+    """
+    ids = publisher.vpn.plane.ids
+    payload: i64 = size - start
+    picked: list[tuple[int, int]] = []
+    at: i64 = sampler.left - 1
+    while at < count:
+        number = ids.next()
+        picked.append((at, number))
+        _record(publisher, publisher.context, route.raw, number, payload)
+        sampler.next()
+        at += sampler.left
+    sampler.left = at + 1 - count
+    if route.empty:
+        publisher.unmatched += count
+        context = Context(
+            DISCARD,
+            publisher.vpn.name,
+            DIRECT,
+            client=publisher.subscriber.client_name,
+            reason=NO_SUBSCRIPTION_MATCH,
+        )
+        for _, number in picked:
+            _record(publisher, context, route.raw, number, payload)
+        losses = publisher.vpn.plane.losses
+        if losses is not None and len(picked) < count:
+            losses.unmatched(publisher, route, count - len(picked))
+        return
+    publisher.delivered += count
+    form4 = form5 = run
+    if publisher.extra:
+        if route.plain4:
+            form4 = reframe(run, count, size, start, route.raw, 4)
+    elif route.plain5:
+        form5 = reframe(run, count, size, start, route.raw, 5)
+    for subscriber in route.receivers4:
+        _tell(
+            publisher, subscriber, subscriber.outbox.offer(form4, count), picked, route.raw, payload
+        )
+    for subscriber in route.receivers5:
+        _tell(
+            publisher, subscriber, subscriber.outbox.offer(form5, count), picked, route.raw, payload
+        )
+
+
+def _tell(
+    publisher: Publisher,
+    subscriber: Subscriber,
+    taken: int,
+    picked: list[tuple[int, int]],
+    topic: bytes,
+    payload: i64,
+) -> None:
+    """Record for each picked message whether `subscriber`, who took the first `taken`, gets it."""
+    name = publisher.vpn.name
+    for at, number in picked:
+        if at < taken:
+            context = subscriber.delivered
+            if context is None or context.hops:
+                # The one that is remembered may be of messages that came over a bridge.
+                context = Context(DELIVER, name, DIRECT, client=subscriber.client_name)
+                subscriber.delivered = context
+        else:
+            context = Context(
+                DISCARD, name, DIRECT, client=subscriber.client_name, reason=TRANSMIT_CONGESTION
+            )
+            refused = subscriber.outbox.losses
+            if refused is not None:
+                refused.told(1)
+        _record(publisher, context, topic, number, payload)
+
+
+def _record(
+    publisher: Publisher, context: Context, topic: bytes, number: int, payload: int
+) -> None:
+    plane = publisher.vpn.plane
+    now_ns = plane.wall_ns
+    plane.recorder.record(
+        context,
+        now_ns,
+        topic,
+        plane.ids.high,
+        number,
+        plane.ids.message_id(number),
+        payload,
+        0,
+        now_ns,
+    )
+
 
 PUBLISH_QOS0: Final = 0x30
 """PUBLISH, QoS 0, neither duplicate nor retained (MQTT 3.1.1, 3.3.1); and the link's DIRECT."""

@@ -1,10 +1,4 @@
-"""Rows for discards and rejects of messages that are not traced: added up, and told once a second.
-
-A router that discards does so because it has too much to do. So a loss only counts here: in the outbox
-that had no room, in the route that nobody wanted, or under its place; one row tells then how many
-messages it stands for. A traced message has a row of its own and is not among them. Who sums up the rows
-of one reason therefore has what the router's counter of that reason says.
-"""
+"""Discards: their reasons, by the field's names, and rows for those of messages that are not traced, added up."""
 
 from __future__ import annotations
 
@@ -13,17 +7,85 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from vpnrouter import limits
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
-from vpnrouter.core.frames import topic_in
 from vpnrouter.core.timers import Timed
 from vpnrouter.trace.events import DIRECT, DISCARD
 from vpnrouter.trace.recorder import Context
+from vpnrouter.wire.varint import topic_in
 
 if TYPE_CHECKING:
-    from vpnrouter.core.plane import Plane
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
+    from vpnrouter.core.router import Plane
     from vpnrouter.core.subscriber import Subscriber
+
+
+NO_SUBSCRIPTION_MATCH: Final = "no-subscription-match"
+TOPIC_PARSE_ERROR: Final = "topic-parse-error"
+PARSE_ERROR: Final = "parse-error"
+MSG_TOO_BIG: Final = "msg-too-big"
+TTL_EXCEEDED: Final = "ttl-exceeded"
+PUBLISH_TOPIC_ACL: Final = "publish-topic-acl"
+SUBSCRIBE_TOPIC_ACL: Final = "subscribe-topic-acl"
+"""Kept for a client in its endpoint when its ACL profile still allowed it to be sent."""
+TRANSMIT_CONGESTION: Final = "transmit-congestion"
+CLIENT_NOT_CONNECTED: Final = "client-not-connected"
+NO_LOCAL_DELIVERY: Final = "no-local-delivery"
+LOOP_DETECTED: Final = "loop-detected"
+DUPLICATE: Final = "duplicate"
+NOT_SUBSCRIBED: Final = "not-subscribed"
+"""Of what a bridge brings only: it had not asked for it, or the queue that the topic names is not open to it."""
+RETURNED: Final = "returned-to-remote-queue"
+"""Of a bridge's guaranteed messages only: the link was lost before it was taken, and it comes again."""
+REFUSED: Final = "refused"
+"""Of a bridge's guaranteed messages only: refused here and given up, for the remote's dead message queue."""
+UNACCOUNTED: Final = "unaccounted-after-crash"
+"""What was there when the counts were written last, and not when the router was back: nobody knows where it went."""
+FAULT: Final = "router-fault"
+"""A fault of the router, which was contained, cut it off."""
+
+REASONS: Final = (
+    NO_SUBSCRIPTION_MATCH,
+    TOPIC_PARSE_ERROR,
+    PARSE_ERROR,
+    MSG_TOO_BIG,
+    TTL_EXCEEDED,
+    PUBLISH_TOPIC_ACL,
+    SUBSCRIBE_TOPIC_ACL,
+    TRANSMIT_CONGESTION,
+    CLIENT_NOT_CONNECTED,
+    NO_LOCAL_DELIVERY,
+    LOOP_DETECTED,
+    DUPLICATE,
+    NOT_SUBSCRIBED,
+    RETURNED,
+    REFUSED,
+    UNACCOUNTED,
+    FAULT,
+)
+
+
+@final
+class Discards:
+    """How many messages were discarded, by reason."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def add(self, reason: str, count: int = 1) -> None:
+        """Count `count` messages discarded for `reason`, one of REASONS."""
+        self.counts[reason] = self.counts.get(reason, 0) + count
+
+    def merge(self, other: Discards) -> None:
+        """Add what `other` counted."""
+        for reason, count in other.counts.items():
+            self.add(reason, count)
+
+    def total(self) -> int:
+        """All reasons together."""
+        return sum(self.counts.values())
+
 
 TELL_NS: Final = 1_000_000_000
 """How long losses are added up before they are told."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.deliver_to_one import wants_one
+from vpnrouter.core.deliver import wants_one
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.properties import selector_properties
 

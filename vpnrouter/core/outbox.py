@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.frames import DIRECT_MASK, MESSAGE, frame_end, messages_from
+from vpnrouter.wire.varint import DIRECT_MASK, MESSAGE, frame_end, messages_from
 
 if TYPE_CHECKING:
     from vpnrouter.core.losses import OutboxLosses

@@ -10,11 +10,11 @@ from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.login import ClientUsername
     from vpnrouter.core.message import Message
-    from vpnrouter.core.picking import Picking
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.tracing import Picking
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.trace.sampler import Sampler
 

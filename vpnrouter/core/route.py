@@ -1,4 +1,7 @@
-"""Where messages of one topic go inside one message VPN: the value the route cache holds."""
+"""Where messages of one topic go inside one message VPN: the value that the route cache keeps.
+
+Shared subscriptions are part of it: each message goes to one member of the group, in turn.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from mypy_extensions import i64
 
-from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Subscriber, Subscription
 from vpnrouter.topics.grammar import MQTT, parse_filter
@@ -17,10 +19,99 @@ if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
-    from vpnrouter.core.picking import Picking
     from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.tracing import Picking
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.trace.sampler import Sampler
+
+
+@final
+class ShareGroup:
+    """Members of one share name and filter. Round robin; members without a connection are passed over."""
+
+    __slots__ = ("_turn", "members", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.members: list[Subscription] = []
+        self._turn = 0
+
+    def add(self, member: Subscription) -> None:
+        """Join; a second subscription of the same subscriber replaces its first."""
+        self.remove(member.subscriber)
+        self.members.append(member)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        """Leave; nothing happens when not a member."""
+        self.members = [member for member in self.members if member.subscriber is not subscriber]
+
+    @property
+    def has_link(self) -> bool:
+        """True when the client of a link is among the members."""
+        links = [member for member in self.members if member.subscriber.is_link]
+        return bool(links)
+
+    def choose(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
+        """Whose turn it is, or None when nobody can take it.
+
+        A member that has no room is passed over, so that one slow member costs the group nothing. So
+        is one whose selector does not match, one of `excluded`, and a link's client when the message
+        came over it or has been where it leads.
+        """
+        count = len(self.members)
+        full: Subscription | None = None
+        for step in range(count):
+            index = (self._turn + step) % count
+            member = self.members[index]
+            subscriber = member.subscriber
+            if not subscriber.connected or not _may_take(member, message, excluded):
+                continue
+            if subscriber.outbox.size >= subscriber.outbox.limit:
+                full = full or member
+                continue
+            self._turn = index + 1
+            return member
+        # Where all are full, one of them counts the loss.
+        return full
+
+    @property
+    def durable(self) -> bool:
+        """True when the group takes guaranteed messages as such: a member has QoS 1 or 2."""
+        keeping = [member for member in self.members if member.qos]
+        return bool(keeping)
+
+    def choose_durable(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
+        """The member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
+        count = len(self.members)
+        away: Subscription | None = None
+        for step in range(count):
+            index = (self._turn + step) % count
+            member = self.members[index]
+            if not member.qos or not _may_take(member, message, excluded):
+                continue
+            if member.subscriber.connected:
+                self._turn = index + 1
+                return member
+            away = away or member
+        return away
+
+    def misses(self, message: Message, excluded: set[Subscriber]) -> bool:
+        """True when a member would take `message` if it were connected."""
+        away = [member for member in self.members if not member.subscriber.connected]
+        wanting = [member for member in away if _may_take(member, message, excluded)]
+        return bool(wanting)
+
+
+def _may_take(member: Subscription, message: Message, excluded: set[Subscriber]) -> bool:
+    subscriber = member.subscriber
+    if subscriber.gone:
+        return False
+    if subscriber.is_link and (subscriber is message.source or subscriber.vpn_id in message.path):
+        return False
+    if excluded and subscriber in excluded:
+        return False
+    selector = member.selector
+    return selector is None or selector.matches(message.properties())
 
 
 # Most routes have nothing in these lists. They share the empty ones, so that tens of thousands of cached routes are
@@ -72,16 +163,16 @@ class Route:
     are no targets, and groups pass them over.
     `many_links`: a message may leave the VPN by two ways or more, a queue being one of them, and needs an id.
     `one_link` takes batches, where it is the only way out and has no selector; else None. `turn` and
-    `link_turn` are deliver_to_one.py's.
+    `link_turn` are deliver.py's.
     `endpoints` are queues and topic endpoints, which keep Direct messages too, `sessions` subscribers whose
     endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
-    `guard` is the queue that it names; publishers need a permission for it (permissions.py). `guarded`:
+    `guard` is the queue that it names; publishers need a permission for it (reasons.py). `guarded`:
     one of these two is set.
-    `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is slots.py's,
+    `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is direct.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
-    wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (picking.py).
+    wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (tracing.py).
     """
 
     __slots__ = (

@@ -1,20 +1,22 @@
-"""Things to be done at a time: keep-alives, will delays, session expiry, connect time-outs.
-
-A heap of deadlines in the router's monotonic nanoseconds; the edge asks what is due. Re-arming is
-lazy: a keep-alive that heard from its client moves itself on when its old deadline comes, so traffic
-costs no heap operation.
-"""
+"""What is done later: at a time, or in slices because it is too much for one turn while other clients wait."""
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.barrier import TASK
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.router import Plane
+
 
 FEW: Final = 64
 """Cancelled deadlines that are not worth a sweep."""
@@ -112,3 +114,63 @@ class Timers:
                         raise
                     self.barrier.timer(target, timer.kind, error)
         return fired
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Job(Timed):
+    """Work that goes on where it stopped. `queued` is for Jobs alone; when a step raises, `party` is closed."""
+
+    __slots__ = ("queued",)
+
+    def __init__(self) -> None:
+        self.queued = False
+
+    def step(self) -> bool:
+        """Work until the plane is tired; True when all is done, or when the job waits to be added again."""
+        raise AssertionError(self)
+
+
+@final
+class Jobs:
+    """The queue of a router's jobs. `wake` is called when a job comes into the empty queue."""
+
+    __slots__ = ("_plane", "_waiting", "wake")
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._waiting: deque[Job] = deque()
+        self.wake: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, job: Job) -> None:
+        """Put `job` at the end of the queue, unless it is in the queue already."""
+        if job.queued:
+            return
+        job.queued = True
+        self._waiting.append(job)
+        if self.wake is not None and len(self._waiting) == 1:
+            self.wake()
+
+    def step(self) -> None:
+        """Run one slice of the first job, if there is one. A job that raises is over, and its party is closed."""
+        if not self._waiting:
+            return
+        job = self._waiting.popleft()
+        job.queued = False
+        plane = self._plane
+        plane.work = 0
+        try:
+            done = job.step()
+        except Exception as error:  # noqa: BLE001 - given to the barrier
+            plane.barrier.of(job.party(), error, TASK)
+            return
+        if not done and not job.queued:
+            job.queued = True
+            self._waiting.append(job)
+
+    def finish(self) -> None:
+        """Finish all jobs at once, for callers that have no rounds."""
+        while self._waiting:
+            self.step()

@@ -1,28 +1,37 @@
-"""A message VPN: its own topic space, clients, subscriptions and retained messages.
+"""A message VPN: its own topic space, clients, subscriptions and retained messages, its bounds, and its counts.
 
-Nothing here refers to another message VPN, and no method takes one: the only way across is a bridge,
-which is a client here and a client there (promise ISOLATE).
+Sums over a message VPN are made when somebody asks, so that counting costs nothing per message.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import TYPE_CHECKING, Final, NamedTuple, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events, traces
+from vpnrouter.core import client_events, tracing
 from vpnrouter.core.barrier import TASK
-from vpnrouter.core.deliver import ABSENT, NOBODY, OFFERED, deliver_special, to_links
-from vpnrouter.core.deliver_to_one import copies_to_links, deliver_to_one
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, Discards
+from vpnrouter.core.deliver import (
+    ABSENT,
+    NOBODY,
+    OFFERED,
+    copies_to_links,
+    deliver_special,
+    deliver_to_one,
+    to_links,
+)
+from vpnrouter.core.direct import Slots
 from vpnrouter.core.entrance import Holdings, Quota
-from vpnrouter.core.groups import ShareGroup
 from vpnrouter.core.guaranteed.terms import default_session_terms
-from vpnrouter.core.jobs import Job
-from vpnrouter.core.keep_retained import retain
-from vpnrouter.core.retained import Retained
-from vpnrouter.core.route import QUEUE_PREFIX, Route, build, point_to_point
-from vpnrouter.core.slots import Slots
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.losses import (
+    CLIENT_NOT_CONNECTED,
+    NO_SUBSCRIPTION_MATCH,
+    PUBLISH_TOPIC_ACL,
+    TRANSMIT_CONGESTION,
+    Discards,
+)
+from vpnrouter.core.retained import Retained, retain
+from vpnrouter.core.route import QUEUE_PREFIX, Route, ShareGroup, build, point_to_point
+from vpnrouter.core.timers import Job
 from vpnrouter.errors import Refused
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
@@ -33,16 +42,179 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.core.access import AclProfile
-    from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.login import Credentials
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
-    from vpnrouter.core.plane import Plane
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.router import Plane
     from vpnrouter.core.seen import SeenIds
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.topics.grammar import Filter
+
+
+@final
+class VpnLimits:
+    """Bounds of one message VPN; 0 counts as "no bound of its own".
+
+    Retained messages have no bound of bytes where `max_retained_bytes` is -1.
+    A message above `large_msg_size` bytes is taken and told of.
+    """
+
+    __slots__ = (
+        "large_msg_size",
+        "max_connection_count",
+        "max_egress_flow_count",
+        "max_endpoint_count",
+        "max_ingress_flow_count",
+        "max_mqtt_session_count",
+        "max_msg_size",
+        "max_msg_spool_usage",
+        "max_retained_bytes",
+        "max_retained_msg_count",
+        "max_subscription_count",
+        "max_topic_bytes",
+        "max_topic_levels",
+    )
+
+    def __init__(
+        self,
+        max_connection_count: int = 0,
+        max_subscription_count: int = 500_000,
+        max_msg_size: int = limits.MESSAGE_BYTES,
+        max_topic_bytes: int = limits.TOPIC_BYTES,
+        max_topic_levels: int = limits.TOPIC_LEVELS,
+        max_retained_msg_count: int = limits.RETAINED_MESSAGES,
+        max_msg_spool_usage: int = limits.VPN_SPOOL_BYTES,
+        max_endpoint_count: int = 1000,
+        max_egress_flow_count: int = 1000,
+        max_ingress_flow_count: int = 1000,
+        large_msg_size: int = 0,
+        max_retained_bytes: int = limits.RETAINED_MEGABYTES * 1_000_000,
+        max_mqtt_session_count: int = limits.MQTT_SESSIONS,
+    ) -> None:
+        self.max_retained_bytes = max_retained_bytes
+        self.large_msg_size = large_msg_size
+        self.max_connection_count = max_connection_count
+        self.max_subscription_count = max_subscription_count
+        self.max_mqtt_session_count = max_mqtt_session_count
+        self.max_msg_size = max_msg_size
+        self.max_topic_bytes = max_topic_bytes
+        self.max_topic_levels = max_topic_levels
+        self.max_retained_msg_count = max_retained_msg_count
+        self.max_msg_spool_usage = max_msg_spool_usage
+        self.max_endpoint_count = max_endpoint_count
+        self.max_egress_flow_count = max_egress_flow_count
+        self.max_ingress_flow_count = max_ingress_flow_count
+
+
+class VpnTotals(NamedTuple):
+    """Counts since the router started; names follow SEMP's monitor attributes."""
+
+    rx_msg_count: int
+    rx_byte_count: int
+    tx_msg_count: int
+    tx_byte_count: int
+    discards: dict[str, int]
+
+
+def absorb(vpn: MessageVpn, publisher: Publisher) -> None:
+    """Keep the counters of a connection that ends."""
+    outbox = publisher.subscriber.outbox
+    vpn.rx_messages += publisher.messages
+    vpn.rx_bytes += publisher.bytes_
+    vpn.tx_messages += outbox.messages
+    vpn.tx_bytes += outbox.bytes_
+    for reason, count in _counted(publisher):
+        vpn.discards.add(reason, count)
+
+
+def _counted(publisher: Publisher) -> list[tuple[str, int]]:
+    pairs = [
+        (NO_SUBSCRIPTION_MATCH, publisher.unmatched),
+        (PUBLISH_TOPIC_ACL, publisher.acl_denied),
+        (TRANSMIT_CONGESTION, publisher.subscriber.outbox.discarded),
+    ]
+    return [(reason, count) for reason, count in pairs if count]
+
+
+def totals(vpn: MessageVpn) -> VpnTotals:
+    """Everything counted in `vpn`: connections that ended and those that live."""
+    sums = Sums(vpn)
+    sums.step(len(vpn.publishers))
+    return sums.totals()
+
+
+@final
+class Sums:
+    """The sum over a message VPN, made in portions between which its clients go on.
+
+    Each count lies between what it was at the beginning and what it was at the end, whoever comes or goes
+    meanwhile: so a later sum has no lower counts, but for messages that went down with a connection after
+    they had been counted as sent.
+    """
+
+    __slots__ = (
+        "_at",
+        "_congested",
+        "_denied",
+        "_outboxes",
+        "_publishers",
+        "_unmatched",
+        "_vpn_sums",
+    )
+
+    def __init__(self, vpn: MessageVpn) -> None:
+        # What ends from here on is in the list, with all that it counts.
+        self._publishers = list(vpn.publishers.values())
+        # A session that another connection takes over has another outbox then.
+        self._outboxes = [publisher.subscriber.outbox for publisher in self._publishers]
+        self._at = 0
+        self._unmatched = 0
+        self._denied = 0
+        self._congested = 0
+        self._vpn_sums = VpnTotals(
+            vpn.rx_messages,
+            vpn.rx_bytes,
+            vpn.tx_messages,
+            vpn.tx_bytes,
+            dict(vpn.discards.counts),
+        )
+
+    def step(self, most: int) -> bool:
+        """Add up to `most` connections more; True when all are in."""
+        rx_messages, rx_bytes, tx_messages, tx_bytes, counts = self._vpn_sums
+        publishers = self._publishers
+        end = min(self._at + most, len(publishers))
+        for index in range(self._at, end):
+            publisher = publishers[index]
+            outbox = self._outboxes[index]
+            rx_messages += publisher.messages
+            rx_bytes += publisher.bytes_
+            tx_messages += outbox.messages
+            tx_bytes += outbox.bytes_
+            self._unmatched += publisher.unmatched
+            self._denied += publisher.acl_denied
+            self._congested += outbox.discarded
+        self._at = end
+        self._vpn_sums = VpnTotals(rx_messages, rx_bytes, tx_messages, tx_bytes, counts)
+        return end == len(publishers)
+
+    def totals(self) -> VpnTotals:
+        """What was added up until now."""
+        sums = self._vpn_sums
+        counts = dict(sums.discards)
+        for reason, count in (
+            (NO_SUBSCRIPTION_MATCH, self._unmatched),
+            (PUBLISH_TOPIC_ACL, self._denied),
+            (TRANSMIT_CONGESTION, self._congested),
+        ):
+            if count:
+                counts[reason] = counts.get(reason, 0) + count
+        return VpnTotals(
+            sums.rx_msg_count, sums.rx_byte_count, sums.tx_msg_count, sums.tx_byte_count, counts
+        )
 
 
 ROUTE_WORK: Final = 15
@@ -149,7 +321,7 @@ class MessageVpn:
         self.on_subscription: Callable[[Subscription, bool], None] | None = None
         # Made by the first link that brings a message with an id.
         self.seen: SeenIds | None = None
-        # Totals of connections that ended; the living ones are added when somebody asks (totals.py).
+        # Totals of connections that ended; the living ones are added when somebody asks.
         self.rx_messages = 0
         self.rx_bytes = 0
         self.tx_messages = 0
@@ -242,7 +414,7 @@ class MessageVpn:
             if traced:
                 self.trace_outcome(subscriber, message, taken)
         for subscriber in route.receivers5:
-            taken = subscriber.outbox.offer(traces.frame5(self, subscriber, message), 1)
+            taken = subscriber.outbox.offer(tracing.frame5(self, subscriber, message), 1)
             if traced:
                 self.trace_outcome(subscriber, message, taken)
         outcome = NOBODY if route.plain else deliver_special(self, route, message, False)
@@ -291,12 +463,12 @@ class MessageVpn:
 
     def trace_outcome(self, subscriber: Subscriber, message: Message, taken: int) -> None:
         """Record that the traced `message` was queued for `subscriber` (`taken` 1) or had no room (0)."""
-        traces.outcome(self, subscriber, message, taken)
+        tracing.outcome(self, subscriber, message, taken)
 
     def discard(self, message: Message, reason: str, receiver: Subscriber | None = None) -> None:
         """Count and record a message that was discarded for `reason`; see traces.lost."""
         self.discards.add(reason)
-        traces.lost(self, DISCARD, message, DIRECT, "", reason, receiver)
+        tracing.lost(self, DISCARD, message, DIRECT, "", reason, receiver)
 
     # -- clients ---------------------------------------------------------------------------------
 
@@ -346,7 +518,7 @@ class MessageVpn:
             self.subscription_count += 1
         self._enter(subscription)
         if old is None:
-            traces.subscribed(self, SUBSCRIBE, subscription)
+            tracing.subscribed(self, SUBSCRIBE, subscription)
             if self.on_subscription is not None:
                 self.on_subscription(subscription, True)
         return old is None
@@ -359,7 +531,7 @@ class MessageVpn:
         # The subscriber has it last: if the code below raises, it is removed again when the subscriber ends.
         self._remove(subscription)
         subscriber.subscriptions.pop(key, None)
-        traces.subscribed(self, UNSUBSCRIBE, subscription)
+        tracing.subscribed(self, UNSUBSCRIBE, subscription)
         if self.on_subscription is not None:
             self.on_subscription(subscription, False)
         return True

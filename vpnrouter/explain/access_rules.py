@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from vpnrouter.core.access import TopicRule
-from vpnrouter.core.credentials import DEFAULT
+from vpnrouter.core.login import DEFAULT
 from vpnrouter.explain.rules import attribute, rule
 from vpnrouter.topics.grammar import MQTT, SMF
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.acl_profile import PublishTopic, SubscribeTopic
     from vpnrouter.config.load import Loaded
     from vpnrouter.core.access import BoundRule
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.login import ClientUsername
     from vpnrouter.explain.explanation import Rule
     from vpnrouter.topics.grammar import Filter
 

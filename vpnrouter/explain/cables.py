@@ -6,8 +6,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, final
 
-from vpnrouter.bridges.door import LinkDoor
-from vpnrouter.bridges.link import Link
+from vpnrouter.bridges.link import Link, LinkDoor
 from vpnrouter.config.mesh_remotes import is_loopback, link_listeners, listener_at
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.wire import Wire
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.config.mesh_remotes import Place, Routers
-    from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.login import PeerCertificate
     from vpnrouter.explain.node import Node
     from vpnrouter.server.connect import TlsTerms
     from vpnrouter.server.handshake import Secured

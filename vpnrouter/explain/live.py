@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from pydantic import ValidationError
 
-from vpnrouter.bridges.states import UP, Inbound
+from vpnrouter.bridges.bridge import UP, Inbound
 from vpnrouter.config.document import Document, Node
 from vpnrouter.config.load import Loaded
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, TopicError
 from vpnrouter.explain import limits

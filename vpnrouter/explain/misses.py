@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core import discards
+from vpnrouter.core import losses
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.explain import limits
 from vpnrouter.explain.access_rules import LEFT_OUT, delivery_rule, username_rule
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 LOST: Final = frozenset({"discard", "reject", "expire"})
 NEVER_ROUTED: Final = frozenset(
     {
-        discards.PUBLISH_TOPIC_ACL,
+        losses.PUBLISH_TOPIC_ACL,
         reasons.ACL_DENIED,
         reasons.PERMISSION_DENIED,
         reasons.TOO_MANY_INGRESS_FLOWS,
-        discards.TOPIC_PARSE_ERROR,
-        discards.MSG_TOO_BIG,
-        discards.TTL_EXCEEDED,
-        discards.LOOP_DETECTED,
-        discards.DUPLICATE,
+        losses.TOPIC_PARSE_ERROR,
+        losses.MSG_TOO_BIG,
+        losses.TTL_EXCEEDED,
+        losses.LOOP_DETECTED,
+        losses.DUPLICATE,
     }
 )
 """Reasons for which a message does not come to be routed in the message VPN that it entered."""

@@ -10,7 +10,7 @@ from vpnrouter.config.trace import Trace
 from vpnrouter.core.guaranteed.recover import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import MEGABYTE
-from vpnrouter.core.plane import Committing
+from vpnrouter.core.router import Committing
 from vpnrouter.explain import limits
 from vpnrouter.server.assemble import build_router
 from vpnrouter.server.bridge_flows import BridgeFlows, have_lots

@@ -14,7 +14,7 @@ from vpnrouter.explain.session import Session
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.login import ClientUsername
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.event import Event
     from vpnrouter.explain.explanation import Rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.certificate import PeerCertificate
+from vpnrouter.core.login import PeerCertificate
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.explain.wire import take_all
 from vpnrouter.wire.mqtt.decode import decode

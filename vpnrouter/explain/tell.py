@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core import discards
+from vpnrouter.core import losses
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.traces import CONSUMER
 from vpnrouter.explain.access_rules import publish_rule, username_rule
@@ -37,12 +37,12 @@ from vpnrouter.explain.why_endpoint import (
 from vpnrouter.explain.wording import in_words
 
 if TYPE_CHECKING:
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.login import ClientUsername
     from vpnrouter.explain.event import Event
     from vpnrouter.explain.scene import Scene
     from vpnrouter.explain.visits import Visit
 
-_DENIED: Final = frozenset({discards.PUBLISH_TOPIC_ACL, reasons.ACL_DENIED})
+_DENIED: Final = frozenset({losses.PUBLISH_TOPIC_ACL, reasons.ACL_DENIED})
 _SHOWN: Final = {
     "acknowledge": "acknowledged by {client}",
     "redeliver": "delivered again to {client}",
@@ -240,16 +240,16 @@ class Teller:
                 publish_rule(loaded, visit.msg_vpn, username, event.client, topic),
                 username_rule(loaded, visit.msg_vpn, username),
             ]
-        if reason == discards.MSG_TOO_BIG and (not event.bridge or self._entering(visit, event)):
+        if reason == losses.MSG_TOO_BIG and (not event.bridge or self._entering(visit, event)):
             return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_msg_size"))]
-        if reason == discards.TTL_EXCEEDED:
+        if reason == losses.TTL_EXCEEDED:
             bridge = scene.bridge(visit.router, visit.msg_vpn, event.bridge)
             if bridge is None and visit.entered is not None:
                 bridge = scene.bridge(visit.router, visit.msg_vpn, visit.entered.bridge)
             return [] if bridge is None else [hop_rule(bridge, event.hops)]
-        if reason == discards.LOOP_DETECTED:
+        if reason == losses.LOOP_DETECTED:
             return [Rule(f"visited: {', '.join((*visit.path, visit.place))}")]
-        if reason == discards.NO_SUBSCRIPTION_MATCH:
+        if reason == losses.NO_SUBSCRIPTION_MATCH:
             route = scene.route(visit)
             if route is not None and route.missing_queue:
                 return [Rule(f"the topic names a queue that is not there: {route.topic}")]

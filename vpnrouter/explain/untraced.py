@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.discards import REASONS
-from vpnrouter.core.guaranteed.kinds import QUEUE, SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.totals import totals
+from vpnrouter.core.guaranteed.terms import QUEUE, SESSION, TOPIC_ENDPOINT
+from vpnrouter.core.losses import REASONS
+from vpnrouter.core.vpn import totals
 from vpnrouter.explain.explanation import CLIENT, ENDPOINT, Arrival
 from vpnrouter.explain.scene import client_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.deliver_to_one import NAME as DELIVER_TO_ONE
+from vpnrouter.core.deliver import NAME as DELIVER_TO_ONE
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.access_rules import (
     LEFT_OUT,

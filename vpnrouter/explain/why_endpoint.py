@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.kinds import PARKING, QUEUE, REPLAY_LOG, SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
+from vpnrouter.core.guaranteed.terms import (
+    PARKING,
+    QUEUE,
+    REPLAY_LOG,
+    SESSION,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.core.guaranteed.traces import CONSUMER
+from vpnrouter.core.losses import MSG_TOO_BIG
 from vpnrouter.explain.explanation import Rule
 from vpnrouter.explain.rules import attribute, rule
 from vpnrouter.explain.scene import client_of

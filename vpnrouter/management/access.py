@@ -16,7 +16,7 @@ import trio
 from vpnrouter import limits
 from vpnrouter.config.management import Management, User
 from vpnrouter.config.secret import Password
-from vpnrouter.core.attempts import Attempts, address_of, origin_of
+from vpnrouter.core.entrance import Attempts, address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.management.faults import busy, forbidden, too_many, unauthorized
 from vpnrouter.management.limits import NAME_SHOWN_CHARS

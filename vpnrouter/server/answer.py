@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, final
 
 import trio
 
-from vpnrouter.bridges.door import LinkDoor
+from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.config.change import Item
 from vpnrouter.events.table import LISTEN_PORT
 from vpnrouter.server.listeners import (

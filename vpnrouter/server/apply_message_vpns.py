@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter.bridges.link import Link
 from vpnrouter.core import client_events
 from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.connect import judge_again
 from vpnrouter.core.mqtt.connection import MqttConnection
-from vpnrouter.core.mqtt.rights import judge_again
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import PERMISSIONS, VPN_STATE
 from vpnrouter.server.assemble import acl_of, bounds_of, credentials_of, profile_of

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.bridges.backoff import SECOND, Backoff
-from vpnrouter.bridges.compatible import Half
-from vpnrouter.bridges.door import dial
-from vpnrouter.bridges.remotes import Remote, Remotes
+from vpnrouter.bridges.link import dial
+from vpnrouter.bridges.remotes import SECOND, Backoff, Remote, Remotes
+from vpnrouter.bridges.terms import Half
 from vpnrouter.config.address import router_of
 from vpnrouter.errors import OperationError
 from vpnrouter.server.bridge_terms import client_cert_of, expected_router, mapping_of, terms_of

@@ -7,11 +7,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
+from vpnrouter.core.login import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
-from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.server.endpoint_terms import session_terms
 from vpnrouter.server.peer_certificate import authorities_in
 from vpnrouter.server.trace_terms import terms_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from vpnrouter.core.guaranteed import operations
-from vpnrouter.core.guaranteed.kinds import QUEUE
+from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.errors import SpoolError
 
 if TYPE_CHECKING:

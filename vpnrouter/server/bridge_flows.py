@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.accepted import Accepted, decode_accepted
-from vpnrouter.bridges.guaranteed_in import GuaranteedIn
+from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
-from vpnrouter.core.guaranteed.kinds import PARKING
-from vpnrouter.core.guaranteed.terms import EndpointTerms
+from vpnrouter.core.guaranteed.terms import PARKING, EndpointTerms
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.server.bridge_terms import flow_terms
 from vpnrouter.spool import keys

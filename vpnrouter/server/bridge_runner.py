@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
-from vpnrouter.bridges.backoff import SECOND
+from vpnrouter.bridges.bridge import Inbound, Input
 from vpnrouter.bridges.inbound import InboundHalf
-from vpnrouter.bridges.states import Inbound, Input
+from vpnrouter.bridges.remotes import SECOND
 from vpnrouter.bridges.terms import FLOW_EVENTS, LinkEvent, Owner
 from vpnrouter.core.barrier import BRIDGE
 from vpnrouter.errors import OperationError

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.bridges.bridge import Outbound
 from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.rates import RateMeter
-from vpnrouter.bridges.states import Outbound
 from vpnrouter.bridges.status import (
     NO_RATES,
     VIRTUAL_ROUTER,
     BridgeStatus,
     GuaranteedCounts,
     LocalSubscriptionStatus,
+    RateMeter,
     RemoteStatus,
     RemoteSubscriptionStatus,
     Surroundings,
@@ -22,7 +22,7 @@ from vpnrouter.bridges.status import (
     remotes_of,
     status_of,
 )
-from vpnrouter.core.discards import TTL_EXCEEDED
+from vpnrouter.core.losses import TTL_EXCEEDED
 from vpnrouter.server.backlog import backlog_of, oldest_age_ms
 from vpnrouter.server.bridge_terms import subscriptions
 from vpnrouter.server.cleared import bridge_base, bridge_counts
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
-    from vpnrouter.bridges.guaranteed_in import GuaranteedIn
+    from vpnrouter.bridges.flow_receiver import GuaranteedIn
     from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.inbound_flow import InboundFlow
     from vpnrouter.bridges.link import Link

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.bridges.flow_terms import FlowTerms
-from vpnrouter.bridges.lanes import POLICIES
-from vpnrouter.bridges.terms import BridgeTerms
+from vpnrouter.bridges.parking_lot import POLICIES
+from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
 from vpnrouter.config.address import router_of
 from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf

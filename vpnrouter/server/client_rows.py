@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vpnrouter.bridges.link import Link
-from vpnrouter.core.discards import (
+from vpnrouter.core.guaranteed.terms import KIND_NAMES
+from vpnrouter.core.losses import (
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,
     REFUSED,
     TRANSMIT_CONGESTION,
 )
-from vpnrouter.core.guaranteed.kinds import KIND_NAMES
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter.bridges.link import Link
-from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.receipt import Receipt
+from vpnrouter.core.guaranteed.spool import Receipt
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.management import limits

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.bridge import ClientCertRemoteAuthentication
     from vpnrouter.config.msg_vpn import TlsServerCert
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
     from vpnrouter.server.handshake import Secured
     from vpnrouter.server.host import Host
 

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint import Endpoint
-from vpnrouter.core.guaranteed.kinds import KIND_NAMES, QUEUE, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.recover import Definition
-from vpnrouter.core.guaranteed.replay_log import ReplayLog
-from vpnrouter.core.guaranteed.terms import EndpointTerms
+from vpnrouter.core.guaranteed.replay import ReplayLog
+from vpnrouter.core.guaranteed.terms import (
+    KIND_NAMES,
+    QUEUE,
+    REPLAY_LOG,
+    TOPIC_ENDPOINT,
+    EndpointTerms,
+)
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.subscriber import Subscription

@@ -9,7 +9,7 @@ import trio
 
 from vpnrouter.config.client_profile import ClientProfile
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.events import limits, table
 from vpnrouter.events.thresholds import Marks, Pair, Thresholds
 

@@ -11,7 +11,7 @@ import trio
 from vpnrouter import __version__
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.build_info import build_kind
-from vpnrouter.core.guaranteed.kinds import REPLAY_LOG, SESSION
+from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
 from vpnrouter.management.metrics.figures import (
     BridgeFigures,
     ListenerFigures,

@@ -9,7 +9,7 @@ from vpnrouter.core.barrier import SPOOL
 
 if TYPE_CHECKING:
     from vpnrouter.core.outbox import Outbox
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
 
 
 LARGE_BYTES: Final = 262_144

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
-from vpnrouter.bridges.backoff import SECOND
+from vpnrouter.bridges.remotes import SECOND
 from vpnrouter.server.approach import now_ns
 from vpnrouter.server.flush import flush_ready
 from vpnrouter.server.standby import leave

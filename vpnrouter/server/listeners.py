@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
-from vpnrouter.core.attempts import origin_of
 from vpnrouter.core.barrier import LISTENER
+from vpnrouter.core.entrance import origin_of
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Channel
 from vpnrouter.errors import OperationError
@@ -25,11 +25,11 @@ from vpnrouter.server.websocket import WebSocketStream
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpnrouter.bridges.door import LinkDoor
+    from vpnrouter.bridges.link import LinkDoor
     from vpnrouter.config.listeners import Listener
-    from vpnrouter.core.certificate import PeerCertificate
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.entrance import Strangers
+    from vpnrouter.core.login import PeerCertificate
     from vpnrouter.core.router import Router
 
 STREAMED: Final = frozenset({"mqtts", "ws", "wss", "links"})

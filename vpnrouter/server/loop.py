@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from vpnrouter.core.barrier import Barrier
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
     from vpnrouter.server.host import Host
     from vpnrouter.server.reactor import Reactor
     from vpnrouter.server.verify import Verifier

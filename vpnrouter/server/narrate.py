@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.bridges.bridge import Bridge
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
     from vpnrouter.events.kind import Kind
     from vpnrouter.wire.link.frames import Hello
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.certificate import PeerCertificate
+from vpnrouter.core.login import PeerCertificate
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.discards import REASONS
-from vpnrouter.core.guaranteed import dead_letters, operations, pools, reasons, replay_log
-from vpnrouter.core.guaranteed.kinds import PARKING, QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed import (
+    counters as pools,
+)
+from vpnrouter.core.guaranteed import (
+    lifecycle,
+    operations,
+    reasons,
+    replay,
+)
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
+from vpnrouter.core.guaranteed.terms import PARKING, QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.losses import REASONS
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
 from vpnrouter.server.id_times import IdTimes
@@ -36,8 +44,8 @@ KNOWN: Final = (
     frozenset(REASONS)
     | frozenset(reasons.DISCARD_NAMES.values())
     | {
-        *(dead_letters.REJECTED, dead_letters.EXPIRED, dead_letters.REDELIVERED),
-        *(operations.LAST_VALUE, replay_log.TRIMMED, PROMOTION_CONGESTION),
+        *(lifecycle.REJECTED, lifecycle.EXPIRED, lifecycle.REDELIVERED),
+        *(operations.LAST_VALUE, replay.TRIMMED, PROMOTION_CONGESTION),
     }
 )
 """Reasons that become labels."""

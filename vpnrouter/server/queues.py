@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter.core.guaranteed import operations, reasons
-from vpnrouter.core.guaranteed.kinds import KIND_NAMES, PARKING, QUEUE, SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.pools import last_held, waits
-from vpnrouter.core.guaranteed.receipt import Receipt
-from vpnrouter.core.guaranteed.replay_start import replay_to
-from vpnrouter.core.guaranteed.terms import ALWAYS, MEGABYTE, NAMES, NEVER, WHEN_ENABLED
+from vpnrouter.core.guaranteed.counters import last_held, waits
+from vpnrouter.core.guaranteed.replay import replay_to
+from vpnrouter.core.guaranteed.spool import Receipt
+from vpnrouter.core.guaranteed.terms import (
+    ALWAYS,
+    KIND_NAMES,
+    MEGABYTE,
+    NAMES,
+    NEVER,
+    PARKING,
+    QUEUE,
+    SESSION,
+    TOPIC_ENDPOINT,
+    WHEN_ENABLED,
+)
 from vpnrouter.errors import Refused
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.cleared import ClearedEndpoints

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.plane import Committing
-    from vpnrouter.core.router import Router
+    from vpnrouter.core.router import Committing, Router
 
 RECEIVE_BYTES: Final = 131_072
 """Most bytes taken from one socket in one round, so that a loud one does not starve the others."""

@@ -11,8 +11,6 @@ import trio
 
 from vpnrouter.config.check_files import SPOOL_FOLDER
 from vpnrouter.core.barrier import SPOOL
-from vpnrouter.core.credentials import Credentials
-from vpnrouter.core.guaranteed.kinds import REPLAY_LOG, SESSION
 from vpnrouter.core.guaranteed.recover import (
     Definition,
     read_definitions,
@@ -20,6 +18,8 @@ from vpnrouter.core.guaranteed.recover import (
     recover_retained,
 )
 from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
+from vpnrouter.core.login import Credentials
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.bridges.backoff import SECOND
+from vpnrouter.bridges.remotes import SECOND
 from vpnrouter.bridges.terms import LinkEvent, Owner
 from vpnrouter.errors import OperationError
 from vpnrouter.server.flush import flush_ready

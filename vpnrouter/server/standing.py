@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.states import Inbound, Input
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.events.table import (
     NO_REMOTE,

@@ -17,7 +17,7 @@ from vpnrouter.server.tls_reason import tls_reason
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
 
 RECEIVE_BYTES: Final = 65_536
 SEND_BYTES: Final = 262_144

@@ -13,7 +13,7 @@ from vpnrouter.server.peer_certificate import load_parser, peer_certificate, thu
 
 if TYPE_CHECKING:
     from vpnrouter.config.tls import ListenerTls
-    from vpnrouter.core.certificate import PeerCertificate
+    from vpnrouter.core.login import PeerCertificate
 
 NO_CHECK_TIME: Final = 0x200000
 """X509_V_FLAG_NO_CHECK_TIME of OpenSSL's x509_vfy.h, which Python has no name for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.picking import TraceFilter, TraceTerms
+from vpnrouter.core.tracing import TraceFilter, TraceTerms
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
-from vpnrouter.bridges.rates import BridgeRates, RateMeter
-from vpnrouter.bridges.status import NO_RATES
-from vpnrouter.core.totals import Sums, VpnTotals, totals
+from vpnrouter.bridges.status import NO_RATES, BridgeRates, RateMeter
+from vpnrouter.core.vpn import Sums, VpnTotals, totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import QUEUE, Endpoint
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
-from vpnrouter.core.guaranteed.receipt import Receipt
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
-from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.spool import Receipt, Spool
 from vpnrouter.core.guaranteed.terms import CONSUME, EndpointTerms
+from vpnrouter.core.login import Credentials
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.plane import Plane
+from vpnrouter.core.router import Plane
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
-from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.selectors import parse_selector
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore
@@ -25,7 +23,7 @@ from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.properties import with_user_properties
 
 if TYPE_CHECKING:
-    from vpnrouter.core.picking import TraceTerms
+    from vpnrouter.core.tracing import TraceTerms
     from vpnrouter.spool.store import Batch
 
 SECOND = 1_000_000_000

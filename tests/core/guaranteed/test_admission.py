@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.admission: what an endpoint takes, and who hears of what it does not."""
+"""vpnrouter.core.guaranteed.endpoint: what an endpoint takes, and who hears of what it does not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED
+from vpnrouter.core.guaranteed.spool import DEMOTED, REJECTED, SPOOLED
 from vpnrouter.core.guaranteed.terms import ALWAYS, NEVER, WHEN_ENABLED
 from vpnrouter.core.message import Message
 

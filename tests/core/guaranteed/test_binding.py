@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.binding: consumers come and go."""
+"""vpnrouter.core.guaranteed.dispatch: consumers come and go."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""vpnrouter.core.guaranteed.dead_letter_properties."""
+"""vpnrouter.core.guaranteed.lifecycle."""
 
-from vpnrouter.core.guaranteed.dead_letter_properties import addressed, sources
+from vpnrouter.core.guaranteed.lifecycle import addressed, sources
 from vpnrouter.wire.mqtt.properties import (
     Properties,
     encode_block,

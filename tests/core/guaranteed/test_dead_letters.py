@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.dead_letters."""
+"""vpnrouter.core.guaranteed.lifecycle."""
 
 from __future__ import annotations
 

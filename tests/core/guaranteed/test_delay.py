@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.delay: messages that wait for a time."""
+"""vpnrouter.core.guaranteed.lifecycle: messages that wait for a time."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from vpnrouter import limits
 from vpnrouter.core.guaranteed import operations, reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd, remember_bridge
 from vpnrouter.core.guaranteed.flow import FAILED, REJECTED, RELEASED
-from vpnrouter.core.guaranteed.kinds import TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.receipt import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.receipt import SPOOLED, UNMATCHED
 from vpnrouter.core.guaranteed.recover import read_definitions
+from vpnrouter.core.guaranteed.spool import REJECTED as REFUSED
+from vpnrouter.core.guaranteed.spool import SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.terms import TOPIC_ENDPOINT
 from vpnrouter.core.message import Message
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.expiry: life times."""
+"""vpnrouter.core.guaranteed.lifecycle: life times."""
 
 from __future__ import annotations
 

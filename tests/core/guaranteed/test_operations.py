@@ -14,7 +14,7 @@ from vpnrouter.core.guaranteed.operations import (
     delete_message,
     move,
 )
-from vpnrouter.core.guaranteed.receipt import UNMATCHED
+from vpnrouter.core.guaranteed.spool import UNMATCHED
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.partitions."""
+"""vpnrouter.core.guaranteed.flow."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.flow import RELEASED
-from vpnrouter.core.guaranteed.partitions import PAUSED, READY, UNASSIGNED
+from vpnrouter.core.guaranteed.flow import PAUSED, READY, RELEASED, UNASSIGNED
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""vpnrouter.core.guaranteed.permissions."""
+"""vpnrouter.core.guaranteed.reasons."""
 
-from vpnrouter.core.guaranteed.permissions import permission_of
+from vpnrouter.core.guaranteed.reasons import permission_of
 from vpnrouter.core.guaranteed.terms import (
     CONSUME,
     DELETE,

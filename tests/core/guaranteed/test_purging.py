@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.purging: many messages leave."""
+"""vpnrouter.core.guaranteed.operations: many messages leave."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from vpnrouter.core.guaranteed.flow import FAILED
 from vpnrouter.core.guaranteed.operations import purge
-from vpnrouter.core.guaranteed.receipt import SYNCED
+from vpnrouter.core.guaranteed.spool import SYNCED
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:

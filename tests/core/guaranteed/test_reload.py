@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.reload: changed attributes, in place."""
+"""vpnrouter.core.guaranteed.operations: changed attributes, in place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.flow import RELEASED
-from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.topics.grammar import MQTT, parse_filter
 

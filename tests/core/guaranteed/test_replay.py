@@ -16,9 +16,9 @@ from vpnrouter.core.guaranteed.replay import (
     FAILED,
     INITIALIZING,
     PENDING_COMPLETE,
+    ReplayLog,
     start_replay,
 )
-from vpnrouter.core.guaranteed.replay_log import ReplayLog
 from vpnrouter.errors import Refused
 from vpnrouter.topics.grammar import SMF, parse_filter
 

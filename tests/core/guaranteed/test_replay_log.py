@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.replay_log."""
+"""vpnrouter.core.guaranteed.replay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.guaranteed.endpoint import REPLAY_LOG, Endpoint
 from vpnrouter.core.guaranteed.operations import browse
-from vpnrouter.core.guaranteed.replay_log import ReplayLog
+from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.guaranteed.terms import ALWAYS
 from vpnrouter.topics.grammar import SMF, parse_filter
 

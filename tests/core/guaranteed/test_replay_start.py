@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.replay_start: where a replay begins."""
+"""vpnrouter.core.guaranteed.replay: where a replay begins."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.kinds import REPLAY_LOG
-from vpnrouter.core.guaranteed.replay_log import ReplayLog
-from vpnrouter.core.guaranteed.replay_start import parse_moment, parse_start, replay_to
+from vpnrouter.core.guaranteed.replay import ReplayLog, parse_moment, parse_start, replay_to
+from vpnrouter.core.guaranteed.terms import REPLAY_LOG
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
 from vpnrouter.core.guaranteed.operations import delete_message, move, purge
-from vpnrouter.core.guaranteed.receipt import REJECTED as NACK
-from vpnrouter.core.guaranteed.receipt import SPOOLED
+from vpnrouter.core.guaranteed.spool import REJECTED as NACK
+from vpnrouter.core.guaranteed.spool import SPOOLED
 from vpnrouter.core.guaranteed.terms import ALWAYS
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""vpnrouter.core.guaranteed.takers: which endpoints a message is for."""
+"""vpnrouter.core.guaranteed.spool: which endpoints a message is for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, UNMATCHED
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld

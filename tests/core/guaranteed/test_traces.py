@@ -9,7 +9,7 @@ import pytest
 
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
 from vpnrouter.core.guaranteed.terms import NEVER
-from vpnrouter.core.picking import TraceTerms
+from vpnrouter.core.tracing import TraceTerms
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.unreadable: a damaged segment costs its own messages and nobody else's."""
+"""vpnrouter.core.guaranteed.lifecycle: a damaged segment costs its own messages and nobody else's."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.guaranteed import operations
-from vpnrouter.core.guaranteed.receipt import SPOOLED
-from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed.counters import size_of
+from vpnrouter.core.guaranteed.spool import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.guaranteed.endpoint import Endpoint
-from vpnrouter.core.guaranteed.kinds import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.recover import (
     Definition,
     read_definitions,
@@ -16,7 +15,7 @@ from vpnrouter.core.guaranteed.recover import (
     recover_retained,
 )
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.terms import EndpointTerms
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT, EndpointTerms
 from vpnrouter.core.mqtt.restore import restore_sessions
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.spool import keys

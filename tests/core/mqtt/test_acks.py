@@ -1,4 +1,4 @@
-"""vpnrouter.core.mqtt.acks: what PUBACK, PUBREC, PUBREL and PUBCOMP do, expected or not."""
+"""vpnrouter.core.mqtt.outbound: what PUBACK, PUBREC, PUBREL and PUBCOMP do, expected or not."""
 
 from __future__ import annotations
 

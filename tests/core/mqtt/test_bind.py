@@ -1,4 +1,4 @@
-"""vpnrouter.core.mqtt.bind: consuming from queues and topic endpoints, and browsing."""
+"""vpnrouter.core.mqtt.subscribe: consuming from queues and topic endpoints, and browsing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.credentials import ClientUsername
-from vpnrouter.core.guaranteed.kinds import TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.terms import NO_ACCESS, READ_ONLY
+from vpnrouter.core.guaranteed.terms import NO_ACCESS, READ_ONLY, TOPIC_ENDPOINT
+from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog
 from vpnrouter.wire.mqtt.packets import (
     Publish,

@@ -9,10 +9,9 @@ import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.kinds import REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.recover import read_definitions
-from vpnrouter.core.guaranteed.replay_log import ReplayLog
-from vpnrouter.core.guaranteed.terms import MODIFY_TOPIC
+from vpnrouter.core.guaranteed.replay import ReplayLog
+from vpnrouter.core.guaranteed.terms import MODIFY_TOPIC, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import (
     Publish,

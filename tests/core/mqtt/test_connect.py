@@ -8,10 +8,9 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.certificate import PeerCertificate
-from vpnrouter.core.credentials import ClientCertRules, ClientUsername
+from vpnrouter.core.login import ClientCertRules, ClientUsername, PeerCertificate
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Publish, Will

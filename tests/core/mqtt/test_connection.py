@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.core.mqtt.connection import ALLOWED, ENDED, READY
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.fields import varint
 from vpnrouter.wire.mqtt.packets import (

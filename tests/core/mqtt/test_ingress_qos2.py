@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.core.guaranteed import operations, reasons
 from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.packets import Ack, Publish
 from vpnrouter.wire.mqtt.properties import Properties

@@ -9,13 +9,22 @@ import pytest
 
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.credentials import ClientUsername, Credentials
-from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL, TOPIC_PARSE_ERROR
-from vpnrouter.core.guaranteed.kinds import TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.operations import browse
-from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, NO_ACCESS, READ_ONLY
+from vpnrouter.core.guaranteed.terms import (
+    CONSUME,
+    MODIFY_TOPIC,
+    NO_ACCESS,
+    READ_ONLY,
+    TOPIC_ENDPOINT,
+)
+from vpnrouter.core.login import ClientUsername, Credentials
+from vpnrouter.core.losses import (
+    PUBLISH_TOPIC_ACL,
+    SUBSCRIBE_TOPIC_ACL,
+    TOPIC_PARSE_ERROR,
+)
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.event import Event
 from vpnrouter.events.log import EventLog
 from vpnrouter.events.table import SESSION_END

@@ -8,9 +8,8 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
-from vpnrouter.core.totals import totals
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.losses import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
+from vpnrouter.core.vpn import VpnLimits, totals
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties

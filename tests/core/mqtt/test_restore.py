@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.guaranteed.kinds import SESSION
 from vpnrouter.core.guaranteed.operations import browse
+from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.store import Batch

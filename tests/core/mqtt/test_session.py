@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
+from vpnrouter.core.losses import (
+    MSG_TOO_BIG,
+    NO_LOCAL_DELIVERY,
+    TRANSMIT_CONGESTION,
+)
 from vpnrouter.core.mqtt.session import NEVER_S
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.totals import totals
+from vpnrouter.core.vpn import totals
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties

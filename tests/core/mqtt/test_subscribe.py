@@ -9,7 +9,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn_limits import VpnLimits
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import (
     Packet,

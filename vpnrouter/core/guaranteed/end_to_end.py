@@ -13,10 +13,10 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.kinds import QUEUE
-from vpnrouter.core.guaranteed.pools import holds, waits
-from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED, SYNCED, Receipt
+from vpnrouter.core.guaranteed.counters import holds, waits
 from vpnrouter.core.guaranteed.recover import Definition
+from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, SYNCED, Receipt
+from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:

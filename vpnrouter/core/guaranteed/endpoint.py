@@ -1,45 +1,40 @@
 """Endpoints: queues, topic endpoints and the queues of MQTT sessions, which hold guaranteed messages.
 
-An endpoint holds ids; bodies are the spool's. Consumers: binding.py, dispatch.py; times: expiry.py, delay.py;
-messages that nobody can take: dead_letters.py; changed attributes: reload.py.
+Where an endpoint cannot take a message, its attributes decide whether the publisher hears of it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.guaranteed import (
-    binding,
-    delay,
-    expiry,
-    operations,
-    pools,
-    reasons,
-    regained,
-    reload,
-)
-from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, EndpointCounters
-from vpnrouter.core.guaranteed.dead_letters import EXPIRED, REJECTED, dead_letter
-from vpnrouter.core.guaranteed.dispatch import dispatch
-from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
+from vpnrouter.core.guaranteed import counters, dispatch, lifecycle, operations, reasons, recover
+from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, EndpointCounters, size_of
+from vpnrouter.core.guaranteed.dispatch import dispatch_messages
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow, Partitions, lane_of
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.kinds import (
+from vpnrouter.core.guaranteed.lifecycle import (
+    EXPIRED,
+    REJECTED,
+    UNCOUNTED,
+    again,
+    dead_letter,
+    failed,
+    size_in_store,
+)
+from vpnrouter.core.guaranteed.terms import (
     AGAIN,
+    NEVER,
     PARKING,
     QUEUE,
     REPLAY_LOG,
     SESSION,
     TOPIC_ENDPOINT,
 )
-from vpnrouter.core.guaranteed.partitions import Partitions, lane_of
-from vpnrouter.core.guaranteed.redelivery import UNCOUNTED, again, failed
-from vpnrouter.core.guaranteed.sizes import size_of
-from vpnrouter.core.guaranteed.terms import NEVER
-from vpnrouter.core.guaranteed.traces import trace_replaced, trace_settled
-from vpnrouter.core.guaranteed.unreadable import size_in_store
+from vpnrouter.core.guaranteed.traces import trace_lost, trace_replaced, trace_settled
 from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
+from vpnrouter.trace.events import DISCARD
 
 if TYPE_CHECKING:
     from array import array
@@ -51,6 +46,66 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
+
+
+_PASSES: Final = frozenset({reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE})
+"""Reasons for which a message has no room now and may have some later."""
+
+
+def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
+    """True when one of the endpoints cannot take the message now."""
+    reason = ""
+    for endpoint in matched:
+        reason = endpoint.obstacle(message, size)
+        if reason:
+            break
+    return reason != ""
+
+
+def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> tuple[str, str]:
+    """The first reason why nobody is to keep the message (promise ALLORNONE) and the endpoint that says so.
+
+    Both are "" when there is none.
+
+    `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
+    for whose sake the message is rejected.
+
+    A message that came over a bridge can wait in the remote queue: where one endpoint rejects on discard, the
+    message waits until all that match have room, so that none of them loses it. Waiting does not help where an
+    endpoint is shut down or takes only smaller messages: there each endpoint decides for itself.
+    """
+    found = ""
+    where = ""
+    together = False
+    if message.hops:
+        for endpoint in matched:
+            if endpoint.terms.rejects():
+                together = True
+    for endpoint in matched:
+        reason = full or endpoint.obstacle(message, size)
+        if reason and (endpoint.terms.rejects() or (together and reason in _PASSES)):
+            endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
+            if not found:
+                found = reason
+                where = endpoint.name
+    return found, where
+
+
+def willing(
+    vpn: MessageVpn, matched: list[Endpoint], message: Message, size: int, full: str
+) -> list[Endpoint]:
+    """Those that can take the message; the others discard it, and the publisher hears nothing of it."""
+    takers: list[Endpoint] = []
+    for endpoint in matched:
+        reason = full or endpoint.obstacle(message, size)
+        if not reason:
+            takers.append(endpoint)
+            continue
+        name = reasons.DISCARD_NAMES[reason]
+        endpoint.counters.refused.add(name)
+        trace_lost(vpn, DISCARD, message, endpoint.name, name)
+    return takers
+
 
 __all__ = ("PARKING", "QUEUE", "REPLAY_LOG", "SESSION", "TOPIC_ENDPOINT", "Endpoint")
 
@@ -72,8 +127,8 @@ class Endpoint(Subscriber):
     `redeliveries` says how often a message came back, `marked` up to which id messages may have been
     delivered before a crash, `mark` up to which id that is written down, so that they may be delivered now,
     `newest` is the last one that came, which is what a last value queue keeps. `turn`, `lane_turn` and
-    `selective` (a flow has a selector) are dispatch.py's, `oldest_due_ns` is expiry.py's, `held_due_ns`
-    delay.py's. `bridges` are names of those that ever took from here, `lent` what went out to each of them (by
+    `selective` (a flow has a selector) are dispatch.py's, `oldest_due_ns` is lifecycle.py's, `held_due_ns`
+    lifecycle.py's. `bridges` are names of those that ever took from here, `lent` what went out to each of them (by
     who it proved to be) and came back neither accepted nor refused, `attracts_for` is who gave a topic endpoint
     its subscription (client username and client id, "" where nobody is known), `watched` is who waits until
     messages leave (end_to_end.py), None for nobody.
@@ -218,15 +273,15 @@ class Endpoint(Subscriber):
         terms = self.terms
         newest = self.newest
         self.newest = message_id
-        if terms.last_value and newest and pools.take_out(self, newest):
+        if terms.last_value and newest and counters.take_out(self, newest):
             self.lose(newest, DISCARDED, LAST_VALUE)
             trace_replaced(self, LAST_VALUE, 1)
         if terms.delivery_delay:
-            delay.hold(self, message_id, message)
+            lifecycle.hold(self, message_id, message)
         else:
             self.ready(message_id, message)
         if terms.respect_ttl_enabled:
-            expiry.note(self, message_id, message)
+            lifecycle.note_expiry(self, message_id, message)
 
     def ready(self, message_id: int, message: Message) -> None:
         """The message waits for a flow."""
@@ -266,7 +321,7 @@ class Endpoint(Subscriber):
         self.spooled_bytes += sizes
         self.counters.recovered += count
         self.counters.peak_bytes = max(self.counters.peak_bytes, self.spooled_bytes)
-        regained.recovered(self, ids, priority, lane, expires)
+        recover.recovered(self, ids, priority, lane, expires)
 
     # -- flows -----------------------------------------------------------------------------------
 
@@ -275,11 +330,11 @@ class Endpoint(Subscriber):
 
         Raises Refused with the field's reason.
         """
-        binding.bind(self, flow, permission, needed)
+        dispatch.bind(self, flow, permission, needed)
 
     def unbind(self, flow: Flow, *, counts: bool) -> None:
         """The consumer is gone; what it held is delivered again. `counts`: towards max_redelivery_count."""
-        binding.unbind(self, flow, counts=counts)
+        dispatch.unbind(self, flow, counts=counts)
 
     def wake(self) -> None:
         """See at the end of the round whether a flow can take something."""
@@ -293,13 +348,13 @@ class Endpoint(Subscriber):
         if self.deleted:
             return
         if self.unsorted:
-            reload.sort_some(self)
+            operations.sort_some(self)
         if self.replay is not None:
             self.replay.advance()
         if self.terms.egress_enabled and self.flows and not self.unsorted:
             if self.partitions is not None:
                 self.partitions.settled()
-            dispatch(self)
+            dispatch_messages(self)
 
     # -- what goes -------------------------------------------------------------------------------
 
@@ -332,11 +387,11 @@ class Endpoint(Subscriber):
     def mend(self, message_id: int, message: Message) -> None:
         """Repair the endpoint after work on a message raised: unless it has left or is held, it waits again."""
         spool = self.spool
-        for pool in pools.pools(self):
+        for pool in counters.pools(self):
             pool.recount()
         if spool.gone_id == message_id and spool.gone_from is self:
             return
-        if not self.deleted and not pools.holds(self, message_id):
+        if not self.deleted and not counters.holds(self, message_id):
             if message_id not in self.redeliveries:
                 # It is not known whether a consumer has seen it.
                 self.redeliveries[message_id] = UNCOUNTED
@@ -358,7 +413,7 @@ class Endpoint(Subscriber):
 
     def take_terms(self, terms: EndpointTerms) -> None:
         """Go on under other attributes."""
-        reload.take_terms(self, terms)
+        operations.take_terms(self, terms)
 
     def delete(self, reason: str) -> None:
         """Delete the endpoint with all that it holds; flows are told `reason`."""
@@ -403,9 +458,9 @@ class Endpoint(Subscriber):
             return
         if self.spool.down:
             # Nothing can be written: look again a second later.
-            self._armed_ns = now_ns + expiry.SECOND_NS
+            self._armed_ns = now_ns + lifecycle.SECOND_NS
             self._timer = self.vpn.plane.timers.arm(self._armed_ns, self, 0)
             return
-        expiry.run(self, now_ns)
-        delay.run(self, now_ns)
+        lifecycle.run_expiry(self, now_ns)
+        lifecycle.run_delay(self, now_ns)
         self.arm()

@@ -1,18 +1,21 @@
-"""A flow: one consumer bound to one endpoint, with a window of messages that it may hold unacknowledged."""
+"""Flows: consumers bound to an endpoint, each with a window of messages; and the partitions of a queue between them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.timers import Timed
 from vpnrouter.spool.ledger import IdQueue
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
+    from vpnrouter.core.timers import Timer
     from vpnrouter.selectors import Selector
+
 
 ACCEPTED: Final = 0
 """The consumer has it: it leaves the endpoint."""
@@ -107,3 +110,169 @@ class Flow:
     def unbound(self, reason: str) -> None:
         """Called when the endpoint has unbound the flow: it was shut down or deleted, or permits it no more."""
         raise AssertionError(reason)
+
+
+REBALANCE: Final = 0
+HAND_OFF: Final = 1
+
+SECOND_NS: Final = 1_000_000_000
+
+UNASSIGNED: Final = "unassigned"
+READY: Final = "ready"
+PAUSED: Final = "paused"
+
+
+def lane_of(message_id: int, message: Message, count: int) -> int:
+    """The partition of a message: by its key, and spread by id where it has none."""
+    return (message.lane or message_id) % count
+
+
+@final
+class Partitions(Timed):
+    """Who consumes which partition of `endpoint`; `heirs` are flows that wait for a partition that moves."""
+
+    __slots__ = ("_endpoint", "_hand_off", "_rebalance", "heirs", "owners")
+
+    def __init__(self, endpoint: Endpoint, count: int) -> None:
+        self._endpoint = endpoint
+        self.owners: list[Flow | None] = [None] * count
+        self.heirs: dict[int, Flow] = {}
+        self._rebalance: Timer | None = None
+        self._hand_off: Timer | None = None
+
+    def changed(self) -> None:
+        """A flow came or went."""
+        flows = self._endpoint.flows
+        owners = self.owners
+        for lane, heir in list(self.heirs.items()):
+            if heir not in flows:
+                del self.heirs[lane]
+            elif owners[lane] not in flows:
+                # Whom it was to wait for is gone.
+                owners[lane] = heir
+                del self.heirs[lane]
+        if not flows:
+            for lane in range(len(owners)):
+                owners[lane] = None
+            return
+        load = self._load()
+        for lane, owner in enumerate(owners):
+            if owner is None or owner not in flows:
+                flow = _least(load)
+                owners[lane] = flow
+                load[flow].append(lane)
+        counts = [len(lanes) for lanes in load.values()]
+        if max(counts) - min(counts) > 1 and self._rebalance is None:
+            plane = self._endpoint.vpn.plane
+            delay_ns = self._endpoint.terms.partition_rebalance_delay * SECOND_NS
+            self._rebalance = plane.timers.arm(plane.now_ns + delay_ns, self, REBALANCE)
+
+    def _load(self) -> dict[Flow, list[int]]:
+        """The partitions that each flow has or is to have."""
+        load: dict[Flow, list[int]] = {flow: [] for flow in self._endpoint.flows}
+        for lane, owner in enumerate(self.owners):
+            flow = self.heirs.get(lane, owner)
+            if flow is not None and flow in load:
+                load[flow].append(lane)
+        return load
+
+    def ready(self) -> list[tuple[int, Flow]]:
+        """The partitions that are not paused and have messages, each with its flow."""
+        found: list[tuple[int, Flow]] = []
+        waiting = self._endpoint.waiting
+        for lane, owner in enumerate(self.owners):
+            if owner is not None and waiting[lane].count and lane not in self.heirs:
+                found.append((lane, owner))
+        return found
+
+    def status(self, lane: int) -> str:
+        """What management shows of a partition."""
+        if self.owners[lane] is None:
+            return UNASSIGNED
+        return PAUSED if lane in self.heirs else READY
+
+    def settled(self) -> None:
+        """Messages were settled: perhaps the last ones that a partition waits for."""
+        if self.heirs:
+            self._hand_over(late=False)
+
+    def stop(self) -> None:
+        """The endpoint has other partitions now, or none."""
+        if self._rebalance is not None:
+            self._rebalance.cancel()
+        if self._hand_off is not None:
+            self._hand_off.cancel()
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """The delay before partitions move is over, or the time for their hand-off."""
+        if kind == REBALANCE:
+            self._rebalance = None
+            self._move()
+        else:
+            self._hand_off = None
+            self._hand_over(late=True)
+
+    def _move(self) -> None:
+        load = self._load()
+        while load:
+            most = _most(load)
+            least = _least(load)
+            if len(load[most]) - len(load[least]) <= 1:
+                break
+            lane = load[most].pop()
+            load[least].append(lane)
+            if self.owners[lane] is least:
+                del self.heirs[lane]
+            else:
+                self.heirs[lane] = least
+        if self.heirs and self._hand_off is None:
+            plane = self._endpoint.vpn.plane
+            wait_ns = self._endpoint.terms.partition_rebalance_max_handoff_time * SECOND_NS
+            self._hand_off = plane.timers.arm(plane.now_ns + wait_ns, self, HAND_OFF)
+        self._hand_over(late=False)
+
+    def _hand_over(self, *, late: bool) -> None:
+        count = len(self.owners)
+        moved = False
+        for lane, heir in list(self.heirs.items()):
+            owner = self.owners[lane]
+            if owner is not None and not late and _holds(owner, lane, count):
+                continue
+            self.owners[lane] = heir
+            del self.heirs[lane]
+            moved = True
+        if not self.heirs and self._hand_off is not None:
+            self._hand_off.cancel()
+            self._hand_off = None
+        if moved:
+            self._endpoint.wake()
+
+
+def _most(load: dict[Flow, list[int]]) -> Flow:
+    """The first of the flows that have most partitions."""
+    flows = list(load)
+    found = flows[0]
+    for flow in flows:
+        if len(load[flow]) > len(load[found]):
+            found = flow
+    return found
+
+
+def _least(load: dict[Flow, list[int]]) -> Flow:
+    """The first of the flows that have fewest partitions."""
+    flows = list(load)
+    found = flows[0]
+    for flow in flows:
+        if len(load[flow]) < len(load[found]):
+            found = flow
+    return found
+
+
+def _holds(flow: Flow, lane: int, count: int) -> bool:
+    """True when the flow holds an unsettled message of this partition."""
+    held = [
+        message_id
+        for message_id, message in flow.unacked.items()
+        if lane_of(message_id, message, count) == lane
+    ]
+    return bool(held)

@@ -1,27 +1,85 @@
-"""What management does with the messages of an endpoint: look, copy, move, delete, purge.
-
-Each is one step between two rounds, and lands in the store with the unit being built.
-"""
+"""What management does with an endpoint: look at messages, copy, move and delete them, and change attributes."""
 
 from __future__ import annotations
 
 from array import array
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.guaranteed.binding import unbind_all
-from vpnrouter.core.guaranteed.counters import DELETED, MOVED
-from vpnrouter.core.guaranteed.kinds import QUEUE
-from vpnrouter.core.guaranteed.partitions import lane_of
-from vpnrouter.core.guaranteed.pools import pools, take_out, waits
-from vpnrouter.core.guaranteed.sizes import size_of
+from vpnrouter.core.guaranteed import lifecycle
+from vpnrouter.core.guaranteed.counters import DELETED, MOVED, pools, size_of, take_out, waits
+from vpnrouter.core.guaranteed.dispatch import next_active, unbind_all, unbind_forbidden
+from vpnrouter.core.guaranteed.flow import Partitions, lane_of
+from vpnrouter.core.guaranteed.lifecycle import readable
+from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.core.guaranteed.traces import trace_replaced
-from vpnrouter.core.guaranteed.unreadable import readable
 from vpnrouter.core.guaranteed.waiting import Waiting
+from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Receipt, Unit
+    from vpnrouter.core.guaranteed.stored import Bodies
+    from vpnrouter.core.guaranteed.terms import EndpointTerms
     from vpnrouter.core.message import Message
+    from vpnrouter.spool.ledger import Ledger
+
+
+ROUND: Final = 20_000
+"""Messages that leave the store in one round."""
+
+SYNCED: Final = 4
+"""What Purging asks of `Spool.when_synced`."""
+
+
+@final
+class Purging:
+    """Ids that are to leave, by endpoint number, and those who are told when they have."""
+
+    __slots__ = ("_doomed", "_receipts", "_tokens")
+
+    def __init__(self) -> None:
+        self._doomed: list[tuple[int, Waiting]] = []
+        self._receipts: list[Receipt] = []
+        self._tokens: list[int] = []
+
+    @property
+    def busy(self) -> bool:
+        """True while there is something left to do."""
+        return bool(self._doomed or self._receipts)
+
+    def add(self, number: int, waiting: Waiting) -> None:
+        """Let all of these go."""
+        self._doomed.append((number, waiting))
+
+    def tell(self, receipt: Receipt, token: int) -> None:
+        """Tell `receipt` when all that is here now has left."""
+        self._receipts.append(receipt)
+        self._tokens.append(token)
+
+    def run(self, ledger: Ledger, bodies: Bodies, unit: Unit) -> str:
+        """Delete some messages, in the unit being built. Returns why one of them stays in the store, "" normally."""
+        left = ROUND
+        trouble = ""
+        while self._doomed and left:
+            number, waiting = self._doomed[-1]
+            while waiting.count and left:
+                left -= 1
+                spool_id = waiting.pop()
+                try:
+                    ledger.settle(number, spool_id)
+                except SpoolError as error:
+                    trouble = str(error)
+                bodies.drop(spool_id)
+            if not waiting.count:
+                self._doomed.pop()
+        if not self._doomed:
+            for index in range(len(self._receipts)):
+                unit.tell(self._receipts[index], self._tokens[index], SYNCED, "")
+            self._receipts = []
+            self._tokens = []
+        return trouble
+
 
 NOT_FOUND: Final = "400 Message Not Found"
 IN_HAND: Final = "400 Message Is Delivered And Not Acknowledged"
@@ -261,3 +319,113 @@ def _place(message: Message, target: Endpoint) -> str:
     twin = message.copy()
     twin.ingress_ns = 0
     return target.spool.place(target, twin)
+
+
+SORTED: Final = 5_000
+"""Messages that are sorted into other partitions or priorities in one round; nothing is delivered until
+all are."""
+
+
+def take_terms(endpoint: Endpoint, terms: EndpointTerms) -> None:
+    """Go on under other attributes.
+
+    Where egress is disabled all flows are unbound, where the permission is less those that may not consume any
+    more. Where partitions, priorities or life times change, what waits is sorted again; nothing is delivered
+    meanwhile, so that the order holds. A smaller quota keeps what is there; a last value queue keeps the newest.
+    New life times and delays hold for messages that are here already.
+    """
+    before = endpoint.terms
+    endpoint.terms = terms
+    if before.egress_enabled and not terms.egress_enabled:
+        unbind_all(endpoint, endpoint.shutdown_reason())
+    if before.permission != terms.permission or before.owner != terms.owner:
+        unbind_forbidden(endpoint)
+    if (
+        _lanes(before) != _lanes(terms)
+        or before.respect_msg_priority_enabled != terms.respect_msg_priority_enabled
+        or (terms.respect_ttl_enabled and not before.respect_ttl_enabled)
+    ):
+        _unsort(endpoint, _lanes(terms))
+    if before.exclusive != terms.exclusive:
+        _change_access(endpoint)
+    elif endpoint.partitions is not None:
+        endpoint.partitions.changed()
+    if terms.last_value and not before.last_value:
+        keep_newest(endpoint)
+    _life_times(endpoint, before)
+    if endpoint.held is not None and before.delivery_delay != terms.delivery_delay:
+        endpoint.held_due_ns = endpoint.vpn.plane.now_ns + 1
+    endpoint.arm()
+    endpoint.wake()
+
+
+def _lanes(terms: EndpointTerms) -> int:
+    return terms.partition_count if terms.partitioned else 1
+
+
+def _unsort(endpoint: Endpoint, lanes: int) -> None:
+    """Everything that waits is to be sorted again, into so many lanes."""
+    for pool in endpoint.waiting:
+        if pool.count:
+            endpoint.unsorted.append(pool)
+    endpoint.waiting = [Waiting() for _ in range(lanes)]
+    if endpoint.partitions is not None:
+        endpoint.partitions.stop()
+        endpoint.partitions = None
+    if endpoint.terms.partitioned:
+        endpoint.partitions = Partitions(endpoint, lanes)
+        endpoint.partitions.changed()
+    for flow in endpoint.flows:
+        if flow.selector is not None:
+            flow.start_over()
+
+
+def sort_some(endpoint: Endpoint) -> None:
+    """Sort a bounded number of messages; the rest in the next rounds."""
+    left = SORTED
+    lanes = len(endpoint.waiting)
+    ttl = endpoint.terms.respect_ttl_enabled
+    plain = lanes == 1 and not ttl and not endpoint.terms.respect_msg_priority_enabled
+    while endpoint.unsorted and left:
+        pool = endpoint.unsorted[-1]
+        while pool.count and left:
+            left -= 1
+            message_id = pool.pop()
+            if plain:
+                endpoint.waiting[0].add(message_id, 0)
+                continue
+            message = readable(endpoint, message_id)
+            if message is None:
+                continue
+            lane = 0 if lanes == 1 else lane_of(message_id, message, lanes)
+            endpoint.waiting[lane].add(message_id, endpoint.level_of(message))
+            if ttl:
+                lifecycle.note_expiry(endpoint, message_id, message)
+        if not pool.count:
+            endpoint.unsorted.pop()
+    if endpoint.unsorted:
+        endpoint.spool.later.append(endpoint)
+
+
+def _change_access(endpoint: Endpoint) -> None:
+    """Exclusive or not: who is active."""
+    if endpoint.terms.exclusive:
+        for flow in endpoint.flows[1:]:
+            flow.active = True
+        next_active(endpoint)
+        return
+    for flow in endpoint.flows:
+        if not flow.active:
+            flow.active = True
+            flow.activated(True)
+
+
+def _life_times(endpoint: Endpoint, before: EndpointTerms) -> None:
+    terms = endpoint.terms
+    now_ns = endpoint.vpn.plane.now_ns
+    if not terms.respect_ttl_enabled:
+        endpoint.oldest_due_ns = 0
+        endpoint.expiring.take_all()
+        return
+    if terms.max_ttl and (terms.max_ttl != before.max_ttl or not before.respect_ttl_enabled):
+        endpoint.oldest_due_ns = now_ns + 1

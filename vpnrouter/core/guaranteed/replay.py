@@ -1,30 +1,30 @@
-"""A replay: messages of the replay log are added to an exclusive durable queue once more, in their order.
-
-What it brings is delivered ahead of everything that waits in the queue or comes meanwhile; that follows when
-all is delivered. Messages that still wait in the queue and are in the replayed part of the log leave it, in
-the unit in which their copy comes. A replay does not survive a restart: what it brought till then is there.
-"""
+"""The replay log of a message VPN, and replays: its messages are added to an exclusive durable queue once more."""
 
 from __future__ import annotations
 
+import re
+from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final, final
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import MOVED
-from vpnrouter.core.guaranteed.kinds import QUEUE
-from vpnrouter.core.guaranteed.pools import take_out, waits
-from vpnrouter.core.guaranteed.sizes import size_of
-from vpnrouter.core.guaranteed.unreadable import tell
+from vpnrouter.core.guaranteed.counters import MOVED, size_of, take_out, waits
+from vpnrouter.core.guaranteed.lifecycle import size_in_store, tell
+from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.core.timers import Timed
 from vpnrouter.errors import Refused, SpoolError, TopicError
+from vpnrouter.spool import keys
+from vpnrouter.text import printable
+from vpnrouter.topics.trie import SubscriptionTrie
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.replay_log import ReplayLog
     from vpnrouter.core.message import Message
+    from vpnrouter.topics.grammar import Filter
+
 
 INITIALIZING: Final = "initializing"
 """Looking for the first message."""
@@ -303,3 +303,186 @@ class Replay(Timed):
         for flow in self._endpoint.flows:
             if flow.selector is not None:
                 flow.start_over()
+
+
+BEGINNING: Final = "beginning"
+ID_PREFIX: Final = "id:"
+
+MOST_ID: Final = (1 << 64) - 1
+
+_MOMENT: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d))?", re.ASCII
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_moment(text: str) -> int:
+    """The nanoseconds since 1970 of an RFC 3339 date and time, or of a date: its midnight, UTC. At least 1.
+
+    Raises ValueError for anything else.
+    """
+    upper = text.upper()
+    if _MOMENT.fullmatch(upper) is None:
+        raise ValueError(
+            f"{printable(text, limits.REPEATED_CHARACTERS)} is no date and time of the form 2026-01-31T12:00:00Z"
+        )
+    moment = datetime.fromisoformat(upper)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(1, (moment - _EPOCH) // timedelta(microseconds=1) * 1_000)
+
+
+def parse_start(text: str) -> tuple[int, int]:
+    """Nanoseconds since 1970, and a message id, each 0 for none: `beginning`, a date, or `id:N` for behind N.
+
+    Raises ValueError for anything else.
+    """
+    if text == BEGINNING:
+        return 0, 0
+    if text.startswith(ID_PREFIX):
+        digits = text[len(ID_PREFIX) :]
+        if digits.isascii() and digits.isdecimal() and len(digits) <= 20:
+            number = int(digits)
+            if 0 < number <= MOST_ID:
+                return 0, number
+        raise ValueError(f"{printable(digits, limits.REPEATED_CHARACTERS)} is no message id")
+    return parse_moment(text), 0
+
+
+def replay_to(endpoint: Endpoint, from_ns: int, after_id: int, log_name: str = "") -> Replay:
+    """Replay to `endpoint` from the log of its message VPN; see start_replay.
+
+    Raises Refused with the field's reason, also where the log has another name than `log_name`.
+    """
+    log = endpoint.spool.replay_logs.get(endpoint.vpn.name)
+    if log is not None and log_name and log.endpoint.name != log_name:
+        raise Refused(reasons.REPLAY_DISABLED)
+    return start_replay(log, endpoint, from_ns, after_id)
+
+
+TRIMMED: Final = "replay-log-over-quota"
+"""Why a message leaves the log."""
+
+TOO_LARGE: Final = "max-msg-spool-usage-exceeded"
+
+PART: Final = 64
+"""The log is trimmed by about this part of it, so that trimming is rare and cheap."""
+
+FEW: Final = 4_096
+"""Sizes of messages gone that are not worth a copy of the rest."""
+
+
+@final
+class ReplayLog:
+    """The log that `endpoint` (of kind REPLAY_LOG) keeps; `replays` counts those that run.
+
+    `filters` are the topics that it takes, exceptions among them; none means all.
+    """
+
+    __slots__ = ("_head", "_ids", "_known", "_sizes", "_trie", "endpoint", "replays")
+
+    def __init__(self, endpoint: Endpoint, filters: list[Filter] | None = None) -> None:
+        self.endpoint = endpoint
+        self.replays = 0
+        self._known: dict[bytes, bool] = {}
+        self._trie: SubscriptionTrie | None = None
+        self._ids: array[int] = array("Q")
+        self._sizes: array[int] = array("I")
+        self._head = 0
+        self.take_filters(filters or [])
+
+    def take_filters(self, filters: list[Filter]) -> None:
+        """Log what matches one of `filters` and no exception among them, from now on; all without any."""
+        self._known = {}
+        self._trie = None
+        if filters:
+            trie = SubscriptionTrie()
+            for filter_ in filters:
+                trie.insert(filter_, filter_)
+            self._trie = trie
+
+    @property
+    def trimmed(self) -> int:
+        """Up to which id messages have left the log, 0 when none has."""
+        return self.endpoint.marked
+
+    def takes(self, message: Message, size: int) -> bool:
+        """True when the message is to be logged. Makes room for it; counts a message that can never have room."""
+        endpoint = self.endpoint
+        terms = endpoint.terms
+        if not terms.ingress_enabled or endpoint.deleted or not terms.max_msg_spool_usage:
+            return False
+        if self._trie is not None and not self._wants(message.topic):
+            return False
+        if size > terms.max_msg_spool_usage:
+            endpoint.counters.refused.add(TOO_LARGE)
+            return False
+        if endpoint.spooled_bytes + size > terms.max_msg_spool_usage:
+            self.trim(size)
+        return True
+
+    def _wants(self, topic: bytes) -> bool:
+        known = self._known.get(topic)
+        if known is None:
+            if len(self._known) >= limits.PERMITTED_TOPICS:
+                self._known.clear()
+            known = self._matches(topic.decode())
+            self._known[topic] = known
+        return known
+
+    def _matches(self, topic: str) -> bool:
+        if self._trie is None:
+            return True
+        wanted = False
+        for found in self._trie.match(topic):
+            if cast("Filter", found).exception:
+                return False
+            wanted = True
+        return wanted
+
+    def arrived(self, message_id: int, size: int) -> None:
+        """The log has one message more."""
+        self._ids.append(message_id)
+        self._sizes.append(size)
+
+    def _size(self, message_id: int) -> int:
+        """The size of a message that leaves; ids are asked for in rising order."""
+        ids = self._ids
+        head = self._head
+        count = len(ids)
+        while head < count and ids[head] < message_id:
+            head += 1
+        size = -1
+        if head < count and ids[head] == message_id:
+            size = self._sizes[head]
+            head += 1
+        if head > FEW and head * 2 > count:
+            del ids[:head]
+            del self._sizes[:head]
+            head = 0
+        self._head = head
+        return size if size >= 0 else size_in_store(self.endpoint, message_id)
+
+    def trim(self, room: int) -> None:
+        """Let the oldest go until there is room for so many bytes, and for some more."""
+        endpoint = self.endpoint
+        quota = endpoint.terms.max_msg_spool_usage
+        goal = max(0, quota - max(room, quota // PART))
+        waiting = endpoint.waiting[0]
+        trimmed = Waiting()
+        size = 0
+        last = 0
+        while waiting.count and endpoint.spooled_bytes - size > goal:
+            last = waiting.pop()
+            size += self._size(last)
+            trimmed.add(last, 0)
+        if not last:
+            return
+        endpoint.marked = last
+        endpoint.counters.discarded.add(TRIMMED, trimmed.count)
+        endpoint.spooled_count -= trimmed.count
+        endpoint.spooled_bytes -= size
+        spool = endpoint.spool
+        spool.ledger.put(keys.mark(endpoint.number), keys.pack_id(last))
+        spool.purge(endpoint, trimmed)
+        spool.release(endpoint.vpn, size)

@@ -1,33 +1,28 @@
-"""The message spool of a router: takes guaranteed messages, all or nothing, and says when they are synced.
+"""The message spool of a router: takes guaranteed messages, all or nothing, and tells when they are on disk.
 
-The edge ends each of its rounds with `end_round`. When that returns a batch, it has the store commit it in
-another thread and calls `committed` afterwards; meanwhile the next unit is built. Nothing here waits.
+What is committed together is a unit: messages with their endpoints, and who waits for them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
+
+from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import RETRY_NS, SPOOL
 from vpnrouter.core.deliver import demote
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.admission import obstructed, rejection, willing
-from vpnrouter.core.guaranteed.bodies import Bodies
-from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED
-from vpnrouter.core.guaranteed.demotion import demote_to_one
-from vpnrouter.core.guaranteed.headers import read_headers
-from vpnrouter.core.guaranteed.kinds import AGAIN
-from vpnrouter.core.guaranteed.marks import AHEAD, mark, mark_ahead
-from vpnrouter.core.guaranteed.purging import Purging
-from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, SYNCED, UNMATCHED, Receipt
-from vpnrouter.core.guaranteed.sizes import size_of
-from vpnrouter.core.guaranteed.stored import to_record, wall_expiry_ns
-from vpnrouter.core.guaranteed.takers import takers_of
+from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED, size_of
+from vpnrouter.core.guaranteed.dispatch import demote_to_one
+from vpnrouter.core.guaranteed.endpoint import obstructed, rejection, willing
+from vpnrouter.core.guaranteed.lifecycle import AHEAD, mark, mark_ahead
+from vpnrouter.core.guaranteed.operations import Purging
+from vpnrouter.core.guaranteed.stored import Bodies, read_headers, to_record, wall_expiry_ns
+from vpnrouter.core.guaranteed.terms import AGAIN
 from vpnrouter.core.guaranteed.traces import trace, trace_at, trace_lost
-from vpnrouter.core.guaranteed.unit import Unit
-from vpnrouter.core.keep_retained import retain
+from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.retained import retain
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DEMOTE, DISCARD, ENQUEUE, PROMOTE, REJECT
@@ -35,16 +30,181 @@ from vpnrouter.trace.events import DEMOTE, DISCARD, ENQUEUE, PROMOTE, REJECT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from vpnrouter.core.barrier import Barrier
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.flow import Flow
-    from vpnrouter.core.guaranteed.replay_log import ReplayLog
+    from vpnrouter.core.guaranteed.replay import ReplayLog
     from vpnrouter.core.guaranteed.waiting import Waiting
     from vpnrouter.core.message import Message
-    from vpnrouter.core.plane import Plane
-    from vpnrouter.core.route import Route
+    from vpnrouter.core.route import Route, Target
+    from vpnrouter.core.router import Plane
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.ledger import Ledger
     from vpnrouter.spool.store import Batch
+
+
+SPOOLED: Final = 0
+"""Every matching endpoint has the message in the synced spool (promise COMMIT)."""
+
+DEMOTED: Final = 1
+"""Only client subscriptions matched: the message went as Direct."""
+
+UNMATCHED: Final = 2
+"""Nothing matched; the message was discarded, and counted."""
+
+REJECTED: Final = 3
+"""Nobody keeps the message (promise ALLORNONE); the reason says why."""
+
+SYNCED: Final = 4
+"""What `Spool.when_synced` was asked for."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Receipt:
+    """Somebody who is told what became of what he gave to the spool."""
+
+    __slots__ = ()
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """The thing named by `token` came to `outcome`; `reason` is the field's string for REJECTED, else "".
+
+        Called exactly once for each token, in the order in which they were given.
+        """
+        raise AssertionError(token)
+
+    def party(self) -> Connection | None:
+        """The connection to close when `settled` raises, None for none."""
+        return None
+
+
+def takers_of(route: Route, message: Message) -> list[Endpoint]:
+    """The endpoints that match `message`: queues and topic endpoints, and for a guaranteed one sessions.
+
+    The list may be the route's own: it is not to be changed.
+    """
+    if route.simple_takers:
+        return route.takers if message.persistent else route.queues
+    found = [
+        cast("Endpoint", target.subscriber)
+        for target in route.endpoints
+        if not target.selective or target.wanting(message)
+    ]
+    if message.persistent:
+        for target in route.sessions:
+            endpoint = target.subscriber.endpoint
+            if endpoint is not None and _wants(target, message):
+                found.append(endpoint)
+        for group in route.groups:
+            member = group.choose_durable(message, route.excluded)
+            endpoint = None if member is None else member.subscriber.endpoint
+            if endpoint is not None and endpoint not in found:
+                found.append(endpoint)
+    return found
+
+
+def _wants(target: Target, message: Message) -> bool:
+    """True when one of the session's subscriptions wants it. No-local holds for guaranteed messages too."""
+    source = message.source_name
+    for subscription in target.wanting(message):
+        if subscription.qos and not (
+            subscription.no_local and source == target.subscriber.client_name
+        ):
+            return True
+    return False
+
+
+@final
+class Unit:
+    """Columns: message `ids[i]` is `messages[i]` and goes to `takers[i]`; `receipts[j]` is told that
+    `tokens[j]` came to `outcomes[j]`, with `reasons[j]`. `marks` are endpoints whose mark moves to
+    `marked[k]`. The first `arrived` messages are in their endpoints, the next one in the first `placed` of its
+    takers; the first `answered` receipts are told.
+    """
+
+    __slots__ = (
+        "answered",
+        "arrived",
+        "ids",
+        "marked",
+        "marks",
+        "messages",
+        "outcomes",
+        "placed",
+        "reasons",
+        "receipts",
+        "takers",
+        "tokens",
+    )
+
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.placed = 0
+        self.answered = 0
+        self.ids: list[int] = []
+        self.messages: list[Message] = []
+        self.takers: list[list[Endpoint]] = []
+        self.receipts: list[Receipt] = []
+        self.tokens: list[int] = []
+        self.outcomes: list[int] = []
+        self.reasons: list[str] = []
+        self.marks: list[Endpoint] = []
+        self.marked: list[int] = []
+
+    @property
+    def empty(self) -> bool:
+        """Nothing in it and nobody waits."""
+        return not self.ids and not self.receipts and not self.marks
+
+    def bytes_of(self, endpoint: Endpoint) -> int:
+        """Bytes of the messages in it that go to `endpoint`."""
+        size = 0
+        for index, takers in enumerate(self.takers):
+            if endpoint in takers:
+                size += size_of(self.messages[index])
+        return size
+
+    def owes(self, receipt: Receipt, before: Unit | None) -> bool:
+        """True when `receipt` waits for this unit or the one before it. Looks at all receipts."""
+        return receipt in self.receipts or (before is not None and receipt in before.receipts)
+
+    def answer(self, barrier: Barrier) -> None:
+        """Tell all receipts. One that raises is given to the barrier, and the others are told all the same."""
+        while self.answered < len(self.receipts):
+            index = self.answered
+            self.answered = index + 1
+            receipt = self.receipts[index]
+            try:
+                receipt.settled(self.tokens[index], self.outcomes[index], self.reasons[index])
+            except Exception as error:  # noqa: BLE001 - given to the barrier
+                barrier.of(receipt.party(), error)
+
+    def answers_for(self, other: Unit) -> None:
+        """Take over the receipts that `other` has not told; they are told first."""
+        left = other.answered
+        told = self.answered
+        self.receipts[told:told] = other.receipts[left:]
+        self.tokens[told:told] = other.tokens[left:]
+        self.outcomes[told:told] = other.outcomes[left:]
+        self.reasons[told:told] = other.reasons[left:]
+
+    def cut(self, messages: int, receipts: int) -> None:
+        """Keep the first `messages` and `receipts`, and forget those behind them."""
+        del self.ids[messages:]
+        del self.messages[messages:]
+        del self.takers[messages:]
+        del self.receipts[receipts:]
+        del self.tokens[receipts:]
+        del self.outcomes[receipts:]
+        del self.reasons[receipts:]
+
+    def tell(self, receipt: Receipt, token: int, outcome: int, reason: str) -> None:
+        """Tell `receipt` when the unit is synced."""
+        self.receipts.append(receipt)
+        self.tokens.append(token)
+        self.outcomes.append(outcome)
+        self.reasons.append(reason)
+
 
 PROMOTION_CONGESTION: Final = "message-promotion-congestion"
 

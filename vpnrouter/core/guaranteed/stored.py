@@ -1,13 +1,65 @@
-"""A message on its way into the store and out of it."""
+"""A message on its way into the store and out of it, what it says of itself there, and bodies in memory."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed.headers import lane_in
+from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.message import Message
+from vpnrouter.errors import SpoolError
 from vpnrouter.spool import record
+
+if TYPE_CHECKING:
+    from vpnrouter.core.router import Plane
+    from vpnrouter.spool.ledger import Ledger
+
+
+PRIORITY: Final = "priority"
+DMQ_ELIGIBLE: Final = "dmq-eligible"
+PARTITION_KEY: Final = "JMSXGroupID"
+
+HIGHEST: Final = 9
+
+_NAMES: Final = (PRIORITY.encode(), DMQ_ELIGIBLE.encode(), PARTITION_KEY.encode())
+
+FNV_PRIME: Final = 16_777_619
+FNV_START: Final = 2_166_136_261
+
+
+def read_headers(message: Message) -> None:
+    """Fill in what the properties of `message` say; nothing where they say nothing."""
+    block = message.block
+    if not (_NAMES[0] in block or _NAMES[1] in block or _NAMES[2] in block):
+        return
+    properties = message.properties()
+    text = properties.get(PRIORITY, "")
+    if text.isascii() and text.isdigit():
+        message.priority = min(int(text[:4]), HIGHEST)
+    if properties.get(DMQ_ELIGIBLE, "").lower() in ("false", "0"):
+        message.dmq_eligible = False
+    message.lane = lane_in(message)
+
+
+def lane_in(message: Message) -> int:
+    """The lane that the partition key of `message` names, 0 without one."""
+    if _NAMES[2] not in message.block:
+        return 0
+    key = message.properties().get(PARTITION_KEY, "")
+    return lane_of(key.encode()) if key else 0
+
+
+def lane_of(key: bytes) -> int:
+    """A number of 16 bits for a key, never 0: the same on every router and after every restart.
+
+    FNV-1a, folded.
+    """
+    mixed = FNV_START
+    for byte in key:
+        mixed = (mixed ^ byte) * FNV_PRIME & 0xFFFF_FFFF
+    return (mixed >> 16 ^ mixed) & 0xFFFF or 1
+
 
 QOS2: Final = 16
 """Flag of a record: the message was published with QoS 2."""
@@ -95,3 +147,62 @@ def from_record(data: bytes, now_ns: int, wall_ns: int) -> Message:
         message.trace_high = kept.trace_high
         message.trace_low = kept.trace_low
     return message
+
+
+FEW: Final = 4_096
+"""Ids of messages that have gone which are not worth a sweep."""
+
+
+@final
+class Bodies:
+    """`kept`: message by spool id. Beyond SPOOL_BODY_BYTES the oldest go; they can be read again."""
+
+    __slots__ = ("_order", "kept", "size")
+
+    def __init__(self) -> None:
+        self.kept: dict[int, Message] = {}
+        self.size = 0
+        # Ids in the order in which they came; those that have gone are found out when their turn comes. A
+        # dict that loses its first items one by one is slow to say which is the first.
+        self._order: deque[int] = deque()
+
+    def keep(self, spool_id: int, message: Message) -> None:
+        """Remember a message that will be wanted soon."""
+        kept = self.kept
+        order = self._order
+        kept[spool_id] = message
+        order.append(spool_id)
+        self.size += size_of(message) + limits.SPOOL_BODY_COST
+        while self.size > limits.SPOOL_BODY_BYTES and len(kept) > 1:
+            self.drop(order.popleft())
+        if len(order) > 2 * len(kept) + FEW:
+            self._order = deque(kept)
+
+    def drop(self, spool_id: int) -> None:
+        """Forget a message, if it is here."""
+        message = self.kept.pop(spool_id, None)
+        if message is not None:
+            self.size -= size_of(message) + limits.SPOOL_BODY_COST
+
+    def read(self, ledger: Ledger, plane: Plane, spool_id: int) -> Message:
+        """Read a message from the store, and those of its segment that come after it.
+
+        Raises SpoolError when the store has lost it.
+        """
+        found: Message | None = None
+        try:
+            records = ledger.read(spool_id)
+        except KeyError as error:
+            raise SpoolError(f"the spool has lost message {spool_id}", "corrupt") from error
+        for other, data in records:
+            if other < spool_id or other in self.kept:
+                continue
+            message = from_record(data, plane.now_ns, plane.steady_ns)
+            if other == spool_id:
+                found = message
+            elif self.size > limits.SPOOL_BODY_BYTES:
+                break
+            self.keep(other, message)
+        if found is None:
+            raise SpoolError(f"the spool has lost message {spool_id}", "corrupt")
+        return found

@@ -1,8 +1,23 @@
-"""What holds for an endpoint: the field's attributes, in the units that the core counts in."""
+"""What holds for an endpoint: its kind, and the field's attributes in the units that the core counts in."""
 
 from __future__ import annotations
 
 from typing import Final, final
+
+QUEUE: Final = 0
+TOPIC_ENDPOINT: Final = 1
+SESSION: Final = 2
+"""The queue behind an MQTT session's subscriptions of QoS 1 and 2."""
+PARKING: Final = 3
+"""The parking lot of a bridge."""
+REPLAY_LOG: Final = 4
+"""What replays are made from."""
+
+KIND_NAMES: Final = ("queue", "topic-endpoint", "session", "parking-lot", "replay-log")
+
+AGAIN: Final = 1
+"""Kind of an endpoint's timer after a delivery that raised, where no flow was to be closed. Other timers have 0."""
+
 
 NEVER: Final = 0
 WHEN_ENABLED: Final = 1

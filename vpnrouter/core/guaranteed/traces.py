@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED
-from vpnrouter.core.guaranteed.partitions import lane_of
-from vpnrouter.core.traces import kept_mode, lost, record
+from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, lane_of
+from vpnrouter.core.tracing import kept_mode, lost, record
 from vpnrouter.trace.events import ACKNOWLEDGE, DISCARD, PERSISTENT, REJECT
 from vpnrouter.trace.recorder import Context
 

@@ -1,4 +1,4 @@
-"""CONNECT: who is it, which session, and what the CONNACK says."""
+"""CONNECT: who is it, which session, what its client may do, and what the CONNACK says."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.core import client_events
-from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
-from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
+from vpnrouter.core.guaranteed.dispatch import unbind_forbidden
+from vpnrouter.core.login import (
+    BAD_PASSWORD,
+    NOT_AUTHORIZED,
+    Admission,
+    admit,
+    begin_verifying,
+    check_verified,
+    choose_vpn,
+)
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
-from vpnrouter.core.mqtt.rights import judge
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
-from vpnrouter.core.picking import assign
 from vpnrouter.core.publisher import Publisher
+from vpnrouter.core.tracing import assign
 from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import parse_topic
 from vpnrouter.wire.mqtt import reason
@@ -21,8 +28,105 @@ from vpnrouter.wire.mqtt.packets import Connack, Connect
 from vpnrouter.wire.mqtt.publish_block import message_block
 
 if TYPE_CHECKING:
+    from vpnrouter.core.access import BoundRule, TopicRule
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.vpn import MessageVpn
+
+
+def judge(session: MqttSession, rights: Admission) -> list[str]:
+    """Apply `rights`, those of its client username, to a session. Returns the names of what has changed.
+
+    The caller has to forget the routes that the session is in.
+    """
+    changed: list[str] = []
+    session.username = rights.username
+    rule = _bound(rights.acl.subscribe, rights, session)
+    if not _alike(rule, session.rule):
+        changed.append("subscribe_topic")
+    session.rule = rule
+    rule = _bound(rights.acl.publish, rights, session)
+    if not _alike(rule, session.publish_rule):
+        changed.append("publish_topic")
+    session.publish_rule = rule
+    profile = rights.profile
+    if session.sends != profile.allow_guaranteed_msg_send_enabled:
+        session.sends = profile.allow_guaranteed_msg_send_enabled
+        changed.append("allow_guaranteed_msg_send_enabled")
+    if session.receives != profile.allow_guaranteed_msg_receive_enabled:
+        _receive(session, profile.allow_guaranteed_msg_receive_enabled)
+        changed.append("allow_guaranteed_msg_receive_enabled")
+    if _share(session, rights):
+        changed.append("shared subscriptions")
+    if session.outbound is not None:
+        session.outbound.deliveries.clear()
+    return changed
+
+
+def judge_again(session: MqttSession, rights: Admission, told: bool = True) -> bool:
+    """Apply changed `rights` to a session, connected or not, and to its publisher and its flows.
+
+    True when something has changed; this raises an event where `told`.
+    """
+    changed = judge(session, rights)
+    connection = session.connection
+    publisher = None if connection is None else connection.publisher
+    if publisher is not None:
+        publisher.rule = session.publish_rule
+        publisher.username = rights.username
+        publisher.permitted.clear()
+    outbound = session.outbound
+    if outbound is not None:
+        for flow in list(outbound.flows.values()):
+            if flow.browsing:
+                flow.browse()
+            else:
+                unbind_forbidden(flow.endpoint)
+    if changed and told:
+        client_events.rights_changed(session, rights, changed)
+    return bool(changed)
+
+
+def may_share(session: MqttSession, rights: Admission, share: str) -> bool:
+    """True when the ACL profile lets the session be a member of the groups of this share name."""
+    rule = rights.acl.share_name
+    if rule.unrestricted:
+        return True
+    return rule.bind(rights.username.name, session.client_name).allows_topic(share)
+
+
+def _bound(rule: TopicRule, rights: Admission, session: MqttSession) -> BoundRule | None:
+    return None if rule.unrestricted else rule.bind(rights.username.name, session.client_name)
+
+
+def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    # An ACL profile that did not change keeps its rule objects (apply_message_vpns.py).
+    return a is b or (a.source is b.source and a.source is not None)
+
+
+def _receive(session: MqttSession, receives: bool) -> None:
+    session.receives = receives
+    for subscription in session.subscriptions.values():
+        subscription.qos = subscription.granted if receives else 0
+    if session.outbound is not None:
+        session.outbound.open_own()
+
+
+def _share(session: MqttSession, rights: Admission) -> bool:
+    """Suspend shared subscriptions that are not allowed, and bring back those that are. True when one has changed."""
+    changed = False
+    for subscription in session.subscriptions.values():
+        share = subscription.filter.share
+        if not share:
+            continue
+        allowed = rights.profile.allow_shared_subscriptions_enabled
+        suspended = not (allowed and may_share(session, rights, share))
+        if suspended != subscription.suspended:
+            session.vpn.suspend(subscription, suspended)
+            changed = True
+    return changed
+
 
 VERIFYING = 1
 

@@ -14,9 +14,9 @@ from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import PUBLISH_QOS0, scan
 from vpnrouter.core.entrance import NO_MEMORY, SAYS
-from vpnrouter.core.mqtt import acks, connect, publish, subscribe
+from vpnrouter.core.mqtt import connect, outbound, publish, subscribe
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
-from vpnrouter.core.totals import absorb
+from vpnrouter.core.vpn import absorb
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
@@ -141,7 +141,7 @@ class MqttConnection(Connection):
                     elif first == publish.PUBLISH_QOS1:
                         pos = publish.scan(self, data, pos, end)
                     elif first & 0xC0 == 0x40:
-                        pos = acks.scan(self, data, pos, min(end, pos + ACK_BYTES))
+                        pos = outbound.scan_acks(self, data, pos, min(end, pos + ACK_BYTES))
                         plane.work += ACK_WORK
                     if pos >= end or self.paused:
                         break
@@ -193,7 +193,7 @@ class MqttConnection(Connection):
             return
         packet = decode(data, pos, length, self.level)
         if action == "acknowledge":
-            acks.handle(self, cast(Ack, packet))
+            outbound.handle_ack(self, cast(Ack, packet))
         elif action == "subscribe":
             subscribe.handle_subscribe(self, cast(Subscribe, packet))
         elif action == "unsubscribe":

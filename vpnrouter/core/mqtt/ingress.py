@@ -13,7 +13,13 @@ from vpnrouter import limits
 from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
-from vpnrouter.core.guaranteed.receipt import DEMOTED, REJECTED, SPOOLED, UNMATCHED, Receipt
+from vpnrouter.core.guaranteed.spool import (
+    DEMOTED,
+    REJECTED,
+    SPOOLED,
+    UNMATCHED,
+    Receipt,
+)
 from vpnrouter.core.guaranteed.traces import trace_lost
 from vpnrouter.core.mqtt.session_store import number_of
 from vpnrouter.errors import ProtocolError

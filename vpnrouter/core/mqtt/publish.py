@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, cast
 from mypy_extensions import i64
 
 from vpnrouter.core import client_events
-from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
+from vpnrouter.core.direct import trace
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.permissions import may_learn, may_put
+from vpnrouter.core.guaranteed.reasons import may_learn, may_put
+from vpnrouter.core.losses import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.core.route import Route
-from vpnrouter.core.sampled import trace
-from vpnrouter.core.traceparent import read
+from vpnrouter.core.tracing import read
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import DIRECT, DISCARD, PERSISTENT, REJECT
 from vpnrouter.wire.mqtt import reason

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.core.guaranteed.session_endpoints import restore as restore_endpoint
 from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.connect import judge
 from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
-from vpnrouter.core.mqtt.rights import judge
 from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, MqttSession, Will
 from vpnrouter.core.mqtt.session_store import SEPARATOR, WILL_END
 from vpnrouter.core.outbox import Outbox
@@ -21,7 +21,7 @@ from vpnrouter.topics.grammar import MQTT, parse_filter
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
-    from vpnrouter.core.plane import Plane
+    from vpnrouter.core.router import Plane
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.store import Store
 

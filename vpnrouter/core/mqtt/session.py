@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import CONNECTION
-from vpnrouter.core.discards import (
+from vpnrouter.core.guaranteed.reasons import may_put
+from vpnrouter.core.guaranteed.session_endpoints import drop
+from vpnrouter.core.losses import (
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
     PUBLISH_TOPIC_ACL,
     TOPIC_PARSE_ERROR,
 )
-from vpnrouter.core.guaranteed.permissions import may_put
-from vpnrouter.core.guaranteed.session_endpoints import drop
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt import session_store
 from vpnrouter.core.mqtt.ingress import Unheard
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
-from vpnrouter.core.traceparent import leaving
+from vpnrouter.core.tracing import leaving
 from vpnrouter.errors import TopicError
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 from vpnrouter.wire.mqtt.encode import encode_publish_field
@@ -28,10 +28,10 @@ from vpnrouter.wire.mqtt.publish_block import publish_block_with
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.login import ClientUsername
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
-    from vpnrouter.core.mqtt.retained_feed import RetainedFeed
+    from vpnrouter.core.mqtt.subscribe import RetainedFeed
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
 
@@ -78,7 +78,7 @@ class MqttSession(Subscriber):
     once it has asked for any. `receive_maximum` is the client's. `owner` is the client username that the session
     belongs to and its endpoint counts for (promise OWNER), "" for one that an earlier version stored.
     `username`, `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are what it may
-    do (rights.py).
+    do (connect.py).
     `will_kept` says that the store has a will of it.
     """
 

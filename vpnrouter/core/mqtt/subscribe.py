@@ -1,25 +1,35 @@
-"""SUBSCRIBE and UNSUBSCRIBE: permission, limits, options, and retained messages for a new filter."""
+"""SUBSCRIBE and UNSUBSCRIBE: permission, limits, options, queues to bind to, and retained messages, sent in slices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.core import client_events
-from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.counters import size_of
+from vpnrouter.core.guaranteed.dispatch import not_there, permit
+from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, permission_of
+from vpnrouter.core.guaranteed.recover import Definition
+from vpnrouter.core.guaranteed.replay import parse_start, replay_to
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
-from vpnrouter.core.jobs import Job
-from vpnrouter.core.mqtt.bind import Wishes, allowed_filter, bind, binds, have_flow
+from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, QUEUE, READ_ONLY, TOPIC_ENDPOINT
+from vpnrouter.core.mqtt.connect import may_share
+from vpnrouter.core.mqtt.flow import MqttFlow
 from vpnrouter.core.mqtt.ingress import Answer
 from vpnrouter.core.mqtt.outbound import Outbound
-from vpnrouter.core.mqtt.retained_feed import send_retained
 from vpnrouter.core.mqtt.session_store import (
     forget_subscription,
     keep,
     keep_subscription,
     number_of,
 )
+from vpnrouter.core.retained import forget_expired
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.errors import Refused, TopicError
+from vpnrouter.core.timers import Job
+from vpnrouter.errors import Refused, SelectorError, TopicError
+from vpnrouter.selectors import parse_selector
+from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode
@@ -33,8 +43,457 @@ from vpnrouter.wire.mqtt.packets import (
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.core.router import Plane
+    from vpnrouter.selectors import Selector
+    from vpnrouter.topics.grammar import Filter
+    from vpnrouter.topics.index import Walk
+    from vpnrouter.wire.mqtt.properties import Properties
+
+
+QUEUE_PREFIX: Final = "$queue/"
+BROWSE_PREFIX: Final = "$browse/"
+TOPIC_ENDPOINT_PREFIX: Final = "$topic-endpoint/"
+
+SELECTOR: Final = "selector"
+BROWSE: Final = "browse"
+REPLAY_FROM: Final = "replay-from"
+"""User properties of SUBSCRIBE."""
+
+BAD_SELECTOR: Final = "400 Bad Selector"
+BAD_REPLAY_START: Final = "400 Bad Replay Start"
+
+
+def binds(text: str) -> bool:
+    """Does this filter bind a consumer?"""
+    return text.startswith((QUEUE_PREFIX, BROWSE_PREFIX, TOPIC_ENDPOINT_PREFIX))
+
+
+@final
+class Wishes:
+    """What the user properties of one SUBSCRIBE say about the consumers that it binds.
+
+    Each is read when a filter first asks for it, and once, however many filters there are.
+    """
+
+    __slots__ = ("_read", "_refused", "_replay", "_selector", "_selector_text", "browse")
+
+    def __init__(self, properties: Properties) -> None:
+        self._selector_text = ""
+        self._replay = ""
+        self.browse = False
+        for name, text in properties.user_properties:
+            if name == SELECTOR:
+                self._selector_text = text or self._selector_text
+            elif name == BROWSE:
+                self.browse = text.lower() in ("true", "1")
+            elif name == REPLAY_FROM:
+                self._replay = self._replay or text
+        self._read = False
+        self._selector: Selector | None = None
+        self._refused = ""
+
+    def selector(self, plane: Plane) -> Selector | None:
+        """The selector that is wanted, None for none. Raises Refused for a bad one."""
+        if not self._read and self._selector_text:
+            self._read = True
+            # Half a microsecond for each character.
+            plane.work += len(self._selector_text) >> 1
+            try:
+                self._selector = parse_selector(self._selector_text)
+            except SelectorError as error:
+                self._refused = f"{BAD_SELECTOR}: {error}"
+        if self._refused:
+            raise Refused(self._refused, reason.IMPLEMENTATION_SPECIFIC_ERROR)
+        return self._selector
+
+    def replay_from(self) -> tuple[int, int] | None:
+        """From when and behind which message a replay is wanted, None for none. Raises Refused for a bad one."""
+        if not self._replay:
+            return None
+        try:
+            return parse_start(self._replay)
+        except ValueError as error:
+            raise Refused(
+                f"{BAD_REPLAY_START}: {error}", reason.IMPLEMENTATION_SPECIFIC_ERROR
+            ) from error
+
+
+def bind(
+    connection: MqttConnection,
+    session: MqttSession,
+    text: str,
+    qos: int,
+    identifier: int,
+    wishes: Wishes,
+) -> int:
+    """Bind a consumer as the filter `text` says; the QoS granted. Raises Refused with the field's reason."""
+    vpn = session.vpn
+    admission = connection.admission
+    if vpn.plane.spool is None or admission is None:
+        raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
+    if not admission.profile.allow_guaranteed_msg_receive_enabled:
+        raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+    browsing = wishes.browse
+    topics = ""
+    if text.startswith(TOPIC_ENDPOINT_PREFIX):
+        name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
+        endpoint = vpn.endpoints.get((TOPIC_ENDPOINT, name))
+        if endpoint is None:
+            raise not_there(TOPIC_ENDPOINT, admission.username)
+    else:
+        if text.startswith(BROWSE_PREFIX):
+            browsing = True
+            name = text[len(BROWSE_PREFIX) :]
+        else:
+            name = text[len(QUEUE_PREFIX) :]
+        endpoint = vpn.endpoints.get((QUEUE, name))
+        if endpoint is None:
+            raise not_there(QUEUE, admission.username)
+    permission = _permission(connection, endpoint)
+    # Before anything that differs from what is said of one that is not there, or that may cost time.
+    permit(endpoint, permission, READ_ONLY if browsing else CONSUME)
+    selector = wishes.selector(vpn.plane)
+    replay_from = wishes.replay_from()
+    if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
+        _let_attract(connection, session, endpoint, topics, permission)
+    if session.durable:
+        number_of(session, vpn.plane.spool)
+    if session.outbound is None:
+        session.outbound = Outbound(session)
+        session.outbound.plug(session.receive_maximum)
+    outbound = session.outbound
+    granted = max(1, qos)
+    # A filter that is there already is replaced, as a subscription is (MQTT-3.8.4-3).
+    if not outbound.leave(text):
+        have_flow(connection, session)
+    flow = MqttFlow(outbound, endpoint, text, granted, selector, browsing)
+    flow.identifier = identifier
+    if browsing:
+        if replay_from is not None:
+            raise Refused(reasons.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
+        outbound.flows[text] = flow
+    else:
+        # Before it is bound: whatever raises, it is let go of with the connection.
+        outbound.flows[text] = flow
+        try:
+            endpoint.bind(flow, permission, CONSUME)
+            if replay_from is not None:
+                _start_replay(endpoint, flow, replay_from)
+        except Refused:
+            outbound.flows.pop(text, None)
+            raise
+        connection.guaranteed = True
+    flow.wake()
+    return granted
+
+
+def have_flow(connection: MqttConnection, session: MqttSession) -> None:
+    """May the client have one more flow? Raises Refused at the bound of its profile.
+
+    That of the message VPN is for the flows of queues and topic endpoints (Endpoint.bind).
+    """
+    admission = connection.admission
+    outbound = session.outbound
+    if admission is None or outbound is None:
+        return
+    most = admission.profile.max_egress_flow_count
+    count = len(outbound.flows) + (0 if outbound.own is None else 1)
+    if most and count >= most:
+        raise Refused(reasons.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
+
+
+def _start_replay(endpoint: Endpoint, flow: MqttFlow, replay_from: tuple[int, int]) -> None:
+    """Start a replay for a consumer that has just been bound; without it, it is not bound."""
+    from_ns, after_id = replay_from
+    if not flow.active:
+        endpoint.unbind(flow, counts=False)
+        raise Refused(reasons.REPLAY_INACTIVE, reason.NOT_AUTHORIZED)
+    try:
+        replay_to(endpoint, from_ns, after_id)
+    except Refused:
+        endpoint.unbind(flow, counts=False)
+        raise
+
+
+def _permission(connection: MqttConnection, endpoint: Endpoint) -> int:
+    """What the client's username may do with an endpoint: everything with its own."""
+    admission = connection.admission
+    if admission is None:
+        return endpoint.terms.permission
+    username = admission.username
+    return permission_of(
+        endpoint.terms,
+        username.name,
+        override=username.guaranteed_endpoint_permission_override_enabled,
+    )
+
+
+def _let_attract(
+    connection: MqttConnection,
+    session: MqttSession,
+    endpoint: Endpoint,
+    text: str,
+    permission: int,
+) -> None:
+    """Let a topic endpoint have the one subscription that a consumer wants of it."""
+    vpn = session.vpn
+    try:
+        filter_ = parse_filter(
+            text,
+            MQTT,
+            max_levels=vpn.limits.max_topic_levels,
+            max_bytes=vpn.limits.max_topic_bytes,
+        )
+    except TopicError as error:
+        raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID) from error
+    if filter_.share or binds(filter_.text):
+        raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID)
+    allowed_filter(connection, session, filter_)
+    same = filter_.original in endpoint.subscriptions
+    if same and endpoint.flows:
+        return
+    if endpoint.subscriptions and not same:
+        if endpoint.flows:
+            raise Refused(reasons.SUBSCRIPTION_MISMATCH, reason.NOT_AUTHORIZED)
+        if permission < MODIFY_TOPIC:
+            raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+        vpn.drop(endpoint)
+    if not same:
+        vpn.subscribe(Subscription(filter_, endpoint))
+    endpoint.attracts_for = (session.owner, session.client_name)
+    endpoint.rule = session.rule
+    vpn.forget_routes(endpoint)
+    definition = Definition(
+        endpoint.number,
+        vpn.name,
+        endpoint.kind,
+        endpoint.name,
+        True,
+        filter_.original,
+        endpoint.attracts_for,
+    )
+    endpoint.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())
+
+
+def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Filter) -> None:
+    """Does the client's ACL profile let it subscribe? Raises Refused where it does not."""
+    admission = connection.admission
+    if admission is None:
+        return
+    rule = session.rule
+    if (rule is not None and not rule.allows_filter(filter_)) or (
+        filter_.share and not may_share(session, admission, filter_.share)
+    ):
+        _denied(connection, filter_)
+        raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
+
+
+def _denied(connection: MqttConnection, filter_: Filter) -> None:
+    publisher = connection.publisher
+    if publisher is not None and not publisher.told & client_events.SUBSCRIBE_DENIED:
+        text = f"403 Subscription ACL Denied: {filter_.original}"
+        client_events.once(publisher, client_events.SUBSCRIBE_DENIED, text)
+
+
+LATER_NS: Final = 100_000_000
+"""Time after which a client that had no room is looked at again."""
+
+STEPS: Final = 64
+"""Topics that are matched before the work of this turn is checked again."""
+
+MESSAGE_WORK: Final = 5
+"""What one retained message costs without its bytes, in parts of a turn (Plane.work)."""
+
+FRAME_BYTES: Final = 64
+"""Bytes of a PUBLISH without topic, payload and properties, at most."""
+
+
+def send_retained(session: MqttSession, subscriptions: list[Subscription]) -> None:
+    """Send `session` what is retained under its new subscriptions."""
+    retained = session.vpn.retained
+    if not subscriptions or not len(retained):
+        return
+    feed = session.feed
+    if feed is None:
+        feed = RetainedFeed(session)
+        session.feed = feed
+    for subscription in subscriptions:
+        feed.want(subscription)
+    if not feed.step():
+        session.vpn.plane.jobs.add(feed)
+
+
+@final
+class RetainedFeed(Job):
+    """The retained messages that one session still has to be sent, filter by filter, each filter once.
+
+    The session has it until everything is sent. A message published with QoS 1 or 2 goes through the session's
+    endpoint, others are Direct. A client without room gets the rest when it has room; one that is away gets the
+    rest of what its endpoint keeps when it is back.
+    """
+
+    __slots__ = ("_found", "_session", "_since", "_subscription", "_waits", "_walk", "_wanted")
+
+    def __init__(self, session: MqttSession) -> None:
+        super().__init__()
+        self._session = session
+        # Filter as written → subscription, and `Retained.last` when it was made.
+        self._wanted: dict[str, tuple[Subscription, int]] = {}
+        self._subscription: Subscription | None = None
+        self._since = 0
+        self._walk: Walk | None = None
+        self._found: list[bytes] = []
+        self._waits = False
+        session.vpn.retained.watch()
+
+    def want(self, subscription: Subscription) -> None:
+        """Send what matches one more subscription."""
+        key = subscription.key
+        current = self._subscription
+        if current is not None and current.key == key:
+            self._next()
+        self._wanted.pop(key, None)
+        self._wanted[key] = (subscription, self._session.vpn.retained.last)
+
+    def step(self) -> bool:
+        """Send retained messages until the plane is tired, or the client has no room."""
+        session = self._session
+        plane = session.vpn.plane
+        while not plane.tired:
+            if session.gone:
+                self._end()
+                return True
+            if self._waits or not session.connected:
+                # The timer, or the client when it is back, adds the job again.
+                return True
+            subscription = self._subscription
+            if (
+                subscription is not None
+                and session.subscriptions.get(subscription.key) is not subscription
+            ):
+                self._next()
+            if self._found:
+                if self._send(self._found[-1]):
+                    self._found.pop()
+                else:
+                    self._wait()
+                continue
+            walk = self._walk
+            if walk is not None and not walk.done:
+                steps = walk.steps
+                self._found = walk.go_on(STEPS)
+                plane.work += (walk.steps - steps) >> 2
+                continue
+            if not self._begin():
+                self._end()
+                return True
+            if session.vpn.retained.expired:
+                forget_expired(session.vpn)
+        return False
+
+    def go_on(self) -> None:
+        """Go on: the client is back, has ended, or may have room."""
+        self._waits = False
+        self._session.vpn.plane.jobs.add(self)
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """Look again whether the client has room."""
+        self.go_on()
+
+    def party(self) -> Connection | None:
+        """The client's connection, None while it is away."""
+        return self._session.connection
+
+    def _begin(self) -> bool:
+        """Go on with the next subscription that still exists; False when there is none."""
+        self._next()
+        session = self._session
+        while self._wanted:
+            key = next(iter(self._wanted))
+            subscription, since = self._wanted.pop(key)
+            if session.subscriptions.get(key) is not subscription:
+                continue
+            self._subscription = subscription
+            self._since = since
+            filter_ = subscription.filter
+            if filter_.literal:
+                self._found = [filter_.text.encode()]
+            else:
+                self._walk = session.vpn.retained.walk(filter_)
+            return True
+        return False
+
+    def _next(self) -> None:
+        self._subscription = None
+        self._walk = None
+        self._found = []
+
+    def _end(self) -> None:
+        if self._session.vpn.retained.expired:
+            forget_expired(self._session.vpn)
+        if self._session.feed is self:
+            self._session.feed = None
+            self._session.vpn.retained.unwatch()
+
+    def _wait(self) -> None:
+        self._waits = True
+        plane = self._session.vpn.plane
+        plane.timers.arm(plane.now_ns + LATER_NS, self, 0)
+
+    def _send(self, topic: bytes) -> bool:
+        """Send what is retained on one topic, if anything; False where the client has no room yet."""
+        session = self._session
+        subscription = self._subscription
+        vpn = session.vpn
+        plane = vpn.plane
+        message = vpn.retained.message(topic, self._since, plane.now_ns)
+        if message is None or subscription is None:
+            plane.work += 1
+            return True
+        if subscription.no_local and message.source_name == session.client_name:
+            return True
+        if session.rule is not None and not session.rule.allows_topic(topic.decode()):
+            plane.work += 1
+            return True
+        spool = plane.spool
+        endpoint = session.endpoint
+        plane.work += MESSAGE_WORK + len(message.payload) // 1024
+        if message.qos and subscription.qos and spool is not None and endpoint is not None:
+            if not self._may_place(endpoint, message):
+                return False
+            copy = message.copy()
+            copy.retain = True
+            copy.snapshot = True
+            spool.place(endpoint, copy)
+            return True
+        outbox = session.outbox
+        size = len(message.payload) + len(topic) + len(message.block) + FRAME_BYTES
+        if outbox.size and outbox.size + size > outbox.limit // 2:
+            return False
+        identifiers = [subscription.identifier] if subscription.identifier else []
+        session.send(message, True, identifiers)
+        return True
+
+    def _may_place(self, endpoint: Endpoint, message: Message) -> bool:
+        """True when one more message has room, and little waits for the client to take it."""
+        spool = endpoint.spool
+        size = size_of(message)
+        if endpoint.spooled_count == 0:
+            # A message without room in an empty endpoint will never have any: it is discarded, and counted.
+            return True
+        return (
+            endpoint.spooled_count < limits.RETAINED_AHEAD
+            and endpoint.spooled_bytes + size <= self._session.outbox.limit
+            and spool.ledger.pending_bytes <= limits.PROMOTION_BYTES
+            and not spool.down
+            and not spool.obstacle(endpoint.vpn, size)
+            and not endpoint.obstacle(message, size)
+        )
+
 
 FILTER_WORK: Final = 5
 """What it costs to parse and check a filter, in parts of a turn (Plane.work)."""

@@ -1,36 +1,361 @@
-"""The receiver of a guaranteed flow: takes messages into the message VPN, once each, and acknowledges them.
-
-It lives as long as its bridge; connections come and go under it. Nothing is acknowledged before the commit
-that holds message and position (LINK-42), nothing that was accepted is taken twice (LINK-49).
-"""
+"""The receiver of a guaranteed flow: takes messages into the message VPN, once each, and answers its sender."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.bridges import arrival
-from vpnrouter.bridges.flow_answers import FlowAnswers
-from vpnrouter.bridges.flow_binding import FlowBinding
-from vpnrouter.bridges.flow_calls import FlowReceipt, FlowSteps, Retry
-from vpnrouter.bridges.lanes import Lanes
-from vpnrouter.bridges.taken import Taken
-from vpnrouter.core.discards import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
-from vpnrouter.core.guaranteed.receipt import REJECTED, SPOOLED
+from vpnrouter.bridges import inbound
+from vpnrouter.bridges.accepted import Positions, Taken
+from vpnrouter.bridges.parking_lot import Lanes, Steps
+from vpnrouter.core.guaranteed import spool as outcomes
+from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, Receipt
+from vpnrouter.core.losses import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
+from vpnrouter.core.timers import Timed
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.link import encode, frames
-from vpnrouter.wire.link.codes import PROTOCOL_ERROR
+from vpnrouter.wire.link.codes import PROTOCOL_ERROR, QUOTA_EXCEEDED
+from vpnrouter.wire.link.ranges import ranges_of
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.accepted import Accepted
-    from vpnrouter.bridges.flow_owner import FlowOwner
-    from vpnrouter.bridges.flow_terms import FlowTerms
+    from vpnrouter.bridges.inbound_flow import FlowOwner
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.bridges.parking_lot import ParkingLot
+    from vpnrouter.bridges.terms import FlowTerms
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
+    from vpnrouter.core.router import Plane
+    from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
+
+
+_OUTCOMES: Final[dict[int, int]] = {
+    outcomes.DEMOTED: frames.DEMOTED,
+    outcomes.UNMATCHED: frames.NO_ELIGIBLE_DESTINATION,
+}
+"""What the spool made of a message → outcome of SETTLED; the others are in an endpoint."""
+
+
+@final
+class FlowAnswers:
+    """Of the flow that stands; `flow_id` is 0 while none does. `out` are positions that came and were neither
+    acknowledged nor given back, at most `window`.
+    """
+
+    __slots__ = (
+        "_acks",
+        "_given_up",
+        "_rejects",
+        "_settled",
+        "_special",
+        "_stalled",
+        "flow_id",
+        "out",
+        "owner",
+        "window",
+    )
+
+    def __init__(self) -> None:
+        self.owner: FlowOwner | None = None
+        self.flow_id = 0
+        self.window = 0
+        self.out: set[int] = set()
+        self._acks: list[int] = []
+        self._settled: list[tuple[int, int]] = []
+        self._rejects: list[frames.Reject] = []
+        self._special: dict[int, int] = {}
+        self._given_up: set[int] = set()
+        self._stalled = False
+
+    def opened(self, flow_id: int, window: int) -> None:
+        """The flow stands."""
+        self.flow_id = flow_id
+        self.window = window
+
+    def over(self) -> None:
+        """No flow stands any more: nothing is owed to anybody."""
+        self.flow_id = 0
+        self.out.clear()
+        self._acks.clear()
+        self._settled.clear()
+        self._rejects.clear()
+        self._special.clear()
+        self._given_up.clear()
+
+    def came(self, position: int) -> None:
+        """A message came. Raises ProtocolError for one that is out already, or beyond the window."""
+        if position in self.out or len(self.out) >= self.window:
+            raise ProtocolError(
+                PROTOCOL_ERROR,
+                f"LINK-41: position {position}, {len(self.out)} out of {self.window}",
+            )
+        self.out.add(position)
+
+    def will_be(self, position: int, outcome: int) -> None:
+        """When it is stored, SETTLED says this of the message."""
+        self._special[position] = outcome
+
+    def give_up(self, position: int) -> None:
+        """When the reason is known, the message goes back for good."""
+        self._given_up.add(position)
+
+    def stored(self, position: int, outcome: int) -> None:
+        """The synced store has the position; `outcome` is the spool's word on it."""
+        if not self.flow_id:
+            return
+        self._acks.append(position)
+        told = self._special.pop(position, 0) or _OUTCOMES.get(outcome, 0)
+        if told:
+            self._settled.append((position, told))
+
+    def refused(self, position: int, reason: str, *, held: bool) -> None:
+        """The spool refused the message; `held` says that it waits and holds up the others."""
+        owner = self.owner
+        if owner is None or not self.flow_id:
+            return
+        fate = frames.HELD
+        if position in self._given_up:
+            self._given_up.discard(position)
+            self.out.discard(position)
+            fate = frames.GIVEN_UP
+        elif not held or self._stalled:
+            return
+        else:
+            self._stalled = True
+            owner.stalled(reason)
+        self._rejects.append(frames.Reject(self.flow_id, position, QUOTA_EXCEEDED, reason, fate))
+
+    def released(self) -> None:
+        """Nothing is held up any more."""
+        if self._stalled:
+            self._stalled = False
+            if self.owner is not None:
+                self.owner.released()
+
+    @property
+    def owes(self) -> bool:
+        """True when an ACK would name something."""
+        return bool(self._acks)
+
+    def acknowledge(self) -> None:
+        """Say what was stored since the last time, then what was refused: it came behind that."""
+        owner = self.owner
+        if owner is None:
+            return
+        flow_id = self.flow_id
+        for position, told in self._settled:
+            owner.say(encode.settled(frames.Settled(flow_id, position, told)))
+        self._settled.clear()
+        if self._acks:
+            self.out.difference_update(self._acks)
+            ranges = ranges_of(self._acks)
+            self._acks.clear()
+            owner.say(encode.ack(frames.Ack(flow_id, self.window, ranges)))
+        for reject in self._rejects:
+            owner.say(encode.reject(reject))
+        self._rejects.clear()
+
+
+@final
+class FlowBinding:
+    """What is asked of the remote for a flow. `queue` is the queue that is wanted, "" for none, with at most `window`
+    messages on the way. `unready`: BIND waits for the parking lot. `asked` is the number of the last BIND.
+    """
+
+    __slots__ = (
+        "_left",
+        "_named",
+        "_request_id",
+        "_synced",
+        "_unwanted",
+        "asked",
+        "queue",
+        "unready",
+        "window",
+    )
+
+    def __init__(self) -> None:
+        self.queue = ""
+        self.window = 0
+        self.unready = False
+        self._request_id = 0
+        self.asked = 0
+        # The last BIND that is synced, requests whose answers are not wanted any more, flows that end.
+        self._synced = 0
+        self._unwanted: set[int] = set()
+        self._left: set[int] = set()
+        self._named: dict[bytes, list[tuple[int, int]]] = {}
+
+    def want(self, queue: str, window: int) -> int:
+        """Note that BIND is to be sent after the next sync. Returns its number."""
+        self.queue = queue
+        self.window = window
+        self.asked += 1
+        return self.asked
+
+    def due(self, number: int) -> bool:
+        """Note that BIND `number` is synced. False where a later one was wanted, or nothing is wanted any more.
+
+        BINDs are numbered, not counted: if the receipt of one raised, those behind it go on all the same.
+        """
+        self._synced = max(self._synced, number)
+        return number == self.asked and self.queue != ""
+
+    def ask(self, accepted: Accepted, terms: FlowTerms) -> bytes:
+        """The BIND for what is wanted."""
+        self._request_id += 1
+        self._named = accepted.named(self.queue)
+        frame = frames.Bind(self._request_id, self.queue, self.window, accepted=self._named)
+        frame.selector = terms.selector
+        frame.lanes = terms.lanes
+        frame.on_reject = terms.on_reject
+        return encode.bind(frame)
+
+    def unwanted(self, frame: frames.Bound) -> bool:
+        """True when this is the answer to a request that was given up."""
+        if frame.request_id not in self._unwanted:
+            return False
+        self._unwanted.discard(frame.request_id)
+        return True
+
+    def answered(self, frame: frames.Bound) -> bool:
+        """True when the flow is bound now. Raises ProtocolError for an answer to nothing."""
+        if frame.request_id != self._request_id:
+            raise ProtocolError(PROTOCOL_ERROR, "LINK-40: BOUND without BIND")
+        if frame.code or not frame.flow_id:
+            self.queue = ""
+            return False
+        return True
+
+    def settled(self, frame: frames.Bound) -> list[tuple[int, int]]:
+        """The positions that BIND named of the sender's store and BOUND does not keep: the sender has settled them."""
+        named = self._named.pop(frame.store_id, [])
+        if not frame.kept:
+            return named
+        left = Positions()
+        for first, count in named:
+            left.fill(first, count)
+        for first, count in frame.kept:
+            left.remove(first, count)
+        return left.ranges()
+
+    def give_up(self) -> None:
+        """The answer to what was asked for, if one is due, is not wanted any more."""
+        if self.queue and self._request_id and self._synced == self.asked:
+            self._unwanted.add(self._request_id)
+
+    def leave(self, flow_id: int, code: int, reason: str) -> bytes:
+        """The UNBIND for a flow."""
+        self._left.add(flow_id)
+        return encode.unbind(frames.Unbind(flow_id, code, reason))
+
+    def has_left(self, flow_id: int) -> bool:
+        """True while UNBIND was sent for this flow and is not answered."""
+        return flow_id in self._left
+
+    def heard(self, flow_id: int) -> None:
+        """UNBOUND came."""
+        self._left.discard(flow_id)
+
+    def over(self) -> None:
+        """Nothing is wanted any more."""
+        self.queue = ""
+        self.unready = False
+
+    def cut(self) -> None:
+        """The link is lost: no answers come."""
+        self._left.clear()
+        self._unwanted.clear()
+
+
+MILLISECOND_NS: Final = 1_000_000
+
+ROOM: Final = -4
+"""Token: an endpoint has more room."""
+
+
+@final
+class FlowReceipt(Receipt):
+    """Passes on what the spool says."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: GuaranteedIn) -> None:
+        self._flow = flow
+
+    def party(self) -> Connection | None:
+        """The link of the flow."""
+        return self._flow.party()
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """Pass the outcome on to the flow."""
+        self._flow.settled(token, outcome, reason)
+
+
+@final
+class FlowSteps(Steps):
+    """What the lanes may ask for."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: GuaranteedIn) -> None:
+        self._flow = flow
+
+    def enter(self, position: int) -> bool:
+        """See Steps.enter."""
+        return self._flow.enter(position)
+
+    def park(self, position: int, number: int) -> bool:
+        """See Steps.park."""
+        return self._flow.park(position, number)
+
+    def skip(self, position: int) -> bool:
+        """See Steps.skip."""
+        return self._flow.skip(position)
+
+    def leave(self, number: int) -> bool:
+        """See Steps.leave."""
+        lot = self._flow.lot
+        return lot is not None and lot.leave(number)
+
+
+@final
+class Retry(Timed):
+    """When what was refused is tried again: as soon as an endpoint has more room, and after a time."""
+
+    __slots__ = ("_asked_room", "_flow", "_spool", "_timer", "_told")
+
+    def __init__(self, flow: GuaranteedIn, spool: Spool, told: FlowReceipt) -> None:
+        self._flow = flow
+        self._spool = spool
+        self._told = told
+        self._timer: Timer | None = None
+        self._asked_room = False
+
+    def wait(self, plane: Plane, retry_ms: int) -> None:
+        """Something waits."""
+        if self._timer is None:
+            self._timer = plane.timers.arm(plane.now_ns + retry_ms * MILLISECOND_NS, self, 0)
+        if not self._asked_room:
+            self._asked_room = True
+            self._spool.when_room(self._told, ROOM)
+
+    def room(self) -> None:
+        """There is room."""
+        self._asked_room = False
+        self._flow.retry()
+
+    def party(self) -> Connection | None:
+        """The link of the flow."""
+        return self._flow.party()
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """Try again to deliver what was refused."""
+        self._timer = None
+        self._flow.retry()
+
 
 _ACK: Final = -1
 _UNBOUND: Final = -3
@@ -270,16 +595,16 @@ class GuaranteedIn:
         if self.spool.fault is not None:
             self.spool.fault("bridge-received")
         self.received += 1
-        message = arrival.arrived(frame, client, self._path, self.vpn.plane)
+        message = inbound.arrived(frame, client, self._path, self.vpn.plane)
         owner.received(message, size)
         self._messages[position] = message
-        reason = arrival.enters(message, self.vpn, self.terms, self._binding.queue)
-        if reason in arrival.NEVER:
+        reason = inbound.enters(message, self.vpn, self.terms, self._binding.queue)
+        if reason in inbound.NEVER:
             self._refuse(position, reason)
         elif reason:
             self._discard(position, reason)
         else:
-            self.lanes.arrive(position, arrival.lane(message, self.terms.lanes))
+            self.lanes.arrive(position, inbound.lane(message, self.terms.lanes))
 
     def enter(self, position: int) -> bool:
         """See Steps.enter."""
@@ -341,7 +666,7 @@ class GuaranteedIn:
         self.refusals += 1
         self._due = True
         self._answers.give_up(position)
-        self._answers.refused(position, arrival.NEVER[reason], held=False)
+        self._answers.refused(position, inbound.NEVER[reason], held=False)
         owner = self._answers.owner
         if owner is not None:
             owner.discarded(message, reason)

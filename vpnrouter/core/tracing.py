@@ -1,0 +1,422 @@
+"""Tracing of one message VPN: which messages are traced, `traceparent` (W3C Trace Context), and trace rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.losses import TRANSMIT_CONGESTION
+from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.grammar import MQTT
+from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, EVENT_NAMES, NON_PERSISTENT, PERSISTENT
+from vpnrouter.trace.recorder import Context
+from vpnrouter.trace.sampler import Sampler
+from vpnrouter.trace.span_ids import span_id
+from vpnrouter.wire.mqtt.encode import encode_publish
+from vpnrouter.wire.mqtt.fields import read_binary, read_string
+from vpnrouter.wire.mqtt.properties import (
+    CONTENT_TYPE,
+    CORRELATION_DATA,
+    RESPONSE_TOPIC,
+    USER_PROPERTY,
+    read_number,
+    rule_for,
+    with_user_properties,
+)
+from vpnrouter.wire.mqtt.reason import PUBLISH
+
+if TYPE_CHECKING:
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.route import Route
+    from vpnrouter.core.router import Plane
+    from vpnrouter.core.subscriber import Subscriber, Subscription
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.topics.grammar import Filter
+
+
+NAME: Final = "traceparent"
+
+_NAME: Final = NAME.encode()
+_LENGTH: Final = 55
+_DIGITS: Final = b"0123456789abcdef"
+
+
+@final
+class TraceParent:
+    """What a valid property says: both halves of the trace id, the sender's span, whether it is sampled.
+
+    `place` is where the property's text begins in the block.
+    """
+
+    __slots__ = ("high", "low", "place", "sampled", "span")
+
+    def __init__(self, high: int, low: int, span: int, sampled: bool, place: int) -> None:
+        self.high = high
+        self.low = low
+        self.span = span
+        self.sampled = sampled
+        self.place = place
+
+
+def read(block: bytes) -> TraceParent | None:
+    """The `traceparent` in a message's properties; None where there is none, a bad one, or more than one.
+
+    `block` is as `split_publish_properties` gave it.
+    """
+    if _NAME not in block:
+        return None
+    place = _find(block)
+    return None if place < 0 else _parse(block, place)
+
+
+def leaving(
+    plane: Plane,
+    message: Message,
+    block: bytes,
+    vpn: str,
+    event: str,
+    client: str,
+    endpoint: str,
+) -> bytes:
+    """The properties `block` of the traced `message` as it is delivered to `client`, an MQTT 5 client.
+
+    `event`, `client` and `endpoint` are those of the row that tells of the delivery. What is no valid
+    `traceparent`, or speaks of another trace, is left as it is.
+    """
+    place = -1
+    if _NAME in block:
+        parent = read(block)
+        if parent is None or parent.high != message.trace_high or parent.low != message.trace_low:
+            return block
+        place = parent.place
+    elif not plane.emits:
+        return block
+    span = span_id(
+        message.trace_high,
+        message.trace_low,
+        message.message_id,
+        plane.router_name,
+        vpn,
+        event,
+        client,
+        endpoint,
+    )
+    text = f"00-{message.trace_high:016x}{message.trace_low:016x}-{span:016x}-01"
+    if place < 0:
+        return with_user_properties(block, [(NAME, text)])
+    return block[:place] + text.encode() + block[place + _LENGTH :]
+
+
+def _find(block: bytes) -> int:
+    """Where the text of the one property begins; -1 where there is none of its length, or several."""
+    found = -1
+    pos = 0
+    end = len(block)
+    while pos < end:
+        identifier = block[pos]
+        pos += 1
+        if identifier == USER_PROPERTY:
+            name, pos = read_string(block, pos, end)
+            at = pos + 2
+            _, pos = read_binary(block, pos, end)
+            if name == NAME:
+                if found >= 0 or pos - at != _LENGTH:
+                    return -1
+                found = at
+        elif identifier in (CONTENT_TYPE, RESPONSE_TOPIC, CORRELATION_DATA):
+            _, pos = read_binary(block, pos, end)
+        else:
+            _, pos = read_number(rule_for(identifier, PUBLISH), block, pos, end)
+    return found
+
+
+def _parse(block: bytes, place: int) -> TraceParent | None:
+    text = block[place : place + _LENGTH]
+    if text[:3] != b"00-" or text[35:36] != b"-" or text[52:53] != b"-":
+        return None
+    digits = text[3:35] + text[36:52] + text[53:]
+    for digit in digits:
+        if digit not in _DIGITS:
+            return None
+    high = int(text[3:19], 16)
+    low = int(text[19:35], 16)
+    span = int(text[36:52], 16)
+    # All zeros is invalid (3.2.2.3 and 3.2.2.4).
+    if not (high or low) or not span:
+        return None
+    return TraceParent(high, low, span, int(text[53:], 16) & 1 == 1, place)
+
+
+@final
+class TraceFilter:
+    """One trace filter; an empty list fits everything. `sampler` picks among the messages that fit.
+
+    Args:
+        sampler: made with the filter's own rate.
+        subscriptions: topic filters, one of which the topic has to match.
+        vpns: names of message VPNs.
+        usernames: client usernames.
+        names: client names; one that ends in `*` fits all that begin alike.
+    """
+
+    __slots__ = ("names", "sampler", "subscriptions", "usernames", "vpns")
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        subscriptions: list[Filter],
+        vpns: list[str],
+        usernames: list[str],
+        names: list[str],
+    ) -> None:
+        self.sampler = sampler
+        self.subscriptions = subscriptions
+        self.vpns = vpns
+        self.usernames = usernames
+        self.names = names
+
+    def fits_client(self, vpn: str, username: str, name: str) -> bool:
+        """True when it looks at what this client publishes."""
+        if self.vpns and vpn not in self.vpns:
+            return False
+        if self.usernames and username not in self.usernames:
+            return False
+        if not self.names:
+            return True
+        return any(
+            wanted == name or (wanted.endswith("*") and name.startswith(wanted[:-1]))
+            for wanted in self.names
+        )
+
+    def fits_topic(self, topic: str) -> bool:
+        """True when it looks at messages of this topic."""
+        if not self.subscriptions:
+            return True
+        return any(matches(filter_, topic) for filter_ in self.subscriptions)
+
+
+@final
+class TraceTerms:
+    """What the configuration says of tracing, besides the rate.
+
+    `discards`, `rejects`: these are told of messages that are not traced too. `honours`: a publisher's
+    `traceparent` counts. `emits`: messages that came without one leave with one.
+    """
+
+    __slots__ = ("discards", "emits", "filters", "honours", "rejects")
+
+    def __init__(
+        self,
+        discards: bool = False,
+        rejects: bool = False,
+        filters: list[TraceFilter] | None = None,
+        honours: bool = False,
+        emits: bool = False,
+    ) -> None:
+        self.discards = discards
+        self.rejects = rejects
+        self.filters = filters or []
+        self.honours = honours
+        self.emits = emits
+
+
+@final
+class Picking:
+    """The filters that look at the clients of one kind, in order, and what they chose for each topic."""
+
+    __slots__ = ("_chosen", "_default", "_filters")
+
+    def __init__(self, filters: list[TraceFilter], default: Sampler) -> None:
+        self._filters = filters
+        self._default = default
+        self._chosen: dict[bytes, Sampler] = {}
+
+    def choose(self, route: Route) -> Sampler:
+        """The sampler for messages of this route; the route remembers it."""
+        known = self._chosen.get(route.raw)
+        if known is None:
+            known = self._default
+            for one in self._filters:
+                if one.fits_topic(route.topic):
+                    known = one.sampler
+                    break
+            if len(self._chosen) >= limits.TRACE_PICKED_TOPICS:
+                self._chosen.clear()
+            self._chosen[route.raw] = known
+        route.picking = self
+        route.sampler = known
+        return known
+
+
+def assign(plane: Plane, publisher: Publisher, username: str) -> None:
+    """Give a client that has logged in its sampler, or its picking where that depends on the topic."""
+    vpn = publisher.vpn.name
+    name = publisher.subscriber.client_name
+    key = b""
+    found: list[TraceFilter] = []
+    for index, one in enumerate(plane.filters):
+        if one.fits_client(vpn, username, name):
+            found.append(one)
+            key += bytes((index,))
+            if not one.subscriptions:
+                # It fits every topic: what comes behind it is never asked.
+                break
+    if not found:
+        return
+    if not found[0].subscriptions:
+        publisher.sampler = found[0].sampler
+        return
+    picking = plane.pickings.get(key)
+    if picking is None:
+        if len(plane.pickings) >= limits.TRACE_PICKED_TOPICS:
+            plane.pickings.clear()
+        picking = Picking(found, plane.sampler)
+        plane.pickings[key] = picking
+    publisher.picking = picking
+
+
+def record(vpn: MessageVpn, context: Context, message: Message) -> None:
+    """Record what `context` says of the traced `message`."""
+    plane = vpn.plane
+    plane.recorder.record(
+        context,
+        plane.wall_ns,
+        message.topic,
+        message.trace_high,
+        message.trace_low,
+        message.message_id,
+        len(message.payload),
+        plane.steady_ns - message.ingress_ns,
+        message.origin_ts_ns,
+    )
+
+
+def kept_mode(message: Message) -> int:
+    """The delivery mode of a message that an endpoint keeps, or has kept."""
+    return PERSISTENT if message.persistent else NON_PERSISTENT
+
+
+def outcome(vpn: MessageVpn, subscriber: Subscriber, message: Message, taken: int) -> None:
+    """Record that the traced `message` was queued for `subscriber` (`taken` 1) or had no room (0)."""
+    if not taken:
+        refused = subscriber.outbox.losses
+        if refused is not None:
+            refused.told(1)
+        lost(vpn, DISCARD, message, DIRECT, "", TRANSMIT_CONGESTION, subscriber)
+        return
+    context = subscriber.delivered
+    if context is None or not message.came_as(context):
+        context = Context(
+            DELIVER,
+            vpn.name,
+            DIRECT,
+            client=subscriber.client_name,
+            hops=message.hops,
+            path=">".join(message.path),
+            origin_router=message.origin_router,
+            origin_vpn=message.origin_vpn,
+        )
+        subscriber.delivered = context
+    record(vpn, context, message)
+
+
+def frame5(vpn: MessageVpn, subscriber: Subscriber, message: Message) -> bytes:
+    """The MQTT 5 PUBLISH, QoS 0, for `subscriber`: that of a traced message may name the span of its delivery."""
+    if message.traced:
+        block = leaving(
+            vpn.plane,
+            message,
+            message.block,
+            vpn.name,
+            EVENT_NAMES[DELIVER],
+            subscriber.client_name,
+            "",
+        )
+        if block is not message.block:
+            return encode_publish(message.topic, message.payload, 5, block)
+    return message.frame5()
+
+
+def lost(
+    vpn: MessageVpn,
+    event: int,
+    message: Message,
+    mode: int,
+    endpoint: str,
+    reason: str,
+    receiver: Subscriber | None = None,
+    client: str = "",
+    partition: int = -1,
+) -> None:
+    """Record that `message` was discarded or rejected; one that is not traced is added up (losses.py).
+
+    `receiver` did not get it; `client` is whom it concerns. Without either it is who published it. Where
+    one of them is a link's client, the row names the bridge.
+    """
+    plane = vpn.plane
+    losses = plane.losses
+    traced = message.traced
+    if not traced and losses is None:
+        return
+    who = receiver or message.source
+    if not client:
+        client = message.source_name if who is None else who.client_name
+    bridge = ""
+    peer = ""
+    if who is not None and who.is_link:
+        bridge = who.bridge_of(receiver is None)
+        peer = who.vpn_id
+    path = ">".join(message.path) if message.path else ""
+    if traced:
+        peer_router, _, peer_vpn = peer.partition("/")
+        context = Context(
+            event,
+            vpn.name,
+            mode,
+            client=client,
+            endpoint=endpoint,
+            bridge=bridge,
+            peer_router=peer_router,
+            peer_vpn=peer_vpn,
+            hops=message.hops,
+            path=path,
+            reason=reason,
+            origin_router=message.origin_router,
+            origin_vpn=message.origin_vpn,
+            partition=partition,
+        )
+        record(vpn, context, message)
+    elif losses is not None:
+        losses.add(
+            (
+                event,
+                vpn.name,
+                mode,
+                client,
+                endpoint,
+                reason,
+                bridge,
+                peer,
+                message.hops,
+                path,
+                message.topic,
+            ),
+            1,
+        )
+
+
+def subscribed(vpn: MessageVpn, event: int, subscription: Subscription) -> None:
+    """Record that a subscription came or went."""
+    plane = vpn.plane
+    if not plane.tracing:
+        return
+    filter_ = subscription.filter
+    context = Context(
+        event,
+        vpn.name,
+        DIRECT,
+        client=subscription.subscriber.client_name,
+        topic_syntax="mqtt" if filter_.dialect == MQTT else "smf",
+    )
+    plane.recorder.record(context, plane.wall_ns, filter_.original.encode(), 0, 0, 0, 0, 0, 0)
