@@ -1,4 +1,4 @@
-"""Which messages of a remote queue a bridge has accepted, and its sender does not know of yet; in memory and on disk."""
+"""Which messages of a remote queue a bridge has accepted, and its sender does not know of; in memory and on disk."""
 
 from __future__ import annotations
 
