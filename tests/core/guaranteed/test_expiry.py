@@ -40,6 +40,22 @@ def test_life_times(world: SpoolWorld, spool_kit: ModuleType) -> None:
     assert own.expiring.count == 0
 
 
+def test_a_dead_letter_has_no_life_time_of_its_own(
+    world: SpoolWorld, spool_kit: ModuleType
+) -> None:
+    """What expired stays in the dead message queue, where that respects life times, too: its `max_ttl` alone counts."""
+    queue = world.endpoint("q", "a", respect_ttl_enabled=True)
+    dead = world.endpoint("#DEAD_MSG_QUEUE", respect_ttl_enabled=True, max_ttl=20)
+    timed(world, spool_kit, 2)
+    world.commit()
+    left = []
+    for seconds in (3, 18, 3):
+        world.advance(seconds)
+        left.append((queue.spooled_count, dead.spooled_count))
+    assert left == [(0, 1), (0, 1), (0, 0)]
+    assert queue.counters.to_dmq == {EXPIRED: 1}
+
+
 def test_life_times_go_on_over_a_restart(world: SpoolWorld, spool_kit: ModuleType) -> None:
     """Both kinds count from the arrival."""
     world.endpoint("own", "a", respect_ttl_enabled=True)

@@ -134,7 +134,10 @@ def test_any_bytes_decode_or_are_refused(raw: bytes, kind: int) -> None:
     assert decode_properties(again, 0, len(again), kind) == (props, len(again))
 
 
-@pytest.mark.parametrize("text", ["x" * 70_000, "\U0001f600" * 30_000, "a\0b" * 30_000, "\ud800\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 70_000, "\U0001f600" * 30_000, "a\0b" * 30_000, "\ud800\n", "\xe4" * 600],
+)
 def test_no_reason_is_too_long_to_be_sent(text: str) -> None:
     """What a reason string repeats is cut at REASON_STRING_BYTES, between characters, and made sendable."""
     block = encode_properties(Properties(reason_string=text))
