@@ -221,13 +221,16 @@ def test_retained_messages_come_with_a_new_subscription(world: World, level: int
     assert client.subscribe("nothing/here") == []
 
 
-def test_an_empty_payload_clears(world: World) -> None:
-    """A retained message without payload is delivered and removes the topic's (MQTT-3.3.1-6)."""
+@pytest.mark.parametrize(
+    "properties", [None, Properties(user_properties=[("why", "gone")], content_type="none")]
+)
+def test_an_empty_payload_clears(world: World, properties: Properties | None) -> None:
+    """A retained message without payload is delivered and removes the topic's, whatever its properties (MQTT-3.3.1-6)."""
     watcher = world.connect("w")
     watcher.subscribe("a")
     publisher = world.connect("p")
     publisher.publish("a", b"1", retain=True)
-    publisher.publish("a", b"", retain=True)
+    publisher.publish("a", b"", retain=True, properties=properties)
     assert watcher.payloads() == [b"1", b""]
     assert watcher.subscribe("#") == []
     assert len(world.vpn().retained) == 0
