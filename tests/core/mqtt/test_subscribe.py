@@ -225,7 +225,7 @@ def test_retained_messages_come_with_a_new_subscription(world: World, level: int
     "properties", [None, Properties(user_properties=[("why", "gone")], content_type="none")]
 )
 def test_an_empty_payload_clears(world: World, properties: Properties | None) -> None:
-    """A retained message without payload is delivered and removes the topic's, whatever its properties (MQTT-3.3.1-6)."""
+    """A retained message without payload is delivered and removes the topic's, properties or not (MQTT-3.3.1-6)."""
     watcher = world.connect("w")
     watcher.subscribe("a")
     publisher = world.connect("p")
