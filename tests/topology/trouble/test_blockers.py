@@ -42,6 +42,13 @@ def test_an_endpoint_that_refuses_again_and_again_blocks(
     )
 
 
+def test_a_long_hold_up_is_one(loss_row: MakeRow) -> None:
+    """What counts is the pause before a refusal, not the time since the first one."""
+    row = refused(loss_row, *((begin, begin + 10, 10) for begin in range(0, 2_000, 500)))
+    (found,) = blockers([row], Bridges([]))
+    assert (found.value, found.messages) == (1_510.0, 40)
+
+
 def test_a_vpn_without_room_blocks_as_well(loss_row: MakeRow) -> None:
     """The row then names no endpoint, and the bridge may be unknown."""
     row = refused(loss_row, (0, 20, 20), endpoint="", client="")

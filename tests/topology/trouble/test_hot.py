@@ -56,6 +56,9 @@ def test_what_a_sample_stands_for_counts(loss_row: MakeRow, bridge_row: MakeRow)
     bridges = Bridges([bridge_row(sent=100, messages=100, messages_estimated=10_000)])
     assert hot_bridges([at_sender(loss_row, weight=20.0)], bridges) == []
     assert len(hot_bridges([at_sender(loss_row)], bridges)) == 1
+    bridges = Bridges([bridge_row(sent=100, messages=100, messages_estimated=180)])
+    (found,) = hot_bridges([at_sender(loss_row, weight=20.0)], bridges)
+    assert found.value == 0.1
 
 
 def test_a_bridge_that_never_sent_is_named_by_its_client(loss_row: MakeRow) -> None:
