@@ -85,6 +85,7 @@ def test_bind_names_its_own_queue() -> None:
     accepted.of(b"a" * 16, "other").add(2)
     accepted.of(b"b" * 16, "q").add(3)
     accepted.of(b"c" * 16, "q")
+    accepted.of(b"d" * 16, "other").add(4)
     assert accepted.named("q") == {b"a" * 16: [(1, 1)], b"b" * 16: [(3, 1)]}
 
 
