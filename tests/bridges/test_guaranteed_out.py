@@ -252,6 +252,22 @@ def test_a_lost_link_gives_back_and_says_so_the_next_time() -> None:
     assert flags == [7, 7]
 
 
+def test_lost_links_are_no_failures_of_the_message() -> None:
+    """However often the link is lost, no redelivery is counted, and nothing goes to the dead message queue."""
+    alone = Alone()
+    queue = alone.flow.endpoint
+    queue.terms.max_redelivery_count = 1
+    alone.begin()
+    alone.publish()
+    for _ in range(4):
+        assert alone.sent() == [1]
+        alone.flow.end()
+        alone.flow = alone.make()
+        alone.begin()
+        alone.edge.sync()
+    assert (queue.spooled_count, queue.counters.discarded.total()) == (1, 0)
+
+
 def test_a_message_keeps_what_it_is() -> None:
     """Priority, persistence, expiry, retain, path and hops cross in GUARANTEED (LINK-41)."""
     alone = Alone()
