@@ -58,6 +58,12 @@ def test_whole_and_partly_settled_segments() -> None:
     assert (table.count, table.left, table.parts) == (4, 4, True)
 
 
+def test_a_bitmap_without_its_segment_settles_nothing() -> None:
+    """What is left of a segment that is gone says nothing of the next one."""
+    store = store_with({keys.settled(1, 5): b"\3", keys.index(10): index([[1]], [0, 0])})
+    assert [told(found)[1] for found in Recovery(store, SegmentTable()).run()] == [[10, 11]]
+
+
 def test_portions() -> None:
     """Much is handed over in portions, each endpoint's in order."""
     rows = {keys.index(10 * number): index([[1]], [0] * 10) for number in range(1, 8)}
