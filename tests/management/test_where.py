@@ -1,7 +1,7 @@
 import fnmatch
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vpnrouter import limits
@@ -68,6 +68,8 @@ def test_what_is_no_condition(where: str, said: str) -> None:
     st.text(alphabet="ab*", max_size=8),
     st.text(alphabet="ab", max_size=8),
 )
+@example("ab*b", "ab")
+@example("a*b*b", "ab")
 def test_matches_as_a_shell_does(pattern: str, text: str) -> None:
     """Only `*` is special, and it stands for any characters, none included."""
     assert matches(pattern, text) == fnmatch.fnmatchcase(text, pattern)

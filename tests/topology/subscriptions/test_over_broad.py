@@ -56,6 +56,13 @@ def test_nothing_is_used() -> None:
     ]
 
 
+@pytest.mark.parametrize(("lost", "broad"), [(24, False), (25, True)])
+def test_a_fifth_of_all_is_too_much(*, lost: int, broad: bool) -> None:
+    """The share is that of all messages of the subscription, not of those that are received."""
+    found = found_in(crossing({"orders/x": 100}, {"logs/x": lost}), ">")
+    assert ("over_broad" in {one.kind for one in found}) == broad
+
+
 def test_left_over_topics() -> None:
     """Where no narrower set is found, the worst topics are named, with the total."""
     ids = {f"ids/{number}": 10 + number for number in range(40)}
