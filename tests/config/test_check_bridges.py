@@ -84,6 +84,16 @@ def test_not_itself(warnings_of: Warnings, remote: str) -> None:
     warnings_of(f"{BRIDGE}        remote_subscriptions: [a]\n        remote_msg_vpns: [{remote}]")
 
 
+def test_one_enabled_remote_is_enough(warnings_of: Warnings) -> None:
+    """The others may wait for their day."""
+    remotes = (
+        "[{name: red, location: h, client_username: u},"
+        " {name: red, location: i, client_username: u, enabled: false}]"
+    )
+    rest = f"remote_subscriptions: [a]\n        remote_msg_vpns: {remotes}"
+    assert not [one for one in warnings_of(f"{BRIDGE}        {rest}") if "none is enabled" in one]
+
+
 def test_client_username_of_the_remote_is_enough(warnings_of: Warnings) -> None:
     """A bridge whose every remote names its client username needs none of its own."""
     warnings_of(

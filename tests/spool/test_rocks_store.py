@@ -15,7 +15,7 @@ from rocksdict import Rdict
 
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
-from vpnrouter.spool import keys
+from vpnrouter.spool import keys, rocks_store
 from vpnrouter.spool.rocks_store import COPY_MARK, RocksStore, options
 from vpnrouter.spool.store import Batch
 
@@ -256,6 +256,22 @@ FULL = """
         "made": len(made), "reason": reason, "again": again, "read": len(read), "rows": rows,
     }))
 """
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("IO error: No space left on device: While appending to file", "full"),
+        ("IO error: Disk quota exceeded: While appending to file", "full"),
+        ("Corruption: block checksum mismatch", "corrupt"),
+        ("IO error: Read-only file system", "denied"),
+        ("IO error: Input/output error", "broken"),
+    ],
+)
+def test_what_the_system_says_has_a_reason(tmp_path: Path, text: str, reason: str) -> None:
+    """An operator is told what to do about it: make room, restore, or let the router write."""
+    told = rocks_store._spool_error(tmp_path, Exception(text))
+    assert (told.reason, text in str(told)) == (reason, True)
 
 
 def test_full_disk(tmp_path: Path) -> None:

@@ -126,6 +126,10 @@ DAMAGE: dict[str, tuple[Callable[[Batch], None], str]] = {
         lambda batch: batch.put(keys.settled(2, 5), b"\x11"),
         "segment 5, endpoint 2: messages are settled that it never had",
     ),
+    "bitmap with a neighbour's message": (
+        put({keys.index(5): index([[1], [1, 2]], [0, 1, 1, 1]), keys.settled(2, 5): b"\1"}),
+        "segment 5, endpoint 2: messages are settled that it never had",
+    ),
     "all settled": (
         put({keys.settled(each, 5): b"\x0f" for each in (1, 2)}),
         "segment 5: all of it is settled",
