@@ -153,8 +153,7 @@ def span_costs() -> dict[str, float] | None:
         from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
     except ImportError:
         return None
-    from vpnrouter.server.otlp import CHUNK_ROWS, plain
-    from vpnrouter.server.otlp_spans import SpanFactory
+    from vpnrouter.server.otlp import CHUNK_ROWS, SpanFactory, plain
     from vpnrouter.trace.parquet import table
     from vpnrouter.trace.spans import COLUMNS, SpanMaker
 

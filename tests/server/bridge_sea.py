@@ -24,11 +24,11 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError
-from vpnrouter.server import streams
-from vpnrouter.server.bridge_runner import BridgeRunner
-from vpnrouter.server.connect import Connector
-from vpnrouter.server.flush import flush_ready
-from vpnrouter.server.streams import serve_stream
+from vpnrouter.server.bridges.runner import BridgeRunner
+from vpnrouter.server.net import streams
+from vpnrouter.server.net.dial import Connector
+from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.server.net.streams import serve_stream
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode

@@ -23,12 +23,12 @@ from vpnrouter.core.guaranteed.spool import SYNCED, Receipt
 from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
-from vpnrouter.server.acceptor import Acceptor
-from vpnrouter.server.assemble import build_router
-from vpnrouter.server.listeners import bind, serve_streams
+from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.net.listeners import bind, serve_streams
+from vpnrouter.server.net.reactor import Acceptor
+from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.run import Node, serve
-from vpnrouter.server.spooling import open_spool
-from vpnrouter.server.tls import ServerTls
+from vpnrouter.server.spool.spooling import open_spool
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode

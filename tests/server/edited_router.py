@@ -10,7 +10,7 @@ import trio
 
 from vpnrouter.config.document import Plain
 from vpnrouter.config.load import load
-from vpnrouter.server.editor import RouterEditor
+from vpnrouter.server.apply.editor import RouterEditor
 from vpnrouter.server.run import Node, serve
 
 BASE = """# mine

@@ -1,8 +1,8 @@
-"""vpnrouter.server.acceptor: who connects."""
+"""vpnrouter.server.net.reactor: who connects."""
 
 import pytest
 
-from vpnrouter.server.acceptor import peer_text
+from vpnrouter.server.net.reactor import peer_text
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What identifies the listeners that answer."""
 
 from vpnrouter.config.listeners import Listener
-from vpnrouter.server.answer import keyed, served
+from vpnrouter.server.net.listeners import keyed, served
 
 
 def listener(protocol: str, bind: str, **more: object) -> Listener:

@@ -18,9 +18,9 @@ from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import MqttSession, Will
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.server.apply_message_vpns import change_message_vpn, remove_message_vpn
-from vpnrouter.server.assemble import build_router, vpn_of
-from vpnrouter.server.spooling import Spooling
+from vpnrouter.server.apply.assemble import build_router, vpn_of
+from vpnrouter.server.apply.parts import change_message_vpn, remove_message_vpn
+from vpnrouter.server.spool.spooling import Spooling
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.packets import (

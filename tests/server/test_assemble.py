@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import Refused
-from vpnrouter.server.assemble import build_router
+from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
 TEXT = """

@@ -1,11 +1,11 @@
-"""vpnrouter.server.backlog: ages of what waits; with a bridge, test_bridge_sources.py has it."""
+"""vpnrouter.server.bridges.flows: ages of what waits; with a bridge, test_bridge_sources.py has it."""
 
 from typing import Any
 
 import pytest
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.server.backlog import NONE, backlog_of, oldest_age_ms
+from vpnrouter.server.bridges.flows import NONE, backlog_of, oldest_age_ms
 
 TWO = "msg_vpns: {blue: {queues: {q: {subscriptions: [a]}, p: {subscriptions: [a, b]}}}}"
 

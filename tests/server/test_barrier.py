@@ -25,10 +25,10 @@ from vpnrouter.core.barrier import (
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.timers import Timed
 from vpnrouter.events.event import Event
-from vpnrouter.server import loop
-from vpnrouter.server.acceptor import Acceptor
-from vpnrouter.server.listeners import bind, serve_streams
-from vpnrouter.server.loop import kept
+from vpnrouter.server.net import loop
+from vpnrouter.server.net.listeners import bind, serve_streams
+from vpnrouter.server.net.loop import kept
+from vpnrouter.server.net.reactor import Acceptor
 from vpnrouter.server.run import Node, serve
 
 OPEN = """

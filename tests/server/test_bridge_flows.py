@@ -15,9 +15,9 @@ from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.guaranteed.terms import PARKING
 from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
-from vpnrouter.server.assemble import build_router
-from vpnrouter.server.bridge_flows import BridgeFlows, lot_terms
-from vpnrouter.server.spooling import Spooling
+from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.bridges.flows import BridgeFlows, lot_terms
+from vpnrouter.server.spool.spooling import Spooling
 from vpnrouter.spool import keys
 from vpnrouter.spool.store import Batch, MemoryStore, Store
 from vpnrouter.spool.verify import verify

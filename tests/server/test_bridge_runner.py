@@ -9,8 +9,8 @@ import trio
 
 from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.server import connect
-from vpnrouter.server.bridge_terms import subscriptions
+from vpnrouter.server.bridges.terms import subscriptions
+from vpnrouter.server.net import dial
 
 EDGE = """
 listeners:
@@ -142,7 +142,7 @@ def test_subscription_flags() -> None:
 
 async def test_an_address_that_swallows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several addresses of a remote, one that never answers does not keep the next from being tried."""
-    monkeypatch.setattr(connect, "CONNECT_S", 0.4)
+    monkeypatch.setattr(dial, "CONNECT_S", 0.4)
     with socket.socket() as silent, socket.create_server(("127.0.0.1", 0)) as good:
         silent.bind(("127.0.0.1", 0))
         silent.listen(0)
@@ -157,7 +157,7 @@ async def test_an_address_that_swallows_everything(monkeypatch: pytest.MonkeyPat
             (socket.AF_INET, socket.SOCK_STREAM, 0, "", address)
             for address in (silent.getsockname(), good.getsockname())
         ]
-        connected = await connect._connect(found)
+        connected = await dial._connect(found)
         assert connected.getpeername() == good.getsockname()
         for sock in (connected, *fillers):
             sock.close()

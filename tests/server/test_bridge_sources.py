@@ -11,12 +11,12 @@ import trio
 from vpnrouter.core.guaranteed.terms import ALWAYS
 from vpnrouter.core.losses import TTL_EXCEEDED
 from vpnrouter.management.sources import Sources
-from vpnrouter.server.backlog import backlog_of, oldest_age_ms
-from vpnrouter.server.bridge_sources import BridgeSources
-from vpnrouter.server.cleared import ClearedEndpoints
-from vpnrouter.server.clients import RouterClients
-from vpnrouter.server.figures import bridge_figures
+from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
 from vpnrouter.server.management import RouterMonitor
+from vpnrouter.server.monitor.bridges import BridgeSources
+from vpnrouter.server.monitor.cleared import ClearedEndpoints
+from vpnrouter.server.monitor.clients import RouterClients
+from vpnrouter.server.monitor.figures import bridge_figures
 from vpnrouter.wire.mqtt.packets import Publish
 
 EDGE = """

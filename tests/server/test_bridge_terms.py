@@ -6,7 +6,7 @@ import pytest
 
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert
-from vpnrouter.server.bridge_terms import (
+from vpnrouter.server.bridges.terms import (
     client_cert_of,
     expected_router,
     mapping_of,

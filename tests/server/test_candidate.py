@@ -7,7 +7,7 @@ import pytest
 
 from vpnrouter.config.load import Loaded, load
 from vpnrouter.config.plain import copy_plain, digest_of
-from vpnrouter.server.candidate import candidate, pack
+from vpnrouter.server.apply.reload import candidate, pack
 
 OVER = "data/overlay.yaml"
 

@@ -1,4 +1,4 @@
-"""vpnrouter.server.cleared: cleared counts stay in balance, and faults are not cleared away."""
+"""vpnrouter.server.monitor.cleared: cleared counts stay in balance, and faults are not cleared away."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.core.guaranteed.counters import EndpointCounters
 from vpnrouter.management import limits
-from vpnrouter.server.cleared import (
+from vpnrouter.server.monitor.cleared import (
     ClearedEndpoints,
     bridge_base,
     bridge_counts,

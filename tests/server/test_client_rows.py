@@ -1,4 +1,4 @@
-"""vpnrouter.server.client_rows: what counts as whose; clients as a whole are in test_clients.py."""
+"""vpnrouter.server.monitor.clients: what counts as whose; clients as a whole are in test_clients.py."""
 
 import importlib.util
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.selectors import parse_selector
-from vpnrouter.server.client_rows import (
+from vpnrouter.server.monitor.clients import (
     NOTHING,
     Counted,
     counted_by,

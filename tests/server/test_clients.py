@@ -1,4 +1,4 @@
-"""vpnrouter.server.clients over a router in memory: what is told is what the core has, and what is done is done."""
+"""vpnrouter.server.monitor.clients over a router in memory: what is told is what the core has."""
 
 import importlib.util
 import time
@@ -15,8 +15,8 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import totals
 from vpnrouter.errors import TopicError
 from vpnrouter.management import limits
-from vpnrouter.server.cleared import ClearedEndpoints
-from vpnrouter.server.clients import RouterClients
+from vpnrouter.server.monitor.cleared import ClearedEndpoints
+from vpnrouter.server.monitor.clients import RouterClients
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.packets import (
     Connack,

@@ -10,8 +10,8 @@ import pytest
 from vpnrouter.core.guaranteed.spool import SYNCED, Receipt, Spool
 from vpnrouter.core.router import Plane
 from vpnrouter.errors import SpoolError
-from vpnrouter.server import committer as module
-from vpnrouter.server.committer import Committer
+from vpnrouter.server.spool import committer as module
+from vpnrouter.server.spool.committer import Committer
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import Batch, MemoryStore, Store
 from vpnrouter.trace.recorder import Recorder

@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from vpnrouter.errors import OperationError
-from vpnrouter.server import connect
-from vpnrouter.server.connect import Connector
+from vpnrouter.server.net import dial
+from vpnrouter.server.net.dial import Connector
 
 
 class Served:
@@ -93,7 +93,7 @@ async def test_an_address_that_never_answers(
         made.append(Silent())
         return made[-1]
 
-    monkeypatch.setattr(connect.trio.socket, "socket", silent)
+    monkeypatch.setattr(dial.trio.socket, "socket", silent)
     with pytest.raises(OperationError) as told:
         await connector(Served()).open("192.0.2.1", 5, None, lambda: None)
     assert str(told.value) == "cannot connect to 192.0.2.1:5: no answer within 10 s"

@@ -14,9 +14,9 @@ import pytest
 from vpnrouter.core.login import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.server.descriptors import Spare, raise_limit
-from vpnrouter.server.listeners import MqttAcceptor, bind
-from vpnrouter.server.reactor import Reactor
+from vpnrouter.server.net.descriptors import Spare, raise_limit
+from vpnrouter.server.net.listeners import MqttAcceptor, bind
+from vpnrouter.server.net.reactor import Reactor
 from vpnrouter.trace.recorder import Recorder
 
 
@@ -42,7 +42,7 @@ def test_the_table_of_descriptors_does_not_grow() -> None:
     """The kernel has room for all descriptors before the first connection comes, so that nobody waits for it."""
     program = """
         from pathlib import Path
-        from vpnrouter.server.descriptors import raise_limit
+        from vpnrouter.server.net.descriptors import raise_limit
         most = raise_limit()
         status = Path("/proc/self/status").read_text()
         size = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("FDSize"))

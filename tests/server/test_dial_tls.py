@@ -15,10 +15,8 @@ from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.config.tls import ListenerTls
 from vpnrouter.errors import OperationError
-from vpnrouter.server import handshake
-from vpnrouter.server.dial_tls import client_context, secure
-from vpnrouter.server.tls import ServerTls
-from vpnrouter.server.tls_reason import tls_reason
+from vpnrouter.server.net import tls as handshake
+from vpnrouter.server.net.tls import ServerTls, client_context, secure, tls_reason
 
 PATIENCE_S = 20.0
 

@@ -1,6 +1,6 @@
 """Durations by bounds."""
 
-from vpnrouter.server.durations import BOUNDS_S, Durations
+from vpnrouter.server.monitor.figures import BOUNDS_S, Durations
 
 
 def test_counts() -> None:

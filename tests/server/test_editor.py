@@ -279,7 +279,7 @@ async def test_changes_are_told_where_they_belong(edited: Any, monkeypatch: Any)
     """Each line is an event with its message VPN and who did it; a change that is refused is one too."""
     told: list[tuple[str, str, str, str]] = []
     monkeypatch.setattr(
-        "vpnrouter.server.editor.tell",
+        "vpnrouter.server.apply.editor.tell",
         lambda kind, text, msg_vpn="", name="": told.append((kind.name, text, msg_vpn, name)),
     )
 

@@ -12,7 +12,7 @@ from vpnrouter.core.guaranteed.terms import (
     WHEN_ENABLED,
     EndpointTerms,
 )
-from vpnrouter.server.endpoint_terms import (
+from vpnrouter.server.spool.terms import (
     PERMISSIONS,
     REJECTING,
     queue_terms,

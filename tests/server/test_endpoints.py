@@ -17,8 +17,8 @@ from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
 from vpnrouter.errors import Refused
-from vpnrouter.server.assemble import vpn_of
-from vpnrouter.server.endpoints import GONE
+from vpnrouter.server.apply.assemble import vpn_of
+from vpnrouter.server.spool.endpoints import GONE
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, parse_filter
 

@@ -11,9 +11,9 @@ import trio
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.events import limits, table
-from vpnrouter.server.assemble import build_router
-from vpnrouter.server.event_log import RouterEvents
-from vpnrouter.server.narrate import log_here, say, tell_of
+from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.events.log import RouterEvents
+from vpnrouter.server.events.narrate import log_here, say, tell_of
 
 TEXT = """
 logging: {level: info, rate_limit: 0}

@@ -12,8 +12,8 @@ from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.events import limits, table
 from vpnrouter.events.log import EventLog
-from vpnrouter.server.assemble import build_router
-from vpnrouter.server.event_publisher import EventPublisher
+from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.events.publisher import EventPublisher
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
 TEXT = """

@@ -11,8 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.status import status_of
 from vpnrouter.management.metrics.figures import BridgeFigures
-from vpnrouter.server.figures import BEHIND, FIRST, RouterNumbers, bridge_figures, higher
-from vpnrouter.server.trace_tap import LiveTraces
+from vpnrouter.server.monitor.figures import (
+    BEHIND,
+    FIRST,
+    RouterNumbers,
+    bridge_figures,
+    higher,
+)
+from vpnrouter.server.traces import LiveTraces
 
 ONE = """
 listeners:

@@ -1,4 +1,4 @@
-"""vpnrouter.server.flush: every dirty outbox once, until nobody is dirty."""
+"""vpnrouter.server.net.reactor: every dirty outbox once, until nobody is dirty."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from vpnrouter.core.outbox import Channel, Outbox
 from vpnrouter.core.router import Plane
-from vpnrouter.server.flush import LARGE_BYTES, LARGE_NS, flush_ready
+from vpnrouter.server.net.reactor import LARGE_BYTES, LARGE_NS, flush_ready
 from vpnrouter.trace.recorder import Recorder
 
 

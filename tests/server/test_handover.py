@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from vpnrouter.core.router import Plane
-from vpnrouter.server.approach import now_ns
-from vpnrouter.server.handover import DRAIN_MOST_S, DRAIN_S, drain
+from vpnrouter.server.bridges.approach import now_ns
+from vpnrouter.server.bridges.runner import DRAIN_MOST_S, DRAIN_S, drain
 from vpnrouter.trace.recorder import Recorder
 
 

@@ -6,8 +6,8 @@ import pytest
 import trio
 import trustme
 
-from vpnrouter.server import handshake
-from vpnrouter.server.handshake import linger, shake_hands
+from vpnrouter.server.net import tls
+from vpnrouter.server.net.tls import linger, shake_hands
 
 
 def contexts(*, trusted: bool) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -60,12 +60,12 @@ async def test_the_alert_leaves(trusted: bool) -> None:
 @pytest.mark.parametrize("talks", [True, False])
 async def test_lingering_has_an_end(monkeypatch: pytest.MonkeyPatch, talks: bool) -> None:
     """A peer that goes on talking, or says nothing, is left after LINGER_BYTES or LINGER_S."""
-    monkeypatch.setattr(handshake, "LINGER_S", 30.0 if talks else 0.05)
+    monkeypatch.setattr(tls, "LINGER_S", 30.0 if talks else 0.05)
     ours, theirs = await pair()
 
     async def talk() -> None:
         while talks:
-            await theirs.send_all(bytes(handshake.LINGER_BYTES))
+            await theirs.send_all(bytes(tls.LINGER_BYTES))
 
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:

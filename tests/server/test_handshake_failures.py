@@ -1,7 +1,7 @@
 """Lines about failed handshakes, and how many of them."""
 
 from vpnrouter import limits
-from vpnrouter.server.handshake_failures import HandshakeFailures
+from vpnrouter.server.net.tls import HandshakeFailures
 
 
 def test_a_line_says_who_where_and_why() -> None:

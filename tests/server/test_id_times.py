@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.server.id_times import IdTimes
+from vpnrouter.server.monitor.queues import IdTimes
 
 
 def test_age() -> None:

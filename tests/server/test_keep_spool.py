@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.server.keep_spool import StoreKeeper
+from vpnrouter.server.spool.spooling import StoreKeeper
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.spool.store import Batch, Store
 

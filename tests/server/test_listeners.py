@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.server.listeners import bind, bind_all, shown_address
+from vpnrouter.server.net.listeners import bind, bind_all, shown_address
 
 OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
 

@@ -10,7 +10,7 @@ from typing import TextIO
 import pytest
 
 from vpnrouter.events import limits
-from vpnrouter.server.log_writer import LogWriter
+from vpnrouter.server.events.log import LogWriter
 
 
 @pytest.fixture

@@ -4,8 +4,15 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.server.handshake_failures import HandshakeFailures
-from vpnrouter.server.narrate import DOWN, REJECTED, UP, PeerLog, narrate, say
+from vpnrouter.server.events.narrate import (
+    DOWN,
+    REJECTED,
+    UP,
+    PeerLog,
+    narrate,
+    say,
+)
+from vpnrouter.server.net.tls import HandshakeFailures
 from vpnrouter.wire.link.frames import Hello
 
 

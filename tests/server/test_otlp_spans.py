@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
-from vpnrouter.server.otlp_spans import SpanFactory
+from vpnrouter.server.otlp import SpanFactory
 from vpnrouter.trace.span import CONSUMER, INTERNAL, PRODUCER, Span, SpanEvent
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.server.overlay_disk import OverlayDisk
+from vpnrouter.server.apply.overlay_disk import OverlayDisk
 
 
 def write(disk: OverlayDisk, text: bytes) -> None:

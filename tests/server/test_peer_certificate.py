@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from vpnrouter.errors import OperationError
-from vpnrouter.server.peer_certificate import certificate_of, peer_certificate
+from vpnrouter.server.net.tls import certificate_of, peer_certificate
 
 SECOND_NS = 1_000_000_000
 

@@ -1,4 +1,4 @@
-"""vpnrouter.server.profile_rows: who clients may be, and how many are."""
+"""vpnrouter.server.monitor.profiles: who clients may be, and how many are."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ import pytest
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.server.assemble import build_router
-from vpnrouter.server.cleared import ClearedEndpoints
-from vpnrouter.server.clients import RouterClients
+from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.monitor.cleared import ClearedEndpoints
+from vpnrouter.server.monitor.clients import RouterClients
 
 WRITTEN = """
 msg_vpns:

@@ -7,7 +7,12 @@ import pytest
 from vpnrouter.core.guaranteed.flow import Flow
 from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
-from vpnrouter.server.queue_figures import OTHER, QueueNumbers, by_reason, oldest_id
+from vpnrouter.server.monitor.queues import (
+    OTHER,
+    QueueNumbers,
+    by_reason,
+    oldest_id,
+)
 
 TEXT = "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>], max_msg_spool_usage: 3}}}}"
 SECOND = 1_000_000_000

@@ -11,8 +11,8 @@ from vpnrouter.core.guaranteed.spool import SPOOLED
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.message import Message
 from vpnrouter.management.queue_source import Done
-from vpnrouter.server import queues as module
-from vpnrouter.server.queues import RouterQueues
+from vpnrouter.server.monitor import queues as module
+from vpnrouter.server.monitor.queues import RouterQueues
 from vpnrouter.spool import keys
 
 TWO = (

@@ -17,10 +17,9 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.server import reactor as reactor_module
-from vpnrouter.server.acceptor import Acceptor
-from vpnrouter.server.listeners import MqttAcceptor, bind
-from vpnrouter.server.reactor import Reactor
+from vpnrouter.server.net import reactor as reactor_module
+from vpnrouter.server.net.listeners import MqttAcceptor, bind
+from vpnrouter.server.net.reactor import Acceptor, Reactor
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -36,7 +35,7 @@ from vpnrouter.wire.mqtt.packets import (
 )
 
 pytestmark = pytest.mark.skipif(
-    not hasattr(select, "epoll"), reason=f"{sys.platform} has no epoll; tasks.py serves there"
+    not hasattr(select, "epoll"), reason=f"{sys.platform} has no epoll; loop.py serves there"
 )
 
 

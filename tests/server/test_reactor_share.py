@@ -12,14 +12,19 @@ import pytest
 
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.router import Committing, Router
-from vpnrouter.server.reactor import DIRECT_SHARE, HEAVY_BYTES, SPOOL_SHARE, Reactor
+from vpnrouter.server.net.reactor import (
+    DIRECT_SHARE,
+    HEAVY_BYTES,
+    SPOOL_SHARE,
+    Reactor,
+)
 from vpnrouter.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(
-    not hasattr(select, "epoll"), reason=f"{sys.platform} has no epoll; tasks.py serves there"
+    not hasattr(select, "epoll"), reason=f"{sys.platform} has no epoll; loop.py serves there"
 )
 
 MILLISECOND_NS = 1_000_000

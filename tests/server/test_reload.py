@@ -11,8 +11,8 @@ import trio.testing
 
 from vpnrouter.config.effects import TABLE, Effect
 from vpnrouter.errors import OperationError
-from vpnrouter.server.reload import FIXED, reload_file
-from vpnrouter.server.signals import Hangups
+from vpnrouter.server.apply.reload import FIXED, reload_file
+from vpnrouter.server.run import Hangups
 
 PLAIN = """
 listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}]

@@ -1,4 +1,4 @@
-"""vpnrouter.server.settle: the interpreter is told what it runs."""
+"""vpnrouter.server.net.loop: the interpreter is told what it runs."""
 
 import gc
 import sys
@@ -6,8 +6,8 @@ import weakref
 
 import pytest
 
-from vpnrouter.server import settle as settled
-from vpnrouter.server.settle import SWITCH_S, YOUNG, Collector, settle
+from vpnrouter.server.net import loop as settled
+from vpnrouter.server.net.loop import SWITCH_S, YOUNG, Collector, settle
 
 
 class Knot:

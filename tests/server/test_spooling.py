@@ -11,8 +11,8 @@ from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
-from vpnrouter.server.assemble import build_router
-from vpnrouter.server.spooling import open_spool, open_store
+from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.spool.spooling import open_spool, open_store
 from vpnrouter.spool import keys
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.spool.store import Batch

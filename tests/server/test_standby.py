@@ -4,7 +4,7 @@ from typing import Any
 
 import trio
 
-from vpnrouter.server.standby import Standby, begun, nothing
+from vpnrouter.server.bridges.runner import Standby, begun, nothing
 
 ONE = {"name": "blue", "location": "one", "connect_order": 1}
 TWO = {"name": "blue", "location": "two", "connect_order": 2}

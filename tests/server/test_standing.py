@@ -8,8 +8,8 @@ from vpnrouter.bridges.bridge import Inbound, Input
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert
-from vpnrouter.server.approach import Approach
-from vpnrouter.server.standing import Standing, facts_of
+from vpnrouter.server.bridges.approach import Approach
+from vpnrouter.server.bridges.standing import Standing, facts_of
 
 REMOTE = {"name": "blue", "location": "h"}
 

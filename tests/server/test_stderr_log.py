@@ -9,8 +9,7 @@ from vpnrouter.config.logging import Logging
 from vpnrouter.events import limits, table
 from vpnrouter.events.event import Event
 from vpnrouter.events.kind import Kind
-from vpnrouter.server.log_writer import LogWriter
-from vpnrouter.server.stderr_log import StderrLog
+from vpnrouter.server.events.log import LogWriter, StderrLog
 
 
 class Rig:

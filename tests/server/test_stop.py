@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import trio
 
 from vpnrouter.bridges.bridge import Inbound
-from vpnrouter.server.stop import say_goodbye
+from vpnrouter.server.run import say_goodbye
 
 EDGE = """
 listeners: [{protocol: link, bind: "127.0.0.1:0"}]

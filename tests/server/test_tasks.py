@@ -1,4 +1,4 @@
-"""vpnrouter.server.tasks: the same router where there is no epoll."""
+"""vpnrouter.server.net.loop: the same router where there is no epoll."""
 
 from __future__ import annotations
 

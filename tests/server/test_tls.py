@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from vpnrouter import limits
 from vpnrouter.config.tls import ListenerTls
 from vpnrouter.errors import OperationError
-from vpnrouter.server.listeners import bind_all, reload_tls
-from vpnrouter.server.tls import ServerTls
+from vpnrouter.server.net.listeners import bind_all, reload_tls
+from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.wire.link import encode as link_encode
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode as link_decode

@@ -6,7 +6,7 @@ import ssl
 import pytest
 import trio
 
-from vpnrouter.server.tls_reason import tls_reason
+from vpnrouter.server.net.tls import tls_reason
 
 
 def ssl_error(reason: str) -> ssl.SSLError:

@@ -8,7 +8,7 @@ import trio
 
 from vpnrouter.management import limits
 from vpnrouter.management.trace_source import TraceWish
-from vpnrouter.server.trace_tap import LEASE_NS, SECOND_NS, LiveTraces, each_of
+from vpnrouter.server.traces import LEASE_NS, SECOND_NS, LiveTraces, each_of
 from vpnrouter.trace import events, parquet
 from vpnrouter.trace.recorder import Context, Recorder
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.trace import Trace
-from vpnrouter.server.trace_terms import terms_of
+from vpnrouter.server.traces import terms_of
 from vpnrouter.topics.grammar import MQTT, SMF
 
 

@@ -1,4 +1,4 @@
-"""vpnrouter.server.transport: addresses and TLS versions over all kinds of transports."""
+"""vpnrouter.server.net.dial: addresses and TLS versions over all kinds of transports."""
 
 import ssl
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 import trio
 import trustme
 
-from vpnrouter.server.cleared import ClearedEndpoints
-from vpnrouter.server.clients import RouterClients
-from vpnrouter.server.transport import shown_address, transport_of
+from vpnrouter.server.monitor.cleared import ClearedEndpoints
+from vpnrouter.server.monitor.clients import RouterClients
+from vpnrouter.server.net.dial import shown_address, transport_of
 
 LISTENERS = """
 listeners:

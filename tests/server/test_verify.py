@@ -13,7 +13,7 @@ from vpnrouter.config.passwords import hash_password, verify_password
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.router import Router
 from vpnrouter.server import verify
-from vpnrouter.server.assemble import build_router
+from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.verify import THREADS, Verifier
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode

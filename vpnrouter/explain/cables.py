@@ -10,8 +10,8 @@ from vpnrouter.bridges.link import Link, LinkDoor
 from vpnrouter.config.mesh_remotes import is_loopback, link_listeners, listener_at
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.wire import Wire
-from vpnrouter.server.connect import Connector
-from vpnrouter.server.peer_certificate import certificate_of
+from vpnrouter.server.net.dial import Connector
+from vpnrouter.server.net.tls import certificate_of
 
 if TYPE_CHECKING:
     import socket
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.login import PeerCertificate
     from vpnrouter.explain.node import Node
-    from vpnrouter.server.connect import TlsTerms
-    from vpnrouter.server.handshake import Secured
+    from vpnrouter.server.net.dial import TlsTerms
+    from vpnrouter.server.net.tls import Secured
 
 
 _END: Final = "-----END CERTIFICATE-----"

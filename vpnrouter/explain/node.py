@@ -12,9 +12,9 @@ from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import MEGABYTE
 from vpnrouter.core.router import Committing
 from vpnrouter.explain import limits
-from vpnrouter.server.assemble import build_router
-from vpnrouter.server.bridge_flows import BridgeFlows, have_lots
-from vpnrouter.server.endpoints import Endpoints
+from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.bridges.flows import BridgeFlows, have_lots
+from vpnrouter.server.spool.endpoints import Endpoints
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import STORE_ID_BYTES, MemoryStore
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from vpnrouter.core.guaranteed.session_endpoints import PREFIX
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
-from vpnrouter.server.bridge_terms import mapping_of
+from vpnrouter.server.bridges.terms import mapping_of
 from vpnrouter.topics.algebra import matches
 from vpnrouter.wire.mqtt.properties import with_user_properties
 

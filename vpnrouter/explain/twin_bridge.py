@@ -10,8 +10,8 @@ from vpnrouter.bridges.terms import LinkEvent, Owner
 from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.mesh_remotes import Place
 from vpnrouter.errors import OperationError
-from vpnrouter.server.approach import Approach
-from vpnrouter.server.standing import facts_of
+from vpnrouter.server.bridges.approach import Approach
+from vpnrouter.server.bridges.standing import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

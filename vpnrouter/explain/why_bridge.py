@@ -16,7 +16,7 @@ from vpnrouter.explain.access_rules import (
 from vpnrouter.explain.explanation import Rule
 from vpnrouter.explain.rules import attribute, rule
 from vpnrouter.explain.why_endpoint import excludes, subscriptions_for
-from vpnrouter.server.bridge_terms import mapping_of
+from vpnrouter.server.bridges.terms import mapping_of
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 

@@ -25,8 +25,8 @@ from vpnrouter.core.losses import (
 )
 from vpnrouter.events.table import MANAGEMENT_FAULT
 from vpnrouter.management.monitor import MsgVpnStatus
-from vpnrouter.server.narrate import tell
-from vpnrouter.server.vpn_meters import VpnMeters
+from vpnrouter.server.events.narrate import tell
+from vpnrouter.server.monitor.meters import VpnMeters
 
 if TYPE_CHECKING:
     import socket
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
     from vpnrouter.management.sources import Sources
-    from vpnrouter.server.listeners import BoundListener
+    from vpnrouter.server.net.listeners import BoundListener
 
 PROTOCOLS: Final = frozenset({"http", "https"})
 """Protocols of listeners that are served here."""

@@ -1,13 +1,4 @@
-"""Send the spans of traced messages to an OpenTelemetry collector, by OTLP over HTTP.
-
-A thread of its own takes tables of trace rows from a queue with a bound, makes spans of them
-(`vpnrouter.trace.spans`) and gives them to the exporter of the OpenTelemetry SDK. When the collector is
-slow, the queue fills, and what comes then makes no spans; what a request could not deliver is lost.
-Both are counted. Messages and trace files know nothing of it.
-
-The thread uses `SHARE` of one core at most, for it takes the interpreter lock from the router: beyond
-that rate spans are lost, too.
-"""
+"""Send the spans of traced messages to an OpenTelemetry collector, by OTLP over HTTP."""
 
 from __future__ import annotations
 
@@ -19,9 +10,15 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
 from vpnrouter import __version__, limits
 from vpnrouter.errors import OperationError
 from vpnrouter.text import printable
+from vpnrouter.trace import span as names
 from vpnrouter.trace.spans import COLUMNS, SpanMaker
 
 if TYPE_CHECKING:
@@ -32,6 +29,65 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.trace_export import Otlp
     from vpnrouter.trace.span import Span
+
+
+_KINDS: Final = {
+    names.CONSUMER: SpanKind.CONSUMER,
+    names.PRODUCER: SpanKind.PRODUCER,
+    names.INTERNAL: SpanKind.INTERNAL,
+}
+_SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
+_FINE: Final = Status(StatusCode.UNSET)
+
+
+class SpanFactory:
+    """Makes the SDK's spans for one router.
+
+    Args:
+        router: `service.name`.
+        version: `service.version`.
+    """
+
+    def __init__(self, router: str, version: str) -> None:
+        self._router = router
+        self._version = version
+        self._scope = InstrumentationScope("vpnrouter", version)
+        self._resources: dict[str, Resource] = {}
+
+    def resource(self, vpn: str) -> Resource:
+        """Who made the spans of a message VPN; the environment has no say in it."""
+        known = self._resources.get(vpn)
+        if known is None:
+            known = Resource(
+                {
+                    "service.name": self._router,
+                    "service.instance.id": vpn,
+                    "service.version": self._version,
+                }
+            )
+            self._resources[vpn] = known
+        return known
+
+    def span(self, span: Span) -> ReadableSpan:
+        """The same span."""
+        trace = span.trace_id
+        parent = None
+        if span.parent:
+            parent = SpanContext(trace, span.parent, span.remote, _SAMPLED)
+        return ReadableSpan(
+            name=span.name,
+            context=SpanContext(trace, span.span_id, is_remote=False, trace_flags=_SAMPLED),
+            parent=parent,
+            resource=self.resource(span.vpn),
+            attributes=span.attributes,
+            events=[Event(e.name, e.attributes, e.ts_ns) for e in span.events],
+            kind=_KINDS[span.kind],
+            status=Status(StatusCode.ERROR, span.error) if span.error else _FINE,
+            start_time=span.start_ns,
+            end_time=span.end_ns,
+            instrumentation_scope=self._scope,
+        )
+
 
 SHARE: Final = 0.25
 """Part of a core that making spans may take."""
@@ -124,7 +180,7 @@ class OtlpThread:
         say: Callable[[str], None] | None = None,
         fault: Callable[[Exception], None] | None = None,
     ) -> None:
-        from vpnrouter.server.otlp_spans import SpanFactory
+        from vpnrouter.server.otlp import SpanFactory
 
         self._fault = fault
         self._exporter = exporter

@@ -1,4 +1,4 @@
-"""Start a router, say that it is ready, serve until told to stop."""
+"""Start a router, say that it is ready, serve until told to stop: by a signal, and cleanly."""
 
 from __future__ import annotations
 
@@ -6,55 +6,118 @@ import codecs
 import importlib
 import os
 import select
+import signal
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.config.check_files import close_to_others
+from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.sources import Sources
-from vpnrouter.server.answer import Answering, served
-from vpnrouter.server.assemble import build_router, read_authorities, take_authorities
-from vpnrouter.server.bridge_sources import BridgeSources
-from vpnrouter.server.cleared import ClearedEndpoints
-from vpnrouter.server.clients import RouterClients
-from vpnrouter.server.connect import Connector
-from vpnrouter.server.descriptors import raise_limit
-from vpnrouter.server.editor import RouterEditor
-from vpnrouter.server.event_log import RouterEvents
-from vpnrouter.server.figures import RouterNumbers
-from vpnrouter.server.handshake_failures import HandshakeFailures
-from vpnrouter.server.host import Host
-from vpnrouter.server.keep_spool import StoreKeeper
-from vpnrouter.server.listeners import bind_all
-from vpnrouter.server.loop import drive, keep_time, keep_working, kept
+from vpnrouter.server.apply.assemble import build_router, read_authorities, take_authorities
+from vpnrouter.server.apply.editor import RouterEditor
+from vpnrouter.server.apply.reload import Reload, reload_file
+from vpnrouter.server.events.log import RouterEvents
+from vpnrouter.server.events.narrate import PeerLog, say, tell
 from vpnrouter.server.management import RouterMonitor, keep_rates
-from vpnrouter.server.narrate import PeerLog, tell
-from vpnrouter.server.queues import RouterQueues
-from vpnrouter.server.reload import Reload, reload_file
-from vpnrouter.server.settle import settle
-from vpnrouter.server.sheets import Sheets
-from vpnrouter.server.signals import Hangups, watch_signals
-from vpnrouter.server.spooling import open_spool
-from vpnrouter.server.stop import say_goodbye
-from vpnrouter.server.trace_tap import LiveTraces
-from vpnrouter.server.traces import check_traces, keep_traces
+from vpnrouter.server.monitor.bridges import BridgeSources
+from vpnrouter.server.monitor.cleared import ClearedEndpoints
+from vpnrouter.server.monitor.clients import RouterClients
+from vpnrouter.server.monitor.figures import RouterNumbers
+from vpnrouter.server.monitor.queues import RouterQueues
+from vpnrouter.server.net.descriptors import raise_limit
+from vpnrouter.server.net.dial import Connector
+from vpnrouter.server.net.listeners import Answering, bind_all, served
+from vpnrouter.server.net.loop import drive, keep_time, keep_working, kept, settle
+from vpnrouter.server.net.reactor import Host, flush_ready
+from vpnrouter.server.net.tls import HandshakeFailures
+from vpnrouter.server.spool.sheets import Sheets
+from vpnrouter.server.spool.spooling import StoreKeeper, open_spool
+from vpnrouter.server.traces import LiveTraces, check_traces, keep_traces
 from vpnrouter.server.verify import Verifier
+from vpnrouter.wire.link import codes
+from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from vpnrouter.bridges.link import Link
     from vpnrouter.config.load import Loaded
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
-    from vpnrouter.server.bridge_runner import BridgeRunner
-    from vpnrouter.server.listeners import BoundListener
-    from vpnrouter.server.reactor import Reactor
-    from vpnrouter.server.spooling import Spooling
+    from vpnrouter.server.bridges.runner import BridgeRunner
+    from vpnrouter.server.net.listeners import BoundListener
+    from vpnrouter.server.net.reactor import Reactor
+    from vpnrouter.server.spool.spooling import Spooling
+
+
+async def watch_signals(
+    stop: Callable[[], None],
+    reload: Callable[[], None],
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Call `stop` on SIGTERM or SIGINT and `reload` on SIGHUP, for ever; started once they are heard."""
+    wanted = [signal.SIGTERM, signal.SIGINT]
+    if hasattr(signal, "SIGHUP"):
+        wanted.append(signal.SIGHUP)
+    with trio.open_signal_receiver(*wanted) as received:
+        task_status.started()
+        async for number in received:
+            if number in (signal.SIGTERM, signal.SIGINT):
+                stop()
+            else:
+                reload()
+
+
+@final
+class Hangups:
+    """SIGHUPs, each answered by one `reread`; those that come during one by one more after it.
+
+    `reread` is None for a router that was not started from a file.
+    """
+
+    def __init__(self, reread: Callable[[], Awaitable[object]] | None) -> None:
+        self._reread = reread
+        self._noted = trio.Event()
+
+    def note(self) -> None:
+        """One more came."""
+        self._noted.set()
+
+    async def answer(self) -> None:
+        """Reload when asked, for ever."""
+        while True:
+            await self._noted.wait()
+            self._noted = trio.Event()
+            if self._reread is not None:
+                await self._reread()
+            else:
+                say("SIGHUP", "this router was not started from a file")
+
+
+def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
+    """Disconnect everybody, `links` are the bridges' among them, and close all plain sockets."""
+    barrier = router.plane.barrier
+    for vpn in router.vpns.values():
+        for subscriber in list(vpn.clients.values()):
+            if isinstance(subscriber, MqttSession) and subscriber.connection is not None:
+                connection = subscriber.connection
+                try:
+                    connection.fail(reason.SERVER_SHUTTING_DOWN, "the router stops")
+                except Exception as error:  # noqa: BLE001 - given to the barrier: the others hear why
+                    barrier.end(connection, error)
+    for link in links:
+        try:
+            link.goodbye(codes.SHUTTING_DOWN, codes.REASONS[codes.SHUTTING_DOWN])
+        except Exception as error:  # noqa: BLE001 - the same
+            barrier.end(link, error)
+    flush_ready(router.plane)
+    host.close_all()
+
 
 LATE: Final = (
     "ipaddress",
@@ -120,10 +183,10 @@ def _host(
 ) -> tuple[Host, Reactor | None]:
     """Whatever this system has for plain sockets, running; and the same if it is the reactor."""
     if not hasattr(select, "epoll"):
-        from vpnrouter.server.tasks import TaskHost
+        from vpnrouter.server.net.loop import TaskHost
 
         return TaskHost(router, nursery, streams), None
-    from vpnrouter.server.reactor import Reactor
+    from vpnrouter.server.net.reactor import Reactor
 
     reactor = Reactor(router)
     driving = partial(drive, reactor, verifier, alone=alone)

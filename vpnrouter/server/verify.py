@@ -10,7 +10,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.config.passwords import verify_password
-from vpnrouter.server.flush import flush_ready
+from vpnrouter.server.net.reactor import flush_ready
 
 if TYPE_CHECKING:
     from vpnrouter.core.entrance import Login

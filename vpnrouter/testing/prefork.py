@@ -30,7 +30,7 @@ LOADED: Final = (
     "vpnrouter.cli.app",
     "vpnrouter.config.load",
     "vpnrouter.server.run",
-    "vpnrouter.server.reactor",
+    "vpnrouter.server.net.reactor",
     "vpnrouter.spool.rocks_store",
     "vpnrouter.management.application",
     "hypercorn.trio.tcp_server",

@@ -28,7 +28,7 @@ from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.event import Event
 from vpnrouter.events.log import EventLog
 from vpnrouter.events.table import SESSION_END
-from vpnrouter.server.apply_message_vpns import judge_all
+from vpnrouter.server.apply.parts import judge_all
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Will

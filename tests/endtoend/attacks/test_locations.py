@@ -150,7 +150,7 @@ def test_names_that_are_given_another_address(
     from vpnrouter.config.load import load
     from vpnrouter.config.locations import Locations
     from vpnrouter.errors import OperationError
-    from vpnrouter.server import connect
+    from vpnrouter.server.net import dial as connect
 
     (tmp_path / "r.yaml").write_text(
         f"router: {{name: r, data_dir: {tmp_path}}}\nmanagement: {{users: {{t: {{password: pw,"

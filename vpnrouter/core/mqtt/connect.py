@@ -101,7 +101,7 @@ def _bound(rule: TopicRule, rights: Admission, session: MqttSession) -> BoundRul
 def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
     if a is None or b is None:
         return a is b
-    # An ACL profile that did not change keeps its rule objects (apply_message_vpns.py).
+    # An ACL profile that did not change keeps its rule objects (server/apply/parts.py).
     return a is b or (a.source is b.source and a.source is not None)
 
 

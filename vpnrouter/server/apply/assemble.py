@@ -1,0 +1,182 @@
+"""From a checked configuration to the core's objects."""
+
+from __future__ import annotations
+
+import hmac
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.login import ClientCertRules, ClientUsername, Credentials
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.server.net.tls import authorities_in
+from vpnrouter.server.spool.terms import session_terms
+from vpnrouter.server.traces import terms_of
+from vpnrouter.topics.grammar import MQTT, SMF
+from vpnrouter.trace.recorder import Recorder
+
+if TYPE_CHECKING:
+    from vpnrouter.config import acl_profile, client_profile, client_username, msg_vpn
+    from vpnrouter.config.router import RouterConfig
+
+
+def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
+    """The router a configuration describes, without connections.
+
+    `seed` is 64 random bits for ids and sampling, `secret` random bytes for remembered passwords.
+    """
+    trace = config.trace
+    sample = trace.sample if trace is not None and trace.enabled else 0.0
+    router = Router(config.router.name, seed, Recorder(), sample, terms_of(trace, seed))
+    router.plane.ids.draw_by(sha256(b"message ids" + secret).digest())
+    for name, written in config.msg_vpns.items():
+        router.add(vpn_of(router, name, written, secret))
+    return router
+
+
+def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) -> MessageVpn:
+    """One message VPN of `router`, without clients."""
+    vpn = MessageVpn(
+        name,
+        router.plane,
+        credentials_of(name, written, secret),
+        {key: profile_of(key, value) for key, value in written.client_profiles.items()},
+        {key: acl_of(key, value) for key, value in written.acl_profiles.items()},
+        bounds_of(written),
+    )
+    vpn.enabled = written.enabled
+    vpn.session_terms = session_terms(written.mqtt.session_queue)
+    return vpn
+
+
+def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
+    """The bounds of a message VPN."""
+    return VpnLimits(
+        max_connection_count=written.max_connection_count,
+        max_subscription_count=written.max_subscription_count,
+        max_mqtt_session_count=written.mqtt.max_session_count,
+        max_msg_size=written.max_msg_size,
+        max_topic_bytes=written.max_topic_bytes,
+        max_topic_levels=written.max_topic_levels,
+        max_retained_msg_count=written.max_retained_msg_count,
+        max_retained_bytes=(
+            -1 if written.mqtt.retain_max_memory < 0 else written.mqtt.retain_max_memory * 1_000_000
+        ),
+        max_msg_spool_usage=written.max_msg_spool_usage * 1_000_000,
+        max_endpoint_count=written.max_endpoint_count,
+        max_egress_flow_count=written.max_egress_flow_count,
+        max_ingress_flow_count=written.max_ingress_flow_count,
+        large_msg_size=written.event.large_msg_threshold * 1_024,
+    )
+
+
+def credentials_of(name: str, written: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
+    """Who may log in to the message VPN `name`; nothing is remembered as verified yet."""
+    basic = written.authentication.basic
+    rules = written.authentication.client_cert
+    return Credentials(
+        basic.enabled,
+        [_username(key, value) for key, value in written.client_usernames.items()],
+        # Of its own: what is drawn for unknown names of one message VPN does not show which of another are known.
+        hmac.digest(secret, b"message VPN\0" + name.encode(), "sha256"),
+        ClientCertRules(
+            rules.username_source,
+            rules.max_chain_depth,
+            rules.validate_date_enabled,
+            # Nobody's until the file has been read: that is done where it may fail (take_authorities).
+            None if rules.ca is None else frozenset(),
+        )
+        if rules.enabled
+        else None,
+    )
+
+
+def read_authorities(config: RouterConfig) -> dict[str, frozenset[bytes]]:
+    """By message VPN, the authorities of those that take only certificates of their own ones.
+
+    Raises OperationError naming the file that cannot be used.
+    """
+    rules = ((name, vpn.authentication.client_cert) for name, vpn in config.msg_vpns.items())
+    return {
+        name: authorities_in(rule.ca)
+        for name, rule in rules
+        if rule.enabled and rule.ca is not None
+    }
+
+
+def take_authorities(router: Router, found: dict[str, frozenset[bytes]]) -> None:
+    """Let what `read_authorities` found hold from the next login on."""
+    for name, authorities in found.items():
+        rules = router.vpns[name].credentials.client_cert
+        if rules is not None:
+            rules.authorities = authorities
+
+
+def _username(name: str, written: client_username.ClientUsername) -> ClientUsername:
+    password = written.password
+    return ClientUsername(
+        name,
+        None if password is None else password.reveal(),
+        written.client_profile,
+        written.acl_profile,
+        written.enabled,
+        written.guaranteed_endpoint_permission_override_enabled,
+        written.password_required,
+        # The built-in one is not written, or says nothing.
+        name != "default" or bool(written.model_fields_set),
+    )
+
+
+def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfile:
+    """What the clients of a client profile may do."""
+    return ClientProfile(
+        name,
+        allow_bridge_connections_enabled=written.allow_bridge_connections_enabled,
+        allow_shared_subscriptions_enabled=written.allow_shared_subscriptions_enabled,
+        max_connection_count_per_client_username=written.max_connection_count_per_client_username,
+        max_subscription_count=written.max_subscription_count,
+        max_outbox_bytes=written.max_outbox_bytes,
+        max_keepalive_timeout=written.max_keepalive_timeout,
+        max_mqtt_session_count_per_client_username=(
+            written.max_mqtt_session_count_per_client_username
+        ),
+        max_mqtt_session_expiry_interval=written.max_mqtt_session_expiry_interval,
+        compression_enabled=written.compression_enabled,
+        allow_guaranteed_msg_send_enabled=written.allow_guaranteed_msg_send_enabled,
+        allow_guaranteed_msg_receive_enabled=written.allow_guaranteed_msg_receive_enabled,
+        allow_guaranteed_endpoint_create_enabled=written.allow_guaranteed_endpoint_create_enabled,
+        allow_guaranteed_endpoint_create_durability=(
+            written.allow_guaranteed_endpoint_create_durability
+        ),
+        max_egress_flow_count=written.max_egress_flow_count,
+        reject_msg_to_sender_on_no_subscription_match_enabled=(
+            written.reject_msg_to_sender_on_no_subscription_match_enabled
+        ),
+        end_to_end_bridge=written.end_to_end_bridge or "",
+        max_endpoint_count_per_client_username=written.max_endpoint_count_per_client_username,
+        max_ingress_flow_count=written.max_ingress_flow_count,
+    )
+
+
+def acl_of(name: str, written: acl_profile.AclProfile) -> AclProfile:
+    """What an ACL profile allows."""
+    connect = written.client_connect
+    return AclProfile(
+        name,
+        connect_default_allow=connect.default_action == "allow",
+        connect_exceptions=connect.exceptions,
+        publish=_rule(written.publish_topic),
+        subscribe=_rule(written.subscribe_topic),
+        share_name=_rule(written.subscribe_share_name),
+    )
+
+
+def _rule(
+    written: acl_profile.PublishTopic | acl_profile.SubscribeTopic | acl_profile.SubscribeShareName,
+) -> TopicRule:
+    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    return TopicRule(
+        written.default_action == "allow", [(text, dialect) for text in written.exceptions]
+    )

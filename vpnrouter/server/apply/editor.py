@@ -1,0 +1,239 @@
+"""Change the configuration of a running router so that it outlives a restart: Editor of the management API.
+
+The person's file is never written. What the router is told to be is compared with it, and the difference is
+the overlay (config/overlay.py). A change is: make the document, validate it beside the router, stage the
+overlay, do what can fail of the change (bind addresses), rename the overlay, do the rest. Whatever fails on
+the way leaves everything as it was; who is answered can pull the plug.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, final
+
+import trio
+
+from vpnrouter.beside import beside
+from vpnrouter.config.change import Effect, describe
+from vpnrouter.config.load import read
+from vpnrouter.config.locations import Locations
+from vpnrouter.config.overlay_file import overlay_of
+from vpnrouter.config.reuse import reuse
+from vpnrouter.errors import ConfigError, OperationError
+from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
+from vpnrouter.management.editor import Edited, Examined
+from vpnrouter.server import limits
+from vpnrouter.server.apply.overlay_disk import OverlayDisk
+from vpnrouter.server.apply.reload import Candidate, Packed, base_of, candidate, pack, reload_file
+from vpnrouter.server.events.narrate import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from vpnrouter.config.change import Change, ChangePath
+    from vpnrouter.config.document import Plain
+    from vpnrouter.config.load import Loaded, Reading
+    from vpnrouter.config.problem import Path, Position
+    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.server.apply.reload import Reload
+
+
+_R = TypeVar("_R")
+
+
+@final
+class RouterEditor:
+    """The configuration of the router that `reload` changes, started from the file `path` as `loaded`.
+
+    `overlaid` False is a router that was started without its overlay: nothing is written over that one.
+    Methods are called in the router's thread; what takes long runs beside it.
+    """
+
+    def __init__(self, path: str, loaded: Loaded, reload: Reload, *, overlaid: bool = True) -> None:
+        self._path = path
+        self._reload = reload
+        self._overlaid = overlaid
+        self._loaded = loaded
+        file = overlay_of(base_of(loaded))
+        if file is None:
+            raise AssertionError(path)
+        self._file = file
+        self._disk = OverlayDisk(file)
+        if overlaid:
+            self._disk.note()
+        self._packed = pack(loaded.positions.data)
+        reload.allow(Locations(loaded))
+        self._earlier: OrderedDict[str, Packed] = OrderedDict()
+        # One change at a time, and one thread: the data plane shares the interpreter with it.
+        self._turn = trio.Lock()
+        self._threads = trio.CapacityLimiter(1)
+
+    def config(self) -> RouterConfig:
+        """See Editor.config."""
+        return self._reload.config
+
+    def document(self) -> Plain:
+        """See Editor.document."""
+        return self._loaded.positions.data
+
+    def position(self, path: Path) -> Position:
+        """See Editor.position."""
+        return self._loaded.positions.value_at(path)
+
+    def positions(self) -> Iterator[tuple[Path, Position]]:
+        """See Editor.positions."""
+        return self._loaded.positions.places()
+
+    def files(self) -> tuple[str, str]:
+        """See Editor.files."""
+        return self._path, self._file
+
+    def digest(self) -> str:
+        """See Editor.digest."""
+        return self._packed.digest
+
+    def overlay(self) -> Plain:
+        """See Editor.overlay."""
+        over = self._loaded.overlay
+        return {} if over is None or over.data is None else over.data
+
+    async def examine(self, document: Plain) -> Examined:
+        """See Editor.examine."""
+        found = await self._beside(partial(candidate, document, self._loaded, self._file))
+        return Examined(found.problems, found.changes)
+
+    async def edit(self, change: Callable[[Plain], None], who: str, expected: str = "") -> Edited:
+        """See Editor.edit."""
+        async with self._turn:
+            with _telling(who):
+                if expected and expected != self.digest():
+                    raise OperationError(
+                        f"the configuration is another one by now: {self.digest()} and not {expected}"
+                    )
+                document = await self._beside(partial(_copied, self.document()))
+                change(document)
+                return await self._put(document, who)
+
+    async def return_to(self, digest: str, who: str) -> Edited:
+        """See Editor.return_to."""
+        async with self._turn:
+            if digest == self.digest():
+                return Edited((), digest)
+            with _telling(who):
+                packed = self._earlier.get(digest)
+                if packed is None:
+                    raise OperationError(
+                        f"{digest} is none of the last {limits.EDITOR_DOCUMENTS} configurations of this run"
+                    )
+                return await self._put(await self._beside(packed.unpacked), who)
+
+    async def reread(self) -> None:
+        """Read file and overlay again and put them into force, as SIGHUP asks; tell on stderr."""
+        packed: list[Packed] = []
+
+        def reading() -> Reading:
+            if self._overlaid:
+                self._disk.note()
+            found = read(self._path, overlay=self._file if self._overlaid else False)
+            if found.loaded is None:
+                return found
+            packed.append(pack(found.loaded.positions.data))
+            config = reuse(self._loaded.config, found.loaded.config)
+            return found._replace(loaded=found.loaded._replace(config=config))
+
+        async with self._turn:
+            look = self._disk.look
+            loaded = await reload_file(self._path, self._reload, reading)
+            if loaded is None:
+                # What could not be used is still there for whoever wants to change something.
+                self._disk.look = look
+            else:
+                self._take(loaded, packed[0])
+
+    async def _put(self, document: Plain, who: str) -> Edited:
+        """Put a document into force. Called by whose turn it is."""
+        if not self._overlaid:
+            raise OperationError(
+                "this router was started with --no-overlay, so its configuration changes by its file only"
+            )
+        found = await self._beside(partial(candidate, document, self._loaded, self._file))
+        if found.loaded is None:
+            raise ConfigError([str(one) for one in found.problems if one.severity == "error"])
+        if found.packed.digest == self.digest():
+            return Edited((), self.digest())
+        fixed = [describe(one) for one in found.changes if one.kind is Effect.RESTART]
+        if fixed:
+            raise OperationError(f"change it in {self._path} and start anew: {'; '.join(fixed)}")
+        # From here on it is done or undone, whoever is not interested any more.
+        with trio.CancelScope(shield=True):
+            lines = await self._apply(found, found.loaded)
+        self._take(found.loaded, found.packed)
+        _tell(who, found.changes)
+        return Edited(tuple(lines), self.digest())
+
+    async def _apply(self, found: Candidate, loaded: Loaded) -> list[str]:
+        await self._beside(partial(self._disk.stage, found.text))
+        try:
+            prepared = self._reload.prepare(loaded.config)
+        except BaseException:
+            await self._beside(self._disk.drop)
+            raise
+        try:
+            await self._beside(self._disk.swap)
+        except BaseException:
+            self._reload.abandon(prepared)
+            raise
+        return self._reload.commit(prepared)
+
+    def _take(self, loaded: Loaded, packed: Packed) -> None:
+        """Note what is in force now, and keep what was."""
+        before, self._packed, self._loaded = self._packed, packed, loaded
+        self._reload.allow(Locations(loaded))
+        if before.digest == packed.digest:
+            return
+        self._earlier[before.digest] = before
+        self._earlier.move_to_end(before.digest)
+        self._earlier.pop(packed.digest, None)
+        while (
+            len(self._earlier) > limits.EDITOR_DOCUMENTS
+            or sum(len(one.raw) for one in self._earlier.values()) > limits.EDITOR_BYTES
+        ):
+            self._earlier.popitem(last=False)
+
+    async def _beside(self, work: Callable[[], _R]) -> _R:
+        return await beside(work, self._threads)
+
+
+def _copied(document: Plain) -> Plain:
+    from vpnrouter.config.plain import copy_plain
+
+    return copy_plain(document)
+
+
+def _tell(who: str, changes: Sequence[Change]) -> None:
+    """Who changed what: whoever sees one message VPN alone reads what was changed of that."""
+    for change in changes[: limits.EDITOR_LINES_TOLD]:
+        tell(CONFIG_CHANGE, f"{who}: {describe(change)}", _msg_vpn_of(change.path), who)
+    if len(changes) > limits.EDITOR_LINES_TOLD:
+        more = len(changes) - limits.EDITOR_LINES_TOLD
+        tell(CONFIG_CHANGE, f"{who}: {more} more changes", name=who)
+
+
+def _msg_vpn_of(path: ChangePath) -> str:
+    return str(path[1]) if len(path) > 1 and path[0] == "msg_vpns" else ""
+
+
+@contextmanager
+def _telling(who: str) -> Iterator[None]:
+    """Tell of a change that is refused, with the first reason: whoever asked gets all of them."""
+    try:
+        yield
+    except ConfigError as error:
+        more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        tell(CONFIG_REFUSED, f"{who}: {error.problems[0]}{more}", name=who)
+        raise
+    except OperationError as error:
+        tell(CONFIG_REFUSED, f"{who}: {error}", name=who)
+        raise

@@ -1,0 +1,462 @@
+"""Bridges, listeners, topic mappings and message VPNs of a changed configuration: what can fail is done first."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.bridges.attracted import Attracted
+from vpnrouter.bridges.link import Link
+from vpnrouter.config.change import Effect, Item
+from vpnrouter.core import client_events
+from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.connect import judge_again
+from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.errors import OperationError, Refused
+from vpnrouter.events.table import PERMISSIONS, VPN_STATE
+from vpnrouter.server.apply.assemble import acl_of, bounds_of, credentials_of, profile_of
+from vpnrouter.server.bridges.runner import leave
+from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.management import PROTOCOLS
+from vpnrouter.server.net.listeners import (
+    BACKLOG,
+    BoundListener,
+    bind,
+    keyed,
+    reload_tls,
+    served,
+    shown_address,
+)
+from vpnrouter.server.net.tls import ServerTls
+from vpnrouter.server.spool.endpoints import judge_endpoint
+from vpnrouter.server.spool.terms import session_terms
+from vpnrouter.wire.link import codes
+from vpnrouter.wire.mqtt import reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.config.acl_profile import AclProfile
+    from vpnrouter.config.change import Change
+    from vpnrouter.config.client_profile import ClientProfile
+    from vpnrouter.config.client_username import ClientUsername
+    from vpnrouter.config.listeners import Listener
+    from vpnrouter.config.msg_vpn import MsgVpn
+    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.server.bridges.runner import BridgeRunner
+    from vpnrouter.server.net.listeners import Answering
+    from vpnrouter.topics.mapping import TopicMapping
+
+
+def rename_outward(book: LinkBook) -> None:
+    """Let each link that serves a bridge of a peer rename what leaves as `book.out_mappings` says now.
+
+    What the peer asked for stands for other topics here under another mapping, so it is asked for anew. A
+    peer for whom that is too much (its client profile bounds subscriptions) logs in again.
+    """
+    for link in list(book.serving.values()):
+        outbound = link.outbound
+        if outbound is None or link.vpn is None:
+            continue
+        hello = outbound.hello
+        mapping = book.out_mapping(link.vpn.name, hello.router, hello.local_vpn)
+        if _shown(mapping) == _shown(outbound.mapping):
+            continue
+        outbound.mapping = mapping
+        if outbound.flows is not None:
+            outbound.flows.rename(mapping)
+        if not _ask_anew(link, mapping):
+            code = codes.ADMINISTRATIVE
+            link.goodbye(code, f"{codes.REASONS[code]}: other topic mapping")
+
+
+def _shown(mapping: TopicMapping | None) -> list[tuple[str, str, list[int]]]:
+    """What two mappings that do the same have in common."""
+    rules = [] if mapping is None else mapping.rules
+    return [(rule.label, rule.filter.text, list(rule.filter.kinds)) for rule in rules]
+
+
+def _ask_anew(link: Link, mapping: TopicMapping | None) -> bool:
+    """Put the subscriptions of the peer in terms of another mapping; False where one is not possible."""
+    outbound, client, admission = link.outbound, link.client, link.admission
+    before = None if outbound is None else outbound.attracted
+    if outbound is None or client is None or admission is None or before is None:
+        return False
+    client.vpn.drop(client)
+    client.rename(mapping)
+    outbound.attracted = Attracted(client, admission, mapping)
+    try:
+        for text, (flags, selector) in before.asked.items():
+            outbound.attracted.subscribe_one(flags, text, selector)
+    except Refused:
+        return False
+    return True
+
+
+Place = tuple[str, str]
+"""A bridge: its message VPN and its name."""
+
+_REMOTE_AT: Final = 5
+"""Where the path of a change to a remote message VPN of a bridge says which one."""
+
+
+def change_bridges(
+    runners: list[BridgeRunner],
+    before: RouterConfig,
+    after: RouterConfig,
+    found: Iterable[Change],
+    begin: Callable[[str, str], BridgeRunner],
+) -> None:
+    """Bring `runners` from one configuration to another that differs by `found`.
+
+    `begin` makes and starts the runner of one more bridge of `after`. Runners whose bridges did not change
+    are not touched.
+    """
+    running = {place_of(runner): runner for runner in runners}
+    there = places(after)
+    stay: dict[Place, BridgeRunner] = {}
+    for place, runner in running.items():
+        if place in there:
+            stay[place] = runner
+        else:
+            _end(runner)
+    moved = reconnects(stay, found)
+    for place in stay:
+        if before.msg_vpns[place[0]].enabled != after.msg_vpns[place[0]].enabled:
+            moved.setdefault(place, False)
+    # Two bridges may have changed roles: what each renames is forgotten before any is told anew.
+    for place in moved:
+        stay[place].approach.forget()
+    for (vpn_name, name), reconnect in moved.items():
+        vpn = after.msg_vpns[vpn_name]
+        runner = stay[vpn_name, name]
+        # A copy, so that an attempt to connect that is under way does not take it for the same.
+        written = vpn.bridges[name].model_copy()
+        runner.change(written, vpn.bridging.tls_server_cert, reconnect=reconnect)
+        _tell_who_asks(runner)
+    runners[:] = [stay[place] if place in stay else begin(*place) for place in there]
+
+
+def _end(runner: BridgeRunner) -> None:
+    """Log a bridge out for good, at once; its task ends when it comes to run."""
+    approach = runner.approach
+    # Without remotes, so that an attempt under way comes to nothing, and nothing is left to forget that
+    # another bridge may have taken over by then.
+    nothing = approach.written.model_copy(update={"remote_msg_vpns": ()})
+    runner.change(nothing, approach.server_cert, reconnect=False)
+    runner.remove()
+    if runner.standby is not None:
+        runner.standby.leave()
+    if runner.half is not None:
+        leave(runner.half)
+    if runner.flow is not None:
+        runner.flow.remove()
+
+
+def _tell_who_asks(runner: BridgeRunner) -> None:
+    """A half that waits for the answer to its login asks for what is written now when it has it."""
+    half, approach = runner.half, runner.approach
+    used, asked = approach.remotes.current, runner.record.remote
+    if half is None or half.welcomed or half.over or used is None or asked is None:
+        return
+    if used.names_the_same_as(asked):
+        half.terms = approach.terms(approach.current)
+
+
+def place_of(runner: BridgeRunner) -> Place:
+    """The bridge of a runner."""
+    return runner.approach.vpn.name, runner.approach.name
+
+
+def places(config: RouterConfig) -> list[Place]:
+    """All bridges of a configuration, in its order."""
+    return [(vpn_name, name) for vpn_name, vpn in config.msg_vpns.items() for name in vpn.bridges]
+
+
+def reconnects(stay: dict[Place, BridgeRunner], found: Iterable[Change]) -> dict[Place, bool]:
+    """The bridges among `stay` that `found` changes, and whether each has to reconnect."""
+    moved: dict[Place, bool] = {}
+    for change in found:
+        if change.path[0] != "msg_vpns" or len(change.path) < 3:
+            continue
+        for place, runner in stay.items():
+            if place[0] != change.path[1]:
+                continue
+            if change.path[2] == "bridging":
+                moved[place] = moved.get(place, False) or _is_encrypted(runner)
+            elif change.path[2] == "bridges" and place[1] == change.path[3]:
+                moved[place] = moved.get(place, False) or _is_hit(runner, change)
+    return moved
+
+
+def _is_encrypted(runner: BridgeRunner) -> bool:
+    return runner.half is not None and runner.half.link.tls
+
+
+def _is_hit(runner: BridgeRunner, change: Change) -> bool:
+    if change.kind is not Effect.RECONNECT_IF_USED:
+        return change.kind is Effect.RECONNECT
+    used = runner.approach.remotes.current
+    remote = change.path[_REMOTE_AT]
+    return (
+        used is not None
+        and isinstance(remote, Item)
+        and remote.identity == (used.msg_vpn, used.location)
+    )
+
+
+@final
+class ListenerChange:
+    """What `listeners` asks of those that answer now.
+
+    Making it binds new addresses and reads all TLS files again, old ones included. Raises OperationError
+    naming what cannot be used; everything is as before then.
+    """
+
+    def __init__(self, answering: Answering, listeners: Sequence[Listener]) -> None:
+        self._answering = answering
+        self._quiet: list[socket.socket] = []
+        self._order = list(keyed(listeners))
+        wanted = served(listeners)
+        self._kept: dict[Item, BoundListener] = {}
+        for key, answer in answering.open.items():
+            listener = wanted.get(key)
+            if listener is not None and _stays(answer.bound.written, listener):
+                self._kept[key] = answer.bound._replace(written=listener)
+        self._gone = [key for key in answering.open if key not in self._kept]
+        self._new: dict[Item, BoundListener] = {}
+        try:
+            for key, listener in wanted.items():
+                if key not in self._kept:
+                    self._new[key] = self._bound(listener)
+            # The last that can fail, since it takes effect at once.
+            reload_tls(list(self._kept.values()))
+        except BaseException:
+            self._undo()
+            raise
+
+    def apply(self) -> None:
+        """Change over."""
+        answering = self._answering
+        for key in self._gone:
+            answering.end(key)
+        for key, bound in self._kept.items():
+            answering.change(key, bound)
+        for key, bound in self._new.items():
+            answering.begin(key, bound)
+        answering.arrange(self._order)
+
+    def abandon(self) -> None:
+        """Leave the listeners as they were; TLS files that cannot be read any more stay as they were read."""
+        self._undo()
+        was = [self._answering.open[key].bound for key in self._kept]
+        with contextlib.suppress(OperationError):
+            reload_tls(was)
+
+    def _bound(self, listener: Listener) -> BoundListener:
+        context = None if listener.tls is None else ServerTls(listener.tls)
+        if context is not None:
+            for answer in self._answering.open.values():
+                if answer.bound.context is not None:
+                    # What is told of failed handshakes is bounded for all listeners together.
+                    context.failures = answer.bound.context.failures
+        sock = self._socket(listener)
+        return BoundListener(listener, sock, shown_address(sock), context)
+
+    def _socket(self, listener: Listener) -> socket.socket:
+        """A socket bound to the listener's address, if need be in the place of one that goes."""
+        address = listener.address
+        rivals = []
+        for key in self._gone:
+            bound = self._answering.open[key].bound
+            if address.port and bound.written.address == address:
+                # The very same address: who waits there to be accepted is not sent away.
+                return bound.sock.dup()
+            if address.port == bound.sock.getsockname()[1]:
+                rivals.append(bound.sock)
+        try:
+            return bind(address.host, address.port)
+        except OperationError:
+            if not rivals:
+                raise
+        for sock in rivals:
+            # Listens no more, but can go on if the rest comes to nothing.
+            sock.shutdown(socket.SHUT_RDWR)
+            self._quiet.append(sock)
+        return bind(address.host, address.port)
+
+    def _undo(self) -> None:
+        for bound in self._new.values():
+            bound.sock.close()
+        for sock in self._quiet:
+            sock.listen(BACKLOG)
+
+
+def _stays(before: Listener, after: Listener) -> bool:
+    """Whether a listener that answers can go on as it is.
+
+    The bound of a management listener is fixed when it begins.
+    """
+    if before.protocol in PROTOCOLS:
+        return before.max_connection_count == after.max_connection_count
+    return True
+
+
+CHANGES_TOLD: Final = 100
+"""So many clients whose rights changed have an event of their own. One event has the number of the others."""
+
+
+def change_message_vpn(
+    vpn: MessageVpn, book: LinkBook, before: MsgVpn, after: MsgVpn, secret: bytes
+) -> None:
+    """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
+    vpn.take_bounds(bounds_of(after))
+    vpn.session_terms = session_terms(after.mqtt.session_queue)
+    _change_profiles(vpn, before.client_profiles, after.client_profiles)
+    _change_acl_profiles(vpn, before.acl_profiles, after.acl_profiles)
+    goes_down = before.enabled and not after.enabled
+    vpn.credentials = (
+        credentials_of(vpn.name, after, secret)
+        if _asks_otherwise(before, after)
+        else vpn.credentials
+    )
+    vpn.enabled = after.enabled
+    if before.enabled != after.enabled:
+        state = "up" if after.enabled else "down"
+        tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} {state}", vpn.name)
+    if goes_down:
+        put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was disabled")
+    if (
+        before.acl_profiles != after.acl_profiles
+        or before.client_profiles != after.client_profiles
+        or before.authentication != after.authentication
+        or _rights(before) != _rights(after)
+    ):
+        judge_all(vpn, book)
+
+
+def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
+    """Apply changed client usernames, profiles and ACL profiles to all clients and sessions (promise OWNER).
+
+    Clients that may not be connected any more are disconnected, sessions of removed client usernames end, and all
+    others get their new rights.
+    """
+    changed = 0
+    for connection in _logged_in(vpn, book):
+        admission = connection.admission
+        if admission is None:
+            continue
+        name = admission.username.name
+        rights = rights_of(vpn, name)
+        if rights is not None and isinstance(connection, MqttConnection) and connection.session:
+            # Before it may be disconnected: its will is judged by the new rights as well.
+            changed += judge_again(connection.session, rights, told=changed < CHANGES_TOLD)
+        if rights is None or not rights.username.enabled:
+            _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
+        elif not rights.acl.allows_connect(connection.peer):
+            _disconnect(connection, f"403 Forbidden: ACL profile {rights.acl.name}")
+        else:
+            admission.take(rights)
+            if isinstance(connection, Link) and connection.outbound is not None:
+                connection.outbound.judge()
+    for client in list(vpn.clients.values()):
+        if not isinstance(client, MqttSession) or not client.owner:
+            continue
+        rights = rights_of(vpn, client.owner)
+        if rights is None:
+            client_events.session_ended(client, f"client username {client.owner} is gone")
+            client.end()
+        elif judge_again(client, rights, told=changed < CHANGES_TOLD):
+            changed += 1
+    if changed > CHANGES_TOLD:
+        text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
+        tell_of(vpn.plane, PERMISSIONS, text, vpn.name)
+    for endpoint in vpn.endpoints.values():
+        judge_endpoint(endpoint)
+    vpn.forget_all_routes()
+
+
+def _asks_otherwise(before: MsgVpn, after: MsgVpn) -> bool:
+    return (
+        before.client_usernames != after.client_usernames
+        or before.authentication != after.authentication
+    )
+
+
+def _rights(written: MsgVpn) -> dict[str, ClientUsername]:
+    """The client usernames without their passwords, which do not matter for clients that are logged in."""
+    return {
+        name: username.model_copy(update={"password": None})
+        for name, username in written.client_usernames.items()
+    }
+
+
+def remove_message_vpn(vpn: MessageVpn, book: LinkBook) -> None:
+    """Take `vpn` out of its router; its clients and those bridges of others that use it have to go."""
+    vpn.enabled = False
+    del book.router.vpns[vpn.name]
+    tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} removed", vpn.name)
+    put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was removed")
+    for session in list(vpn.clients.values()):
+        if isinstance(session, MqttSession):
+            session.end()
+    for key, record in list(book.records.items()):
+        if record.facts.msg_vpn == vpn.name:
+            del book.records[key]
+
+
+def put_out(vpn: MessageVpn, book: LinkBook, why: str) -> None:
+    """Disconnect all who are logged in to `vpn`."""
+    for connection in _logged_in(vpn, book):
+        _disconnect(connection, why)
+
+
+def _logged_in(vpn: MessageVpn, book: LinkBook) -> list[Connection]:
+    """The connections of clients, and of the bridges of others."""
+    found: list[Connection] = [link for link in book.serving.values() if link.vpn is vpn]
+    sessions = [client for client in vpn.clients.values() if isinstance(client, MqttSession)]
+    found += [session.connection for session in sessions if session.connection is not None]
+    return found
+
+
+def _disconnect(connection: Connection, why: str) -> None:
+    if isinstance(connection, MqttConnection):
+        connection.fail(reason.ADMINISTRATIVE_ACTION, why)
+    elif isinstance(connection, Link):
+        connection.goodbye(codes.ADMINISTRATIVE, why)
+
+
+def _change_profiles(
+    vpn: MessageVpn, before: Mapping[str, ClientProfile], after: Mapping[str, ClientProfile]
+) -> None:
+    vpn.profiles = {
+        name: vpn.profiles[name] if before.get(name) == written else profile_of(name, written)
+        for name, written in after.items()
+    }
+
+
+def _change_acl_profiles(
+    vpn: MessageVpn, before: Mapping[str, AclProfile], after: Mapping[str, AclProfile]
+) -> None:
+    # Rules that did not change stay the same objects: routes and clients remember decisions by the object.
+    profiles = {}
+    for name, written in after.items():
+        known = before.get(name)
+        if known == written:
+            profiles[name] = vpn.acl_profiles[name]
+            continue
+        profiles[name] = fresh = acl_of(name, written)
+        if known is not None:
+            old = vpn.acl_profiles[name]
+            if known.publish_topic == written.publish_topic:
+                fresh.publish = old.publish
+            if known.subscribe_topic == written.subscribe_topic:
+                fresh.subscribe = old.subscribe
+            if known.subscribe_share_name == written.subscribe_share_name:
+                fresh.share_name = old.share_name
+    vpn.acl_profiles = profiles

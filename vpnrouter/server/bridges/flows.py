@@ -1,0 +1,245 @@
+"""What bridges keep of guaranteed messages over all their connections, and what waits for them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from vpnrouter import limits
+from vpnrouter.bridges.accepted import Accepted, decode_accepted
+from vpnrouter.bridges.flow_receiver import GuaranteedIn
+from vpnrouter.bridges.parking_lot import ParkingLot
+from vpnrouter.core.guaranteed import operations
+from vpnrouter.core.guaranteed.terms import PARKING, QUEUE, EndpointTerms
+from vpnrouter.errors import OperationError, SpoolError
+from vpnrouter.server.bridges.terms import flow_terms
+from vpnrouter.spool import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.config.bridge import Bridge
+    from vpnrouter.config.msg_vpn import MsgVpn
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.server.spool.endpoints import Endpoints
+    from vpnrouter.spool.store import Store
+
+
+class Backlog(NamedTuple):
+    """The queues here that a peer's bridge takes from: their names, the messages in them, and how many of those
+    the peer was sent and has not acknowledged.
+    """
+
+    endpoints: tuple[Endpoint, ...] = ()
+    messages: int = 0
+    unacked: int = 0
+
+    @property
+    def names(self) -> str:
+        """Their names, separated by commas."""
+        return ", ".join(endpoint.name for endpoint in self.endpoints)
+
+
+NONE = Backlog()
+
+
+def backlog_of(link: Link | None) -> Backlog:
+    """What the bridge of the peer that is logged in over `link` takes from."""
+    if link is None or link.outbound is None or link.outbound.flows is None or link.client is None:
+        return NONE
+    name = link.client.client_name
+    endpoints = [
+        link.client.vpn.endpoints.get((QUEUE, queue)) for queue in link.outbound.flows.queues()
+    ]
+    # Two flows may stand to one queue.
+    found = tuple({endpoint: None for endpoint in endpoints if endpoint is not None})
+    return Backlog(
+        found,
+        sum(endpoint.spooled_count for endpoint in found),
+        sum(
+            len(flow.unacked)
+            for endpoint in found
+            for flow in endpoint.flows
+            if flow.client_name == name
+        ),
+    )
+
+
+def oldest_age_ms(endpoints: Iterable[Endpoint]) -> int:
+    """How long the oldest message of these has been in the spool, -1 where they hold none or it cannot be read."""
+    found = -1
+    for endpoint in endpoints:
+        try:
+            rows = operations.browse(endpoint, 0, 1) if endpoint.spooled_count else []
+        except SpoolError:
+            continue
+        for row in rows:
+            age_ns = endpoint.vpn.plane.steady_ns - row.spooled_time_ns
+            found = max(found, age_ns // 1_000_000)
+    return found
+
+
+MEGABYTE: Final = 1_000_000
+
+
+def lot_terms(written: Bridge) -> EndpointTerms:
+    """The attributes of a bridge's parking lot: nothing in it expires, and all of it is delivered at once."""
+    terms = EndpointTerms()
+    # 0 would keep the last message only.
+    terms.max_msg_spool_usage = max(1, written.max_parked_msg_spool_usage * MEGABYTE)
+    terms.max_spooled_msg_count = limits.LINK_PARKED
+    terms.max_delivered_unacked_msgs_per_flow = limits.LINK_PARKED
+    terms.max_bind_count = 1
+    return terms
+
+
+def have_lots(endpoints: Endpoints, vpn: MessageVpn, written: MsgVpn) -> None:
+    """Let the bridges of `vpn` have their parking lots, before what is in them is recovered.
+
+    A bridge that parks no more may have left something in its own.
+    """
+    for name, bridge in written.bridges.items():
+        if bridge.on_reject == "park" or endpoints.knows(vpn, PARKING, name):
+            endpoints.have(vpn, PARKING, name, lot_terms(bridge))
+
+
+@final
+class BridgeFlow:
+    """What one bridge keeps: `taker` is the receiver of its guaranteed messages."""
+
+    def __init__(
+        self, taker: GuaranteedIn, name: str, endpoints: Endpoints, flows: BridgeFlows
+    ) -> None:
+        self.taker = taker
+        self._name = name
+        self._endpoints = endpoints
+        self._flows = flows
+
+    def change(self, written: Bridge) -> None:
+        """Go on under what is written now."""
+        taker, name, endpoints = self.taker, self._name, self._endpoints
+        terms = flow_terms(written)
+        taker.take(terms)
+        if taker.lot is not None and taker.lot.lanes_by != terms.lanes:
+            # What is parked is found again, in its new lanes.
+            self._close()
+        endpoint = taker.vpn.endpoints.get((PARKING, name))
+        if written.on_reject == "park":
+            endpoint = endpoints.have(taker.vpn, PARKING, name, lot_terms(written))
+        elif endpoint is not None and not endpoint.spooled_count:
+            self._close()
+            endpoints.delete(endpoint)
+            endpoint = None
+        elif endpoint is not None:
+            # What was parked goes on being tried.
+            endpoints.have(taker.vpn, PARKING, name, lot_terms(written))
+        if endpoint is not None and taker.lot is None:
+            taker.lot = ParkingLot(endpoint, name, limits.LINK_PARKED, taker.lanes, terms.lanes)
+        taker.flush()
+
+    def remove(self) -> None:
+        """The bridge is not configured any more: what is parked stays, shut down, as queues do."""
+        self._close()
+        endpoint = self.taker.vpn.endpoints.get((PARKING, self._name))
+        if endpoint is not None:
+            self._endpoints.let_go(endpoint)
+        self._flows.gone(self.taker, self._name)
+
+    def _close(self) -> None:
+        taker = self.taker
+        if taker.lot is not None:
+            taker.lot.close()
+            taker.lot = None
+            taker.lanes.parked.clear()
+
+
+@final
+class BridgeFlows:
+    """The receivers of all bridges of a router, by message VPN and name.
+
+    The receiver of a deleted bridge stays while it has positions: the remote may not have settled those messages,
+    and would send them again to a new bridge of the same name (promise ONCE). Positions go when the remote has said
+    that it settled them. The receivers that stay are bounded in number and time.
+    """
+
+    def __init__(self, spool: Spool, store: Store, endpoints: Endpoints) -> None:
+        self._spool = spool
+        self._store = store
+        self._endpoints = endpoints
+        self._takers: dict[tuple[str, str], GuaranteedIn] = {}
+        # Deleted bridges and when they were deleted, in seconds since 1970, oldest first.
+        self._gone: dict[tuple[str, str], float] = {}
+        for vpn, name, at_s in _gone_in(store):
+            self._gone[vpn, name] = at_s
+
+    def of(self, vpn: MessageVpn, name: str, written: Bridge) -> BridgeFlow:
+        """What a bridge keeps, as it is written. Raises OperationError for positions that are damaged."""
+        taker = self._takers.get((vpn.name, name))
+        if taker is None or taker.vpn is not vpn:
+            key = keys.bridge(vpn.name, name)
+            # The message VPN may have been removed, and be there again.
+            accepted = self._stored(key, vpn.name, name) if taker is None else taker.accepted
+            taker = GuaranteedIn(vpn, self._spool, key, accepted, flow_terms(written))
+            self._takers[vpn.name, name] = taker
+        if self._gone.pop((vpn.name, name), 0.0):
+            self._write_gone()
+        flow = BridgeFlow(taker, name, self._endpoints, self)
+        flow.change(written)
+        return flow
+
+    def gone(self, taker: GuaranteedIn, name: str) -> None:
+        """Keep or forget the receiver of a bridge that is not configured any more."""
+        place = (taker.vpn.name, name)
+        if not taker.accepted.encode():
+            self._takers.pop(place, None)
+            return
+        self._gone[place] = time.time()
+        self._forget_oldest()
+
+    def look_for_gone(self) -> None:
+        """Note bridges that were deleted while the router was down. Call it at the start, with all bridges made."""
+        now_s = time.time()
+        for key, _ in self._store.scan(keys.BRIDGE):
+            vpn, rest = keys.vpn_and_rest(key)
+            place = (vpn, rest.decode())
+            if place not in self._takers:
+                self._gone.setdefault(place, now_s)
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        oldest_s = time.time() - limits.LINK_GONE_DAYS * 86_400
+        before = len(self._gone)
+        for place, at_s in list(self._gone.items()):
+            if len(self._gone) <= limits.LINK_GONE_BRIDGES and at_s >= oldest_s:
+                break
+            del self._gone[place]
+            self._takers.pop(place, None)
+            self._spool.ledger.delete(keys.bridge(*place))
+        if before:
+            self._write_gone()
+
+    def _write_gone(self) -> None:
+        rows = [[vpn, name, at_s] for (vpn, name), at_s in self._gone.items()]
+        if rows:
+            self._spool.ledger.put(keys.GONE, json.dumps(rows).encode())
+        else:
+            self._spool.ledger.delete(keys.GONE)
+
+    def _stored(self, key: bytes, vpn: str, name: str) -> Accepted:
+        try:
+            return decode_accepted(self._store.get(key) or b"")
+        except SpoolError as error:
+            raise OperationError(f"bridge {name} of message VPN {vpn}: {error}") from error
+
+
+def _gone_in(store: Store) -> list[tuple[str, str, float]]:
+    """The deleted bridges that the store knows. A damaged row loses the times alone."""
+    try:
+        rows = json.loads(store.get(keys.GONE) or b"[]")
+        return [(str(vpn), str(name), float(at_s)) for vpn, name, at_s in rows]
+    except (SpoolError, ValueError, TypeError):
+        return []

@@ -1,0 +1,164 @@
+"""From what is written of a bridge to what it asks of its remote message VPN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter.bridges.parking_lot import POLICIES
+from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
+from vpnrouter.config.address import router_of
+from vpnrouter.config.bridge import ClientCertRemoteAuthentication
+from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
+from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
+from vpnrouter.wire.link.encode import subscription_flags
+from vpnrouter.wire.link.frames import (
+    BASIC,
+    CLIENT_CERTIFICATE,
+    LANES_PARTITION_KEY,
+    LANES_TOPIC,
+    SCRAM,
+)
+
+if TYPE_CHECKING:
+    from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
+    from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.config.tls import ListenerTls
+
+
+LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}
+
+PRIORITIES: Final = {"da": 0, "p1": 1, "p2": 2, "p3": 3, "p4": 4}
+
+
+def subscriptions(written: Bridge) -> list[tuple[int, str]]:
+    """The remote subscriptions of a bridge as (flags, filter in `*` `>` dialect), exceptions first.
+
+    A filter in the other dialect may be two in this one.
+    """
+    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    priority = PRIORITIES[written.remote_deliver_to_one_priority]
+    wanted: dict[str, int] = {}
+    excepted: dict[str, int] = {}
+    for subscription in written.remote_subscriptions:
+        flags = subscription_flags(
+            priority,
+            deliver_always=subscription.deliver_always_enabled,
+            retained=written.retained == "replay",
+        )
+        filter_ = parse_filter(subscription.topic, dialect, exceptions=True)
+        for text in to_smf(filter_):
+            if filter_.exception:
+                excepted[text] = flags
+            else:
+                wanted[text] = flags
+    # Where something excepted was asked for first, a message of it could slip through in between.
+    return [(flags, text) for text, flags in (excepted | wanted).items()]
+
+
+def selectors(written: Bridge) -> dict[str, str]:
+    """The selector of each filter that has one, by the filter as `subscriptions` gives it."""
+    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    return {
+        text: subscription.selector
+        for subscription in written.remote_subscriptions
+        if subscription.selector
+        for text in to_smf(parse_filter(subscription.topic, dialect, exceptions=True))
+    }
+
+
+def scheme_of(written: Bridge, remote: RemoteMsgVpn) -> str:
+    """How the bridge logs in to this remote: "basic" or "client-certificate"."""
+    return remote.authentication_scheme or written.remote_authentication.scheme
+
+
+def client_cert_of(
+    written: Bridge, remote: RemoteMsgVpn, server: ListenerTls | None = None
+) -> ClientCertRemoteAuthentication | None:
+    """The certificate that the bridge shows to this remote, None where it does not log in by certificate.
+
+    Where none is configured it is that of the router, `server`.
+    """
+    if scheme_of(written, remote) != "client-certificate":
+        return None
+    chosen = remote.client_cert or written.remote_authentication.client_cert
+    if server is not None and chosen.certificate is None and chosen.key is None:
+        return ClientCertRemoteAuthentication(
+            certificate=server.certificate, key=server.key, password=server.key_password
+        )
+    return chosen
+
+
+def expected_router(remote: RemoteMsgVpn) -> str:
+    """The name that the remote router must give, "" for any."""
+    return remote.router or router_of(remote.location) or ""
+
+
+def verifies_name(remote: RemoteMsgVpn, server_cert: TlsServerCert) -> bool:
+    """True when TLS verifies the name of the remote."""
+    checked = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
+    return remote.tls_enabled and checked
+
+
+def terms_of(
+    name: str, written: Bridge, remote: RemoteMsgVpn, server_cert: TlsServerCert
+) -> BridgeTerms:
+    """The terms of the bridge `name` towards one of its remotes. Reads the password where it is."""
+    basic = written.remote_authentication.basic
+    username = basic.client_username or ""
+    password = basic.password
+    if remote.client_username is not None:
+        username = remote.client_username
+        password = remote.password
+    by_certificate = scheme_of(written, remote) == "client-certificate"
+    scheme = CLIENT_CERTIFICATE if by_certificate else BASIC
+    if not by_certificate and password is not None and basic.mechanism != "plain":
+        scheme = SCRAM
+    return BridgeTerms(
+        name,
+        remote.name,
+        expected_router(remote),
+        "" if by_certificate else username,
+        "" if by_certificate or password is None else password.reveal(),
+        subscriptions(written),
+        written.max_ttl,
+        written.remote_connection.heartbeat_interval,
+        selectors(written),
+        scheme,
+        remote.compressed_data_enabled,
+        mapping_of(written, "in"),
+        remote.queue_binding or "",
+        remote.egress_flow_window_size,
+        flow_terms(written),
+        written.remote_connection.retry_delay * 1000,
+        verifies_name(remote, server_cert),
+    )
+
+
+def flow_terms(written: Bridge) -> FlowTerms:
+    """What the bridge wants of guaranteed messages, from whichever remote they come."""
+    return FlowTerms(
+        POLICIES[written.on_reject],
+        LANES[written.lane_by],
+        written.guaranteed_retry_interval,
+        written.max_ttl,
+        mapping_of(written, "in"),
+    )
+
+
+def mapping_of(written: Bridge, direction: str) -> TopicMapping | None:
+    """How topics are renamed where messages come "in" or go "out"; None where they are not.
+
+    A rule for both directions renames what goes out by its inverse.
+    """
+    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    rules = []
+    for each in written.topic_mapping:
+        if each.add_prefix is not None:
+            rules.append(add_prefix(each.add_prefix, dialect))
+        elif each.strip_prefix is not None:
+            rules.append(strip_prefix(each.strip_prefix, dialect))
+        else:
+            rules.append(parse_rule(each.from_ or "", each.to or "", dialect))
+    inward, outward = directed(rules, [each.direction for each in written.topic_mapping])
+    chosen = inward if direction == "in" else outward
+    return chosen if chosen.rules else None

@@ -1,0 +1,289 @@
+"""The events of a running router: raised by the core and the edge, written, published and kept."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final, TextIO, final
+
+import trio
+
+from vpnrouter.core.barrier import TASK
+from vpnrouter.events import limits, table
+from vpnrouter.events.event import Event
+from vpnrouter.events.kind import AREAS, CONFIG
+from vpnrouter.events.levels import NAMES
+from vpnrouter.events.lines import as_json, readable, shortened
+from vpnrouter.events.log import EventLog
+from vpnrouter.events.rate import RateLimit
+from vpnrouter.management.event_source import EventStatus
+from vpnrouter.server.events.narrate import log_to
+from vpnrouter.server.events.publisher import EventPublisher
+from vpnrouter.server.events.sampler import LOOK_S, EventSampler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from vpnrouter.config.logging import Logging
+    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.core.router import Router
+    from vpnrouter.server.management import BridgeSource
+    from vpnrouter.server.monitor.meters import VpnMeters
+    from vpnrouter.server.net.reactor import Host
+
+
+AT_ONCE: Final = 2_000
+"""Lines that are made up for in one go; some milliseconds."""
+
+
+def _stderr() -> TextIO | None:
+    return sys.stderr
+
+
+@final
+class LogWriter:
+    """Writes whole lines to the stream that `stream` gives; None is nobody at all."""
+
+    def __init__(self, stream: Callable[[], TextIO | None] = _stderr) -> None:
+        self._stream = stream
+        self._waiting: deque[str] = deque()
+        self.lost = 0
+
+    @property
+    def waiting(self) -> int:
+        """Lines that have not been taken."""
+        return len(self._waiting)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks at it, so that colours make sense."""
+        stream = self._stream()
+        try:
+            return stream is not None and stream.isatty()
+        except ValueError:
+            return False
+
+    def write(self, line: str) -> None:
+        """Write `line`, which has no line end, now or when there is room; or count it as lost."""
+        if self._waiting or not self._send(line):
+            if len(self._waiting) >= limits.EVENT_LINES_WAITING:
+                self.lost += 1
+            else:
+                self._waiting.append(line)
+                self.drain()
+
+    def drain(self) -> None:
+        """Write what waits, as far as there is room."""
+        for _ in range(min(AT_ONCE, len(self._waiting))):
+            if not self._send(self._waiting[0]):
+                return
+            self._waiting.popleft()
+
+    def take_lost(self) -> int:
+        """How many lines were lost since this was asked last; 0 while others still wait."""
+        if self._waiting:
+            return 0
+        lost = self.lost
+        self.lost = 0
+        return lost
+
+    def _send(self, line: str) -> bool:
+        """False where there is no room."""
+        stream = self._stream()
+        if stream is None:
+            return True
+        try:
+            if not _has_room(stream):
+                return False
+            stream.write(f"{line}\n")
+            stream.flush()
+        except (OSError, ValueError):
+            # Nobody reads any more, or the stream is closed: no log is no reason to end.
+            self.lost += 1
+        return True
+
+
+def _has_room(stream: TextIO) -> bool:
+    try:
+        descriptor = stream.fileno()
+    except (io.UnsupportedOperation, AttributeError):
+        return True  # in memory
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))
+
+
+@final
+class StderrLog:
+    """Listens to an EventLog. `settings` gives the `logging` block in force, asked at each event."""
+
+    def __init__(
+        self, router_name: str, writer: LogWriter, settings: Callable[[], Logging]
+    ) -> None:
+        self.settings = settings
+        self._router_name = router_name
+        self._writer = writer
+        self._written: Logging | None = None
+        self._json = False
+        self._colour = False
+        self._least: dict[str, int] = {}
+        self._limit = RateLimit(limits.EVENT_LINES_A_SECOND)
+
+    def __call__(self, event: Event) -> None:
+        """Write one event, if it is to be written."""
+        written = self.settings()
+        if written is not self._written:
+            self._take(written)
+        kind = event.kind
+        if kind.level < self._least[kind.area]:
+            return
+        # A reload tells all it has to tell: it comes from who may do worse.
+        if kind.area != CONFIG and not self._limit.admits(kind.name, event.time_ns):
+            return
+        self._write(event)
+
+    def tick(self, now_ns: int) -> None:
+        """About once a second: write what waits, and tell what was kept out. `now_ns` is UTC since 1970."""
+        self._writer.drain()
+        lost = self._writer.take_lost()
+        if lost:
+            self._tell(now_ns, f"{lost:,} lines were lost: nobody read stderr")
+        for name, count in self._limit.suppressed().items():
+            self._tell(now_ns, f"{count:,} more {name} were not written (logging.rate_limit)")
+
+    def _tell(self, now_ns: int, text: str) -> None:
+        self._write(Event(0, now_ns, table.SUPPRESSED, "", "", text))
+
+    def _write(self, event: Event) -> None:
+        line = self._line(event)
+        if len(line) * 4 > limits.EVENT_LINE_BYTES:
+            most = limits.EVENT_LINE_BYTES - 1
+            if len(line.encode("utf-8", "backslashreplace")) > most:
+                line = self._line(shortened(event))
+        self._writer.write(line)
+
+    def _line(self, event: Event) -> str:
+        if self._json:
+            return as_json(event, self._router_name)
+        return readable(event, colour=self._colour)
+
+    def _take(self, written: Logging) -> None:
+        self._written = written
+        self._json = written.format == "json"
+        self._colour = self._writer.is_terminal and not os.environ.get("NO_COLOR")
+        self._least = {area: _level(written, area) for area in AREAS}
+        self._limit.most = written.rate_limit
+
+
+def _level(written: Logging, area: str) -> int:
+    own = getattr(written.levels, area)
+    return NAMES.index(written.level if own == "default" else own)
+
+
+@final
+class RouterEvents:
+    """The event log of one router, an EventSource and Audit of its API.
+
+    Made in the router's own task, before anything is started: the tasks inherit the log (narrate.py).
+    `follow(config)` says where the configuration in force is, once it can change.
+    """
+
+    def __init__(
+        self, router: Router, config: RouterConfig, writer: LogWriter | None = None
+    ) -> None:
+        self.log = EventLog(router.name, time.time_ns)
+        self._router = router
+        self._config: Callable[[], RouterConfig] = lambda: config
+        self._stderr = StderrLog(router.name, writer or LogWriter(), lambda: config.logging)
+        self.publisher = EventPublisher(router, self._config)
+        self.publisher.watch()
+        self.log.listeners += [self._stderr, self.publisher]
+        self._denials = RateLimit(limits.EVENT_DENIALS)
+        router.plane.events = self.log
+        barrier = router.plane.barrier
+        self.log.on_fault = lambda error: barrier.caught(error, TASK, "event log", "", "one event")
+        log_to(self.log)
+
+    def follow(self, config: Callable[[], RouterConfig]) -> None:
+        """Ask `config` for the configuration in force from now on."""
+        self._config = config
+        self._stderr.settings = lambda: config().logging
+        self.publisher.config = config
+
+    async def run(
+        self,
+        host: Host,
+        bridges: Callable[[], Iterable[tuple[tuple[str, str], BridgeSource]]],
+        meters: VpnMeters,
+    ) -> None:
+        """Watch thresholds, publish, and write what waits, for ever."""
+        sampler = EventSampler(self.log, self._router, self._config, bridges, meters)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.publisher.run, host)
+            while True:
+                self.publisher.watch()
+                await sampler.look()
+                self._stderr.tick(time.time_ns())
+                await trio.sleep(LOOK_S)
+
+    def stopping(self) -> None:
+        """The router stops: what can be written is written."""
+        self.log.raise_event(table.SHUTDOWN, text="stopping")
+        self._stderr.tick(time.time_ns())
+
+    # -- EventSource -----------------------------------------------------------------------------
+
+    def last_event_id(self) -> int:
+        """See EventSource.last_event_id."""
+        return self.log.last_event_id
+
+    def events(
+        self, after: int, most: int, sees: Callable[[str], bool] | None = None
+    ) -> Sequence[EventStatus]:
+        """See EventSource.events."""
+        return [_status(event) for event in self.log.after(after, most, sees)]
+
+    def newest_events(
+        self, most: int, sees: Callable[[str], bool] | None = None
+    ) -> Sequence[EventStatus]:
+        """See EventSource.newest_events."""
+        return [_status(event) for event in self.log.newest(most, sees)]
+
+    # -- Audit -----------------------------------------------------------------------------------
+
+    def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
+        """See Audit.acted."""
+        self.log.raise_event(table.ACTION, msg_vpn, who, f"{_user(who)}: {what}")
+
+    def denied(self, peer: str, why: str) -> None:
+        """See Audit.denied."""
+        if not self._denials.admits(table.LOGIN_DENIED.name, time.time_ns()):
+            return
+        before = sum(self._denials.suppressed().values())
+        more = f"; {before:,} more before" if before else ""
+        self.log.raise_event(table.LOGIN_DENIED, "", peer, f"login from {peer} failed: {why}{more}")
+
+
+def _user(who: str) -> str:
+    return f"user {who}" if who else "somebody on this machine"
+
+
+def _status(event: Event) -> EventStatus:
+    kind = event.kind
+    return EventStatus(
+        event_id=event.event_id,
+        time_ns=event.time_ns,
+        level=kind.level_name,
+        scope=kind.scope,
+        event=kind.name,
+        msg_vpn_name=event.msg_vpn,
+        name=event.name,
+        text=event.text,
+        area=kind.area,
+    )

@@ -1,0 +1,132 @@
+"""Tell the operator what happens at the edge of a router: its event log, whoever asks it to.
+
+Which router's log that is goes with the task (a context variable): whatever a router starts inherits it.
+Without one, in tools and tests, a line goes to stderr as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter import limits
+from vpnrouter.bridges.book import LinkLog, client_name_of
+from vpnrouter.bridges.outbound import host_of
+from vpnrouter.events import table
+from vpnrouter.events.event import Event
+from vpnrouter.events.lines import readable
+from vpnrouter.events.log import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.core.router import Plane
+    from vpnrouter.events.kind import Kind
+    from vpnrouter.wire.link.frames import Hello
+
+
+UP: Final = table.LINK_UP.name
+DOWN: Final = table.LINK_DOWN.name
+REJECTED: Final = table.LINK_REJECTED.name
+
+_LOG: ContextVar[EventLog | None] = ContextVar("vpnrouter-event-log", default=None)
+
+
+def log_to(log: EventLog) -> None:
+    """From here on, in this task and those that it starts, everything is told to `log`."""
+    _LOG.set(log)
+
+
+def log_here() -> EventLog | None:
+    """The log of the router that this task belongs to."""
+    return _LOG.get()
+
+
+def tell(
+    kind: Kind,
+    text: str,
+    msg_vpn: str = "",
+    name: str = "",
+    log: EventLog | None = None,
+) -> None:
+    """Raise one event in `log`, or in that of this task."""
+    log = log or _LOG.get()
+    if log is not None:
+        log.raise_event(kind, msg_vpn, name, text)
+    else:
+        print(readable(Event(0, time.time_ns(), kind, msg_vpn, name, text)), file=sys.stderr)
+
+
+def tell_of(plane: Plane, kind: Kind, text: str, msg_vpn: str = "", name: str = "") -> None:
+    """Raise one event in the log of a plane, which may be called from any task."""
+    tell(kind, text, msg_vpn, name, plane.events)
+
+
+def narrate(record: Bridge, event: str, what: str) -> None:
+    """Raise one event about one bridge; `event` is a name of events/table.py, or "" for a note."""
+    facts = record.facts
+    where = f"{record.remote_router_name or '?'} at {record.remote_address or '?'}"
+    text = f"VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}"
+    tell(table.named(event), text, facts.msg_vpn, facts.name)
+
+
+def say(event: str, text: str) -> None:
+    """Raise one event of the router itself; `event` is a name or label of events/table.py, or ""."""
+    tell(table.named(event), text)
+
+
+PLAIN: Final = "link listener without TLS"
+NOT_HERE: Final = "it speaks TLS, and this listener does not"
+
+
+class PeerLog(LinkLog):
+    """Tells of the bridges of other routers that log in here; `failed` is HandshakeFailures.note.
+
+    A refused bridge is told once for each reason and address until it is let in, since it goes on trying.
+    """
+
+    __slots__ = ("_failed", "_rejected")
+
+    def __init__(self, failed: Callable[[str, str, str, float], None]) -> None:
+        super().__init__()
+        self._failed = failed
+        self._rejected: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def peer_up(self, record: Bridge) -> None:
+        """Tell that a bridge has logged in, and forget why it was refused before."""
+        self._rejected.pop((record.facts.msg_vpn, record.facts.name), None)
+        self._tell(record, table.LINK_UP, "up")
+
+    def peer_down(self, record: Bridge, why: str) -> None:
+        """Tell that a bridge is down."""
+        self._tell(record, table.LINK_DOWN, f"down: {why}")
+
+    def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
+        """Tell that a bridge was refused, once for each reason and address."""
+        key = (hello.remote_vpn, client_name_of(hello.router, hello.local_vpn, hello.bridge))
+        told = (host_of(peer), why)
+        if self._rejected.get(key) == told:
+            return
+        if key not in self._rejected and len(self._rejected) >= limits.LINK_REJECTED_TOLD:
+            del self._rejected[next(iter(self._rejected))]
+        self._rejected[key] = told
+        tell(
+            table.LINK_REJECTED,
+            f"VPN {hello.remote_vpn} remote bridge {hello.bridge} of VPN {hello.local_vpn}"
+            f" on {hello.router} at {peer}: rejected: {why}",
+            hello.remote_vpn,
+            hello.bridge,
+        )
+
+    def tls_met(self, peer: str) -> None:
+        """Tell of a peer that speaks TLS to a listener without it."""
+        self._failed(PLAIN, peer, NOT_HERE, time.monotonic())
+
+    @staticmethod
+    def _tell(record: Bridge, kind: Kind, what: str) -> None:
+        facts = record.facts
+        text = f"VPN {facts.msg_vpn} remote bridge {facts.name} at {record.remote_address}: {what}"
+        tell(kind, text, facts.msg_vpn, facts.name)

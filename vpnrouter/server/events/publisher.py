@@ -1,0 +1,156 @@
+"""Events as Direct messages in the message VPN that they are about, on the topics that the field gives them.
+
+    #LOG/LEVEL/VPN/ROUTER/EVENT/VPN               $SYS/LOG/… the same for MQTT
+    #LOG/LEVEL/CLIENT/ROUTER/EVENT/VPN/CLIENT
+    #LOG/INFO/SUB_ADD/FILTER                      SUB_DEL when it goes; format v1
+    #LOG/INFO/SUB/ROUTER/ADD/VPN/CLIENT/FILTER    DEL when it goes; format v2
+
+They are published after whatever raised them is done, and publishing raises none: no event feeds itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter.core.message import Message
+from vpnrouter.events import limits
+from vpnrouter.events.levels import TOPIC_NAMES
+from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.text import printable
+from vpnrouter.topics.grammar import EVENT_PREFIX, to_smf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vpnrouter.config.event import TopicFormat
+    from vpnrouter.config.msg_vpn import MsgVpn
+    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.core.router import Router
+    from vpnrouter.core.subscriber import Subscription
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.events.event import Event
+    from vpnrouter.server.net.reactor import Host
+
+
+SMF_PREFIX: Final = "#LOG/"
+
+V1: Final = "format-v1"
+QUIET_END: Final = "no-unsubscribe-events-on-disconnect"
+
+
+@final
+class EventPublisher:
+    """Listens to an EventLog. `config` gives the configuration in force."""
+
+    def __init__(self, router: Router, config: Callable[[], RouterConfig]) -> None:
+        self.config = config
+        self.lost = 0
+        self._router = router
+        self._waiting: deque[tuple[str, str, str]] = deque()
+        self._more = trio.Event()
+
+    def __call__(self, event: Event) -> None:
+        """Publish an event soon, if its message VPN wants it."""
+        written = self.config().msg_vpns.get(event.msg_vpn)
+        if written is None:
+            return
+        scope = event.kind.scope
+        publish = written.event.publish
+        if not (
+            publish.client_enabled
+            if scope == "CLIENT"
+            else publish.msg_vpn_enabled and scope == "VPN"
+        ):
+            return
+        kind = event.kind
+        place = f"{TOPIC_NAMES[kind.level]}/{scope}/{self._router.name}/{kind.name}/{event.msg_vpn}"
+        topic = f"{place}/{event.name}" if scope == "CLIENT" else place
+        about = f"{event.msg_vpn} {event.name}" if scope == "CLIENT" else event.msg_vpn
+        self._add(event.msg_vpn, topic, f"{scope}: {kind.name}: {about} {event.text}")
+
+    def watch(self) -> None:
+        """Hear of the subscriptions of the message VPNs that publish them; about once a second."""
+        written = self.config().msg_vpns
+        for name, vpn in self._router.vpns.items():
+            mode = written[name].event.publish.subscription_mode if name in written else "off"
+            if mode == "off":
+                vpn.on_subscription = None
+            elif vpn.on_subscription is None:
+                vpn.on_subscription = _Watch(self, vpn)
+
+    def subscription(self, vpn: MessageVpn, subscription: Subscription, *, comes: bool) -> None:
+        """One came or went."""
+        found = self.config().msg_vpns.get(vpn.name)
+        mode = "off" if found is None else found.event.publish.subscription_mode
+        subscriber = subscription.subscriber
+        if mode == "off" or (not comes and QUIET_END in mode and not subscriber.connected):
+            return
+        name = printable(subscriber.client_name, limits.EVENT_NAME_CHARS)
+        # In the one dialect whose wildcards may stand in a published topic.
+        written_so = to_smf(subscription.filter) or [subscription.filter.original]
+        text = printable(written_so[-1], limits.EVENT_TEXT_CHARS)
+        if mode.endswith(V1):
+            topic = f"INFO/SUB_{'ADD' if comes else 'DEL'}/{text}"
+        else:
+            verb = "ADD" if comes else "DEL"
+            topic = f"INFO/SUB/{self._router.name}/{verb}/{vpn.name}/{name}/{text}"
+        what = "SUBSCRIPTION_ADD" if comes else "SUBSCRIPTION_DELETE"
+        self._add(vpn.name, topic, f"{self._router.name} {vpn.name} {name} {what} {text}")
+
+    async def run(self, host: Host) -> None:
+        """Publish what comes, for ever."""
+        while True:
+            await self._more.wait()
+            self._more = trio.Event()
+            host.set_clocks()
+            self.publish_waiting()
+
+    def publish_waiting(self) -> None:
+        """Publish what waits; the plane's clocks have been set."""
+        waiting = self._waiting
+        self._waiting = deque()
+        for name, topic, text in waiting:
+            vpn = self._router.vpns.get(name)
+            written = self.config().msg_vpns.get(name)
+            if vpn is None or written is None or not vpn.enabled:
+                continue
+            for form in _topics(written.event.publish.topic_format, topic):
+                vpn.announce(Message(form.encode(), _tagged(written, text).encode(), b""))
+        flush_ready(self._router.plane)
+
+    def _add(self, msg_vpn: str, topic: str, text: str) -> None:
+        if len(self._waiting) >= limits.EVENTS_TO_PUBLISH:
+            self.lost += 1
+            return
+        self._waiting.append((msg_vpn, topic, text))
+        self._more.set()
+
+
+@final
+class _Watch:
+    """What a message VPN calls with each subscription that comes and goes."""
+
+    def __init__(self, publisher: EventPublisher, vpn: MessageVpn) -> None:
+        self._publisher = publisher
+        self._vpn = vpn
+
+    def __call__(self, subscription: Subscription, comes: bool) -> None:
+        self._publisher.subscription(self._vpn, subscription, comes=comes)
+
+
+def _topics(form: TopicFormat, topic: str) -> list[str]:
+    found = []
+    if form.mqtt_enabled:
+        # What must not stand in a topic that an MQTT client is sent (MQTT-3.3.2-2).
+        found.append(EVENT_PREFIX + topic.replace("+", "%2B").replace("#", "%23"))
+    if form.smf_enabled:
+        found.append(SMF_PREFIX + topic)
+    return found
+
+
+def _tagged(written: MsgVpn, text: str) -> str:
+    tag = printable(written.event.log_tag, limits.EVENT_NAME_CHARS)
+    return f"{tag} {text}" if tag else text

@@ -1,0 +1,446 @@
+"""The bridges of a router as monitoring asks for them: its own, and those of others that log in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.bridges.bridge import Outbound
+from vpnrouter.bridges.counters import Counters
+from vpnrouter.bridges.status import (
+    NO_RATES,
+    VIRTUAL_ROUTER,
+    BridgeStatus,
+    GuaranteedCounts,
+    LocalSubscriptionStatus,
+    RateMeter,
+    RemoteStatus,
+    RemoteSubscriptionStatus,
+    Surroundings,
+    counts_of,
+    remotes_of,
+    status_of,
+)
+from vpnrouter.core.losses import TTL_EXCEEDED
+from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
+from vpnrouter.server.bridges.terms import subscriptions
+from vpnrouter.server.monitor.cleared import bridge_base, bridge_counts
+from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.wire.link import codes
+from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.inbound import InboundHalf
+    from vpnrouter.bridges.inbound_flow import InboundFlow
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.server.bridges.runner import BridgeRunner
+
+
+KEEPS_NONE: Final = "this router keeps no guaranteed messages"
+
+DISCONNECTED: Final = "disconnected by the operator"
+
+
+@final
+class Cleared:
+    """What the counts of bridges stood at when they were cleared, by their records."""
+
+    def __init__(self) -> None:
+        self._bases: dict[Bridge, tuple[Counters, int]] = {}
+
+    def clear(self, record: Bridge) -> None:
+        """Begin the counts anew; they have been brought up to date."""
+        self._bases[record] = (bridge_base(record.counters), record.failures)
+
+    def shown(self, record: Bridge, *, whole: bool = False) -> Counters:
+        """The counts to show, with `whole` all of them. Not to be changed."""
+        base = None if whole else self._bases.get(record)
+        return record.counters if base is None else bridge_counts(record.counters, base[0])
+
+    def failures(self, record: Bridge, *, whole: bool = False) -> int:
+        """How many failures are not shown."""
+        base = None if whole else self._bases.get(record)
+        return 0 if base is None else base[1]
+
+    def __len__(self) -> int:
+        return len(self._bases)
+
+    def keep(self, records: Iterable[Bridge]) -> None:
+        """Forget those of all others."""
+        for record in self._bases.keys() - set(records):
+            del self._bases[record]
+
+
+@final
+class OwnBridge:
+    """A bridge of the configuration. What the peer's bridge sends over the same connection counts in."""
+
+    def __init__(self, runner: BridgeRunner, cleared: Cleared) -> None:
+        self.runner = runner
+        self._meter = RateMeter()
+        self._cleared = cleared
+        self._guaranteed: tuple[GuaranteedIn, GuaranteedCounts] | None = None
+        self._ttl_seen = 0
+
+    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
+        """See BridgeSource.status; of a `whole` one rates and ages are left out."""
+        runner = self.runner
+        record = runner.record
+        half = runner.half
+        link = None if half is None or half.over else half.link
+        flow = None if link is None or half is None else half.flow
+        bound = flow is not None and flow.bound_since_ns >= 0
+        counters, peer = self._counters(link, whole=whole)
+        waits = backlog_of(link)
+        lot = None if runner.flow is None else runner.flow.taker.lot
+        record.outbound_state = Outbound.NOT_APPLICABLE
+        record.outbound_failure_reason = ""
+        if peer is not None:
+            record.outbound_state = peer.outbound_state
+            record.outbound_failure_reason = peer.outbound_failure_reason
+        return status_of(
+            record,
+            now_ns,
+            Surroundings(
+                counters=counters,
+                rates=NO_RATES if whole else self._meter.bridge_rates(),
+                rx_in_flight=0 if half is None else half.in_flight,
+                enabled=runner.approach.written.enabled,
+                has_remote=runner.approach.remotes.current is not None,
+                remote_tx_flow_id=flow.taker.flow_id if flow is not None and bound else 0,
+                last_tx_msg_id=_last_sent(link),
+                msg_vpn_enabled=runner.approach.vpn.enabled,
+                bound_to_queue=bound,
+                unbound=_unbound(half, flow) if link is not None else "",
+                refused=() if link is None or half is None else tuple(half.refused.values()),
+                local_queue_name=waits.names,
+                tx_in_flight=0 if peer is None else _in_flight(peer),
+                outbound_bridge_name=_peer_bridge(link),
+                compressed=link is not None and link.features & ZSTD != 0,
+                ttl_exceeded_event_raised=_ttl_exceeded(record) > self._ttl_seen,
+                guaranteed=self._guaranteed_counts(whole=whole),
+                tx_unacked=waits.unacked,
+                local_queue_msgs=waits.messages,
+                local_queue_oldest_age_ms=-1 if whole else oldest_age_ms(waits.endpoints),
+                parked_oldest_age_ms=-1 if whole or lot is None else oldest_age_ms([lot.endpoint]),
+                failures_cleared=self._cleared.failures(record, whole=whole),
+                remotes=runner_remotes(runner, flow, bound),
+            ),
+        )
+
+    def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
+        """What the bridge asks its remote for, and whether it was granted."""
+        approach, half = self.runner.approach, self.runner.half
+        stands = half is not None and half.welcomed and not half.over
+        granted = half.wanted if half is not None and stands else {}
+        refused = half.refused if half is not None and stands else {}
+        return [
+            RemoteSubscriptionStatus(
+                approach.vpn.name,
+                approach.name,
+                VIRTUAL_ROUTER,
+                text,
+                bool(flags & DELIVER_ALWAYS),
+                text in granted and text not in refused,
+                refused.get(text, ""),
+            )
+            for flags, text in subscriptions(approach.written)
+        ]
+
+    def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
+        """What the remote's bridge asks for here, over the same connection."""
+        approach, half = self.runner.approach, self.runner.half
+        link = None if half is None or half.over else half.link
+        return _local(link, approach.vpn.name, approach.name)
+
+    def kept(self) -> tuple[Endpoint, ...]:
+        """The endpoints here whose messages wait for it."""
+        half = self.runner.half
+        waits = backlog_of(None if half is None or half.over else half.link)
+        lot = None if self.runner.flow is None else self.runner.flow.taker.lot
+        return waits.endpoints if lot is None else (*waits.endpoints, lot.endpoint)
+
+    def sample(self, now_ns: int) -> None:
+        """See BridgeSource.sample."""
+        half = self.runner.half
+        link = None if half is None or half.over else half.link
+        counters, _ = self._counters(link, whole=True)
+        _sample(self._meter, now_ns, counters)
+
+    def _counters(self, link: Link | None, *, whole: bool) -> tuple[Counters, Bridge | None]:
+        """What is shown of all that was counted, and the peer's record when its bridge shares the connection."""
+        if link is not None:
+            link.tally()
+        own = self._cleared.shown(self.runner.record, whole=whole)
+        outbound = None if link is None else link.outbound
+        if outbound is None or outbound.record is None:
+            return own, None
+        both = Counters()
+        both.add(own)
+        both.add(self._cleared.shown(outbound.record, whole=whole))
+        return both, outbound.record
+
+    def _guaranteed_counts(self, *, whole: bool) -> GuaranteedCounts:
+        flow = self.runner.flow
+        if flow is None:
+            return GuaranteedCounts()
+        counts = counts_of(flow.taker)
+        if whole or self._guaranteed is None or self._guaranteed[0] is not flow.taker:
+            return counts
+        return counts.since(self._guaranteed[1])
+
+    def disconnect(self) -> bool:
+        """See BridgeSource.disconnect."""
+        half = self.runner.half
+        if half is None or half.over:
+            return False
+        half.link.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
+        flush_ready(half.link.plane)
+        return True
+
+    def clear_stats(self) -> None:
+        """See BridgeSource.clear_stats."""
+        half, flow = self.runner.half, self.runner.flow
+        link = None if half is None or half.over else half.link
+        _, peer = self._counters(link, whole=True)
+        self._cleared.clear(self.runner.record)
+        if peer is not None:
+            self._cleared.clear(peer)
+        if flow is not None:
+            self._guaranteed = (flow.taker, counts_of(flow.taker))
+
+    def clear_event(self, event: str) -> None:
+        """See BridgeSource.clear_event."""
+        if event == TTL_EXCEEDED:
+            half = self.runner.half
+            if half is not None and not half.over:
+                half.link.tally()
+            self._ttl_seen = _ttl_exceeded(self.runner.record)
+
+
+@final
+class PeerBridge:
+    """A bridge of another router, by its record."""
+
+    def __init__(self, record: Bridge, book: LinkBook, key: str, cleared: Cleared) -> None:
+        self.record = record
+        self._book = book
+        self.key = key
+        self._meter = RateMeter()
+        self._cleared = cleared
+
+    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
+        """See BridgeSource.status."""
+        record = self.record
+        link = self._tally()
+        waits = backlog_of(link)
+        return status_of(
+            record,
+            now_ns,
+            Surroundings(
+                counters=self._cleared.shown(record, whole=whole),
+                rates=NO_RATES if whole else self._meter.bridge_rates(),
+                tx_in_flight=_in_flight(record),
+                last_tx_msg_id=_last_sent(link),
+                local_queue_name=waits.names,
+                outbound_bridge_name=_peer_bridge(link),
+                compressed=link is not None and link.features & ZSTD != 0,
+                tx_unacked=waits.unacked,
+                local_queue_msgs=waits.messages,
+                local_queue_oldest_age_ms=-1 if whole else oldest_age_ms(waits.endpoints),
+                failures_cleared=self._cleared.failures(record, whole=whole),
+            ),
+        )
+
+    def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
+        """Nothing: the peer's bridge has local subscriptions only."""
+        return []
+
+    def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
+        """What the peer's bridge asks for here."""
+        facts = self.record.facts
+        return _local(self._book.serving.get(self.key), facts.msg_vpn, facts.name)
+
+    def kept(self) -> tuple[Endpoint, ...]:
+        """The endpoints here whose messages wait for it."""
+        return backlog_of(self._book.serving.get(self.key)).endpoints
+
+    def sample(self, now_ns: int) -> None:
+        """See BridgeSource.sample."""
+        self._tally()
+        _sample(self._meter, now_ns, self.record.counters)
+
+    def disconnect(self) -> bool:
+        """See BridgeSource.disconnect."""
+        link = self._book.serving.get(self.key)
+        if link is None:
+            return False
+        link.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
+        flush_ready(link.plane)
+        return True
+
+    def clear_stats(self) -> None:
+        """See BridgeSource.clear_stats."""
+        self._tally()
+        self._cleared.clear(self.record)
+
+    def clear_event(self, event: str) -> None:
+        """See BridgeSource.clear_event: a peer's bridge raises none here."""
+
+    def _tally(self) -> Link | None:
+        for half in self.record.sending:
+            half.link.tally()
+        return self._book.serving.get(self.key)
+
+
+@final
+class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
+    """All bridges by message VPN and name.
+
+    A peer's bridge stands under the name of its client; while it shares the connection of an own one it is
+    shown there. `runners` may change while the router runs.
+    """
+
+    def __init__(self, book: LinkBook, runners: Sequence[BridgeRunner]) -> None:
+        self._book = book
+        self._runners = runners
+        self._own: dict[int, OwnBridge] = {}
+        self._peers: dict[str, PeerBridge] = {}
+        self._found: dict[tuple[str, str], OwnBridge | PeerBridge] = {}
+        self._cleared = Cleared()
+
+    def __getitem__(self, key: tuple[str, str]) -> OwnBridge | PeerBridge:
+        # A page asks for one after the other: all of them need not be looked through each time.
+        source = self._found.get(key)
+        return source if source is not None and self._is_here(source) else self._all()[key]
+
+    def _is_here(self, source: OwnBridge | PeerBridge) -> bool:
+        if isinstance(source, OwnBridge):
+            return source.runner in self._runners
+        link = self._book.serving.get(source.key)
+        known = self._book.records.get(source.key) is source.record
+        return known and (link is None or link.inbound is None)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def now(self) -> dict[tuple[str, str], OwnBridge | PeerBridge]:
+        """All of them at this moment: whoever wants many asks once."""
+        return self._all()
+
+    def _all(self) -> dict[tuple[str, str], OwnBridge | PeerBridge]:
+        found: dict[tuple[str, str], OwnBridge | PeerBridge] = {}
+        kept: dict[int, OwnBridge] = {}
+        for runner in self._runners:
+            source = self._own.get(id(runner))
+            if source is None or source.runner is not runner:
+                source = OwnBridge(runner, self._cleared)
+            kept[id(runner)] = source
+            found[(runner.approach.vpn.name, runner.approach.name)] = source
+        self._own = kept
+        book = self._book
+        for key, record in book.records.items():
+            link = book.serving.get(key)
+            peer = self._peers.get(key)
+            if peer is None:
+                peer = PeerBridge(record, book, key, self._cleared)
+                self._peers[key] = peer
+            if link is None or link.inbound is None:
+                found[(record.facts.msg_vpn, record.facts.name)] = peer
+        for gone in self._peers.keys() - book.records.keys():
+            del self._peers[gone]
+        if self._cleared:
+            own = [runner.record for runner in self._runners]
+            self._cleared.keep([*own, *book.records.values()])
+        self._found = found
+        return found
+
+
+def _in_flight(record: Bridge) -> int:
+    return sum(half.in_flight for half in record.sending)
+
+
+def _unbound(half: InboundHalf | None, flow: InboundFlow | None) -> str:
+    """Why the bridge's queue is not bound; "" where it is bound or being asked for, or there is none."""
+    if flow is not None:
+        return flow.reason
+    wants = half is not None and half.welcomed and half.terms.queue
+    return KEEPS_NONE if wants else ""
+
+
+def _last_sent(link: Link | None) -> int:
+    outbound = None if link is None else link.outbound
+    return 0 if outbound is None or outbound.flows is None else outbound.flows.last_id()
+
+
+def _local(link: Link | None, msg_vpn: str, name: str) -> list[LocalSubscriptionStatus]:
+    """What the peer's bridge that is logged in over `link` asks for here."""
+    client = None if link is None else link.client
+    if client is None:
+        return []
+    return [
+        LocalSubscriptionStatus(
+            msg_vpn,
+            name,
+            VIRTUAL_ROUTER,
+            one.key,
+            "da" if one.deliver_always or not one.dto_priority else f"p{one.dto_priority}",
+        )
+        for one in client.subscriptions.values()
+    ]
+
+
+def _peer_bridge(link: Link | None) -> str:
+    return "" if link is None or link.client is None else link.client.peer_bridge
+
+
+def _ttl_exceeded(record: Bridge) -> int:
+    """How often a message came with its time to live used up."""
+    return record.counters.discarded_rx.counts.get(TTL_EXCEEDED, 0)
+
+
+def runner_remotes(
+    runner: BridgeRunner, flow: InboundFlow | None, bound: bool
+) -> tuple[RemoteStatus, ...]:
+    """The remotes of a bridge, with what its flow says of the queue of the one in use."""
+    approach = runner.approach
+    queues = {
+        (each.name, each.location): each.queue_binding or ""
+        for each in approach.written.remote_msg_vpns
+    }
+    found = []
+    for one in remotes_of(runner.record, approach.remotes.written(), approach.failures):
+        queue = queues.get((one.remote_msg_vpn_name, one.remote_msg_vpn_location), "")
+        if one.up and flow is not None:
+            since_ns = flow.bound_since_ns
+            age_ns = flow.now_ns - since_ns if bound else 0
+            one = replace(  # noqa: PLW2901 - the same, and more of it
+                one,
+                bound_to_queue=bound,
+                stands_by=bound and flow.stands_by,
+                queue_msg_count=flow.queue_msgs if bound else -1,
+                last_queue_bind_failure_reason=flow.reason,
+                queue_bound_uptime=age_ns // 1_000_000_000,
+            )
+        found.append(replace(one, queue_binding=queue))
+    return tuple(found)
+
+
+def _sample(meter: RateMeter, now_ns: int, counters: Counters) -> None:
+    meter.sample(
+        now_ns,
+        counters.data_rx_msg_count,
+        counters.data_rx_byte_count,
+        counters.data_tx_msg_count,
+        counters.data_tx_byte_count,
+    )

@@ -1,0 +1,408 @@
+"""The numbers of a running router for metrics."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import time
+from bisect import bisect_left
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+import trio
+
+from vpnrouter import __version__
+from vpnrouter.bridges.status import LOGGED_IN
+from vpnrouter.build_info import build_kind
+from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
+from vpnrouter.management.metrics.family import Histogram
+from vpnrouter.management.metrics.figures import (
+    BridgeFigures,
+    ListenerFigures,
+    MsgVpnFigures,
+    ProcessFigures,
+    RouterFigures,
+    SpoolFigures,
+    TraceFigures,
+)
+from vpnrouter.server.management import PROTOCOLS, by_direction
+from vpnrouter.server.monitor.queues import SHOWN, QueueNumbers, by_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from vpnrouter.bridges.status import BridgeStatus
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.router import Router
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.management.metrics.figures import QueueFigures
+    from vpnrouter.server.management import RouterMonitor
+    from vpnrouter.server.monitor.bridges import BridgeSources
+    from vpnrouter.server.net.listeners import Answering
+    from vpnrouter.server.net.reactor import Reactor
+    from vpnrouter.server.spool.spooling import Spooling
+    from vpnrouter.server.traces import LiveTraces
+
+
+BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Seconds."""
+
+_BOUNDS_NS: Final = tuple(int(bound * 1e9) for bound in BOUNDS_S)
+
+
+@final
+class Durations:
+    """Counts durations. One thread adds; another may read meanwhile."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_S) + 1)
+        self._total_ns = 0
+
+    def add(self, duration_ns: int) -> None:
+        """One more; below 0 counts as 0."""
+        self._counts[bisect_left(_BOUNDS_NS, duration_ns)] += 1
+        self._total_ns += max(0, duration_ns)
+
+    def histogram(self) -> Histogram:
+        """All until now."""
+        return Histogram(BOUNDS_S, tuple(self._counts), self._total_ns / 1e9)
+
+
+_OURS: Final = Path("/proc/self")
+
+_PAGE: Final = resource.getpagesize()
+
+_BEGAN_S: Final = time.time()
+
+
+def process_figures() -> ProcessFigures:
+    """The figures of this moment. It reads two files of /proc: some 50 µs."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    virtual = resident = threads = 0
+    began_s = _BEGAN_S
+    try:
+        pages = (_OURS / "statm").read_text(encoding="ascii").split()
+        virtual, resident = int(pages[0]) * _PAGE, int(pages[1]) * _PAGE
+        # The name of the process, which may hold anything, ends with the last parenthesis.
+        fields = (_OURS / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        threads = int(fields[17])
+        ticks = os.sysconf("SC_CLK_TCK")
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / ticks
+        began_s = time.time() - age_s
+    except (OSError, ValueError, IndexError, AttributeError):
+        pass
+    return ProcessFigures(
+        cpu_seconds=used.ru_utime + used.ru_stime,
+        resident_size=resident,
+        virtual_size=virtual,
+        open_descriptors=_open_descriptors(),
+        most_descriptors=most if most != resource.RLIM_INFINITY else 0,
+        threads=threads,
+        start_time=round(began_s, 1),
+    )
+
+
+def _open_descriptors() -> int:
+    place = _OURS / "fd"
+    try:
+        # Linux 6.2 and later say it at once; listing ten thousand takes milliseconds.
+        return place.stat().st_size or sum(1 for _ in place.iterdir())
+    except OSError:
+        return 0
+
+
+PERIOD_S: Final = 0.5
+"""Seconds between two looks at what only shows over time."""
+
+FIRST: Final = BridgeFigures._fields.index("failures")
+BEHIND: Final = BridgeFigures._fields.index("discarded_tx") + 1
+"""The counts of a bridge. They may go back: what the peer's bridge counts on a shared connection is told apart
+as soon as that connection is lost."""
+
+
+class _Seen(NamedTuple):
+    """What a thing showed last."""
+
+    thing: object
+    counts: tuple[object, ...]
+
+
+@final
+class RouterNumbers:
+    """The FigureSource of a router; `keep` is to run beside it."""
+
+    def __init__(
+        self,
+        router: Router,
+        monitor: RouterMonitor,
+        bridges: BridgeSources,
+        reactor: Reactor | None,
+        spooling: Spooling | None,
+        traces: LiveTraces,
+    ) -> None:
+        self._router = router
+        self._monitor = monitor
+        self._bridges = bridges
+        self._reactor = reactor
+        self._spooling = spooling
+        self._traces = traces
+        self._queues = None if spooling is None else QueueNumbers(spooling.spool)
+        self._lag = Durations()
+        self._began_s = time.monotonic()
+        self._last: dict[tuple[str, ...], _Seen] = {}
+        self.answering: Answering | None = None
+
+    async def keep(self) -> None:
+        """Look twice a second how late the event loop is and what the newest message is, for ever."""
+        while True:
+            if self._queues is not None:
+                self._queues.look()
+            due_s = trio.current_time() + PERIOD_S
+            await trio.sleep_until(due_s)
+            self._lag.add(int((trio.current_time() - due_s) * 1e9))
+
+    # -- the router as a whole -------------------------------------------------------------------
+
+    def router(self) -> RouterFigures:
+        """See FigureSource."""
+        router, reactor = self._router, self._reactor
+        info = {
+            "version": __version__,
+            "build": build_kind(),
+            "python": platform.python_version(),
+        }
+        return RouterFigures(
+            info,
+            int(self._monitor.is_ready()),
+            round(time.monotonic() - self._began_s, 3),
+            sum(len(vpn.publishers) for vpn in router.vpns.values()),
+            router.protocol_errors,
+            router.logins_refused,
+            0 if reactor is None else reactor.accepts_refused,
+            0 if reactor is None else reactor.accept_errors,
+            dict(router.plane.barrier.counts),
+            router.entrance.strangers,
+            len(router.verifications),
+            dict(router.entrance.refused),
+            self._lag.histogram(),
+        )
+
+    def process(self) -> ProcessFigures:
+        """See FigureSource."""
+        return process_figures()
+
+    def spool(self) -> SpoolFigures | None:
+        """See FigureSource."""
+        if self._spooling is None:
+            return None
+        spool, committer = self._spooling.spool, self._spooling.committer
+        return SpoolFigures(
+            int(not spool.down),
+            spool.taken,
+            spool.max_usage,
+            spool.ledger.pending_bytes,
+            len(spool.ledger),
+            committer.commits.histogram(),
+            committer.failed,
+            spool.troubles,
+        )
+
+    def traces(self) -> TraceFigures | None:
+        """See FigureSource."""
+        status = self._traces.status()
+        if status is None:
+            return None
+        return TraceFigures(
+            status.recorded,
+            {reason: count for reason, count in status.dropped.items() if count},
+            status.files,
+            status.size_bytes,
+            status.removed,
+            self._traces.tails,
+        )
+
+    def listeners(self) -> Iterator[ListenerFigures]:
+        """See FigureSource."""
+        if self.answering is None:
+            return
+        for answer in list(self.answering.open.values()):
+            bound = answer.bound
+            written = bound.written
+            if written.protocol in PROTOCOLS:
+                continue
+            count = answer.places.borrowed_tokens
+            if self._reactor is not None and not answer.in_tasks:
+                listening = self._reactor._listeners.get(bound.sock.fileno())  # noqa: SLF001
+                count = 0 if listening is None else listening.open
+            yield ListenerFigures(
+                written.protocol, bound.address, int(count), written.max_connection_count
+            )
+
+    # -- what message VPNs have ------------------------------------------------------------------
+
+    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
+        """See FigureSource."""
+        for name, vpn in list(self._router.vpns.items()):
+            if sees(name):
+                yield self._msg_vpn(vpn)
+
+    def _msg_vpn(self, vpn: MessageVpn) -> MsgVpnFigures:
+        sums = self._monitor.meters.totals(vpn)
+        sessions = session_messages = session_size = log_messages = log_size = 0
+        for (kind, _), endpoint in vpn.endpoints.items():
+            if kind == SESSION:
+                sessions += 1
+                session_messages += endpoint.spooled_count
+                session_size += endpoint.spooled_bytes
+            elif kind == REPLAY_LOG:
+                log_messages += endpoint.spooled_count
+                log_size += endpoint.spooled_bytes
+        bounds = vpn.limits
+        # Messages that were counted as sent and went down with their connection are taken off again.
+        messages, size = self._rising(
+            ("msg_vpn", vpn.name),
+            vpn,
+            ((sums.rx_msg_count, sums.tx_msg_count), (sums.rx_byte_count, sums.tx_byte_count)),
+        )
+        return MsgVpnFigures(
+            vpn.name,
+            int(vpn.enabled),
+            len(vpn.publishers),
+            bounds.max_connection_count,
+            vpn.subscription_count,
+            bounds.max_subscription_count,
+            messages,  # type: ignore[arg-type]  # as it was given
+            size,  # type: ignore[arg-type]  # the same
+            by_reason(sums.discards),
+            by_reason(by_direction(sums.discards)[0]),
+            vpn.rejected,
+            vpn.nack_disconnects,
+            len(vpn.retained),
+            vpn.retained.bytes_,
+            bounds.max_retained_bytes,
+            vpn.retained.refused,
+            vpn.spool_taken,
+            bounds.max_msg_spool_usage,
+            vpn.egress_flows,
+            sessions,
+            session_messages,
+            session_size,
+            log_messages,
+            log_size,
+        )
+
+    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
+        """See FigureSource."""
+        now = self._bridges.now()
+        for key in [key for key in self._last if key[0] == "bridge" and key[1:] not in now]:
+            del self._last[key]
+        for (msg_vpn, name), source in now.items():
+            if sees(msg_vpn):
+                # Those of the API begin anew when an operator clears them.
+                shown = bridge_figures(source.status(time.monotonic_ns(), whole=True))
+                shown = shown._replace(backlog_age=self._age(source.kept()))
+                yield self._steady(("bridge", msg_vpn, name), source, shown)
+
+    def _age(self, kept: Iterable[Endpoint]) -> float | None:
+        """Seconds that the oldest message of these waits, None for none; many are asked, so none is read."""
+        numbers = self._queues
+        if numbers is None:
+            return None
+        ages = [numbers.oldest_s(endpoint) for endpoint in kept if endpoint.spooled_count]
+        return max(ages, default=None)
+
+    def _steady(self, key: tuple[str, ...], source: object, shown: BridgeFigures) -> BridgeFigures:
+        counts = shown[FIRST:BEHIND]
+        risen = self._rising(key, source, counts)
+        if risen is counts:
+            return shown
+        return BridgeFigures(*shown[:FIRST], *risen, *shown[BEHIND:])  # type: ignore[arg-type]
+
+    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
+        """See FigureSource."""
+        numbers = self._queues
+        if numbers is None:
+            return
+        for name, vpn in list(self._router.vpns.items()):
+            if not sees(name):
+                continue
+            for (kind, _), endpoint in list(vpn.endpoints.items()):
+                if kind in SHOWN and not endpoint.deleted:
+                    yield numbers.of(name, endpoint)
+
+    def _rising(
+        self, key: tuple[str, ...], thing: object, counts: tuple[object, ...]
+    ) -> tuple[object, ...]:
+        """The counts of a thing, none below what it showed before."""
+        last = self._last.get(key)
+        if last is not None and last.thing is thing and last.counts != counts:
+            counts = tuple(
+                higher(before, now) for before, now in zip(last.counts, counts, strict=True)
+            )
+        self._last[key] = _Seen(thing, counts)
+        return counts
+
+
+def higher(before: object, now: object) -> object:
+    """The higher of two counts, of each of two pairs, or of each reason."""
+    if isinstance(before, int) and isinstance(now, int):
+        return max(before, now)
+    if isinstance(before, tuple) and isinstance(now, tuple):
+        return tuple([higher(old, new) for old, new in zip(before, now, strict=True)])
+    if isinstance(before, dict) and isinstance(now, dict) and before:
+        return {key: max(before.get(key, 0), now.get(key, 0)) for key in before | now}
+    return now
+
+
+def bridge_figures(status: BridgeStatus) -> BridgeFigures:
+    """The figures of a bridge from what monitoring shows."""
+    bound = [remote.queue_binding for remote in status.remotes if remote.up]
+    info: Mapping[str, str] = {
+        "remote_router": status.remote_router_name,
+        "remote_msg_vpn": status.remote_msg_vpn_name,
+        "remote_address": status.remote_address,
+        "establisher": status.establisher,
+        "encrypted": "true" if status.encrypted else "false",
+        "queue": bound[0] if bound else "",
+    }
+    return BridgeFigures(
+        status.msg_vpn_name,
+        status.bridge_name,
+        info,
+        int(status.health in LOGGED_IN),
+        status.health,
+        int(status.enabled),
+        status.inbound_state,
+        status.outbound_state,
+        status.state_age_ms / 1_000,
+        status.uptime,
+        status.failure_count,
+        (status.data_rx_msg_count, status.data_tx_msg_count),
+        (status.data_rx_byte_count, status.data_tx_byte_count),
+        (status.control_rx_msg_count, status.control_tx_msg_count),
+        (status.control_rx_byte_count, status.control_tx_byte_count),
+        status.delivered_rx_msg_count,
+        status.offered_tx_msg_count,
+        by_reason(status.discarded_rx),
+        by_reason(status.discarded_tx),
+        (status.rx_in_flight_msg_count, status.tx_in_flight_msg_count),
+        status.backlog_msg_count,
+        _seconds(status.backlog_oldest_msg_age_ms),
+        (status.rx_imbalance, status.tx_imbalance),
+        (_seconds(status.last_rx_age_ms), _seconds(status.last_tx_age_ms)),
+        status.guaranteed_rx_msg_count,
+        status.guaranteed_taken_msg_count,
+        status.guaranteed_refused_msg_count,
+        status.guaranteed_duplicate_msg_count,
+        status.parked_msg_count,
+        None if status.remote_queue_msg_count < 0 else status.remote_queue_msg_count,
+        int(status.remote_queue_standby),
+        len(status.remotes),
+        sum(remote.up for remote in status.remotes),
+    )
+
+
+def _seconds(age_ms: int) -> float | None:
+    return None if age_ms < 0 else age_ms / 1_000

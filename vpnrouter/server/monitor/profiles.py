@@ -1,0 +1,141 @@
+"""Client usernames, client profiles and ACL profiles as monitoring shows them, with who uses them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.core.login import DEFAULT
+from vpnrouter.management.profile_status import (
+    AclProfileStatus,
+    ClientProfileStatus,
+    ClientUsernameStatus,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpnrouter.core.router import Router
+    from vpnrouter.core.vpn import MessageVpn
+
+
+_ACTIONS = {True: "allow", False: "disallow"}
+
+
+@final
+class Profiles:
+    """Those of all message VPNs of a router."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def username_names(self, msg_vpn: str) -> Sequence[str]:
+        """See ClientSource."""
+        vpn = self._router.vpns.get(msg_vpn)
+        if vpn is None:
+            return ()
+        return sorted(vpn.credentials.usernames.keys() | vpn.connections_of.keys())
+
+    def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
+        """See ClientSource."""
+        vpn = self._router.vpns.get(msg_vpn)
+        if vpn is None:
+            return None
+        known = vpn.credentials.usernames.get(username)
+        connections = vpn.connections_of.get(username, 0)
+        if known is None and not connections:
+            return None
+        used = known or vpn.credentials.usernames.get(DEFAULT)
+        return ClientUsernameStatus(
+            msg_vpn_name=msg_vpn,
+            client_username=username,
+            enabled=used is None or used.enabled,
+            dynamic=known is None,
+            client_profile_name=DEFAULT if used is None else used.client_profile,
+            acl_profile_name=DEFAULT if used is None else used.acl_profile,
+            guaranteed_endpoint_permission_override_enabled=known is not None
+            and known.guaranteed_endpoint_permission_override_enabled,
+            connection_count=connections,
+            endpoint_count=vpn.endpoints_of.get(username, 0),
+        )
+
+    def client_profiles(self, msg_vpn: str) -> Sequence[ClientProfileStatus]:
+        """See ClientSource."""
+        vpn = self._router.vpns.get(msg_vpn)
+        if vpn is None:
+            return ()
+        names = {name: each.client_profile for name, each in vpn.credentials.usernames.items()}
+        usernames, connections = _uses(vpn, names)
+        return [
+            ClientProfileStatus(
+                msg_vpn_name=msg_vpn,
+                client_profile_name=name,
+                allow_bridge_connections_enabled=each.allow_bridge_connections_enabled,
+                allow_guaranteed_endpoint_create_durability=(
+                    each.allow_guaranteed_endpoint_create_durability
+                ),
+                allow_guaranteed_endpoint_create_enabled=(
+                    each.allow_guaranteed_endpoint_create_enabled
+                ),
+                allow_guaranteed_msg_receive_enabled=each.allow_guaranteed_msg_receive_enabled,
+                allow_guaranteed_msg_send_enabled=each.allow_guaranteed_msg_send_enabled,
+                allow_shared_subscriptions_enabled=each.allow_shared_subscriptions_enabled,
+                compression_enabled=each.compression_enabled,
+                end_to_end_bridge=each.end_to_end_bridge,
+                max_connection_count_per_client_username=(
+                    each.max_connection_count_per_client_username
+                ),
+                max_egress_flow_count=each.max_egress_flow_count,
+                max_endpoint_count_per_client_username=each.max_endpoint_count_per_client_username,
+                max_keepalive_timeout=each.max_keepalive_timeout,
+                max_mqtt_session_count_per_client_username=(
+                    each.max_mqtt_session_count_per_client_username
+                ),
+                max_mqtt_session_expiry_interval=each.max_mqtt_session_expiry_interval,
+                max_outbox_bytes=each.max_outbox_bytes,
+                max_subscription_count=each.max_subscription_count,
+                reject_msg_to_sender_on_no_subscription_match_enabled=(
+                    each.reject_msg_to_sender_on_no_subscription_match_enabled
+                ),
+                client_username_count=usernames.get(name, 0),
+                connection_count=connections.get(name, 0),
+            )
+            for name, each in vpn.profiles.items()
+        ]
+
+    def acl_profiles(self, msg_vpn: str) -> Sequence[AclProfileStatus]:
+        """See ClientSource."""
+        vpn = self._router.vpns.get(msg_vpn)
+        if vpn is None:
+            return ()
+        names = {name: each.acl_profile for name, each in vpn.credentials.usernames.items()}
+        usernames, connections = _uses(vpn, names)
+        return [
+            AclProfileStatus(
+                msg_vpn_name=msg_vpn,
+                acl_profile_name=name,
+                client_connect_default_action=_ACTIONS[each.connect_default_allow],
+                publish_topic_default_action=_ACTIONS[each.publish.default_allow],
+                subscribe_topic_default_action=_ACTIONS[each.subscribe.default_allow],
+                subscribe_share_name_default_action=_ACTIONS[each.share_name.default_allow],
+                client_username_count=usernames.get(name, 0),
+                connection_count=connections.get(name, 0),
+            )
+            for name, each in vpn.acl_profiles.items()
+        ]
+
+
+def _uses(vpn: MessageVpn, names: dict[str, str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Client usernames and connections by profile; `names` is the profile of each client username.
+
+    Counted over client usernames and not over clients: of those there may be ten thousand.
+    """
+    usernames: dict[str, int] = {}
+    for profile in names.values():
+        usernames[profile] = usernames.get(profile, 0) + 1
+    # A name that is not configured has the profiles of `default`.
+    fallback = names.get(DEFAULT, DEFAULT)
+    connections: dict[str, int] = {}
+    for username, count in vpn.connections_of.items():
+        profile = names.get(username, fallback)
+        connections[profile] = connections.get(profile, 0) + count
+    return usernames, connections

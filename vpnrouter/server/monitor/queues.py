@@ -1,0 +1,494 @@
+"""The endpoints of a running router as the management API sees them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter.core.guaranteed import counters as pools
+from vpnrouter.core.guaranteed import lifecycle, operations, reasons, replay
+from vpnrouter.core.guaranteed.counters import last_held, waits
+from vpnrouter.core.guaranteed.replay import replay_to
+from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION, Receipt
+from vpnrouter.core.guaranteed.terms import (
+    ALWAYS,
+    KIND_NAMES,
+    MEGABYTE,
+    NAMES,
+    NEVER,
+    PARKING,
+    QUEUE,
+    SESSION,
+    TOPIC_ENDPOINT,
+    WHEN_ENABLED,
+)
+from vpnrouter.core.losses import REASONS
+from vpnrouter.errors import Refused, SpoolError
+from vpnrouter.management import limits
+from vpnrouter.management.metrics.figures import QueueFigures
+from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
+from vpnrouter.server.monitor.cleared import ClearedEndpoints
+from vpnrouter.server.spool.terms import PERMISSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpnrouter.core.guaranteed.counters import EndpointCounters
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.operations import Row
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.router import Router
+
+
+@final
+class IdTimes:
+    """Remembers when which id was the next one. Ages are as exact as the looks are close together.
+
+    What was there before the first look is as old as that, at least.
+    """
+
+    def __init__(self, most: int = limits.METRICS_ID_TIMES) -> None:
+        self._ids: list[int] = []
+        self._times_ns: list[int] = []
+        self._most = most
+
+    def note(self, next_id: int, now_ns: int) -> None:
+        """At `now_ns` the next message was to get `next_id`. Neither goes back."""
+        ids = self._ids
+        if len(ids) > 1 and ids[-1] == next_id:
+            # Nothing came in between: messages from here on are younger. The first look stays.
+            self._times_ns[-1] = now_ns
+            return
+        if len(ids) >= self._most:
+            # The first and the last one stay.
+            del ids[1:-1:2]
+            del self._times_ns[1:-1:2]
+        ids.append(next_id)
+        self._times_ns.append(now_ns)
+
+    def knows(self, number: int) -> bool:
+        """Whether the message `number` came after the first look."""
+        return bool(self._ids) and number >= self._ids[0]
+
+    def age_ns(self, number: int, now_ns: int) -> int:
+        """How long ago the message `number` was spooled, at most: since the last look that did not know it."""
+        at = bisect_right(self._ids, number) - 1
+        if not self._times_ns:
+            return 0
+        return max(0, now_ns - self._times_ns[max(0, at)])
+
+
+SECOND_NS: Final = 1_000_000_000
+
+PORTION: Final = 1_000
+"""Messages that an operation takes on before the router's other work has its turn."""
+
+REJECTING_QUEUE: Final = {
+    NEVER: "never",
+    WHEN_ENABLED: "when-queue-enabled",
+    ALWAYS: "always",
+}
+REJECTING_ENDPOINT: Final = REJECTING_QUEUE | {WHEN_ENABLED: "when-topic-endpoint-enabled"}
+"""The field's words for when a message that is not taken comes back to its publisher."""
+
+_SAME: Final = tuple(
+    each.name
+    for each in fields(QueueStatus)
+    if each.name in NAMES and each.name not in {"max_msg_spool_usage", "permission"}
+)
+"""Attributes that the running endpoint has under the same name and in the same unit."""
+
+_PERMISSION_NAMES: Final = {number: name for name, number in PERMISSIONS.items()}
+
+PREFIXES: Final = {
+    QUEUE: "",
+    TOPIC_ENDPOINT: "#topic-endpoint/",
+    SESSION: "",
+    PARKING: "#parking-lot/",
+}
+"""Kinds that are shown, and what stands before their names, so that each name is there once; those of
+sessions begin with `#mqtt/` by themselves, as no queue's does."""
+
+
+@final
+class _Synced(Receipt):
+    """Ends a wait when what was asked for is synced."""
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """Wake the request that waits for the sync."""
+        self.done.set()
+
+
+@final
+class RouterQueues:
+    """The QueueSource of a router with a spool."""
+
+    def __init__(
+        self, router: Router, spool: Spool, cleared: ClearedEndpoints | None = None
+    ) -> None:
+        self._router = router
+        self._spool = spool
+        self._cleared = cleared or ClearedEndpoints()
+
+    def _find(self, msg_vpn: str, queue: str) -> Endpoint | None:
+        vpn = self._router.vpns.get(msg_vpn)
+        if vpn is None:
+            return None
+        for kind, prefix in PREFIXES.items():
+            if queue.startswith(prefix):
+                found = vpn.endpoints.get((kind, queue[len(prefix) :]))
+                if found is not None:
+                    return found
+        return None
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def queue_names(self, msg_vpn: str) -> Sequence[str]:
+        """See QueueSource."""
+        vpn = self._router.vpns.get(msg_vpn)
+        if vpn is None:
+            return ()
+        return [PREFIXES[kind] + name for kind, name in vpn.endpoints if kind in PREFIXES]
+
+    def queue(self, msg_vpn: str, queue: str) -> QueueStatus | None:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return None
+        return _status(msg_vpn, queue, endpoint, self._cleared.counters(endpoint))
+
+    def tx_flows(self, msg_vpn: str, queue: str) -> Sequence[FlowStatus]:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return ()
+        return [
+            FlowStatus(
+                flow_id=number,
+                client_name=flow.client_name,
+                activity_state="active-consumer" if flow.active else "inactive",
+                window_size=flow.window,
+                used_window_size=len(flow.unacked),
+                unacked_msg_count=len(flow.unacked),
+                acked_msg_count=flow.acked,
+                delivered_msg_count=flow.delivered,
+                window_closed_count=flow.window_closed,
+                selector="" if flow.selector is None else flow.selector.text,
+            )
+            for number, flow in enumerate(endpoint.flows, 1)
+        ]
+
+    def msgs(self, msg_vpn: str, queue: str, after: int, count: int) -> Sequence[MsgStatus]:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return ()
+        return [_message(row) for row in operations.browse(endpoint, after, count)]
+
+    def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        message = None if endpoint is None else operations.find(endpoint, msg_id)
+        return None if message is None else message.payload
+
+    # -- changing --------------------------------------------------------------------------------
+
+    async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None) -> Done:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return Done(0)
+        if msg_ids is None:
+            count = operations.purge(endpoint)
+            # What was purged leaves the store over several rounds.
+            await self._synced(purged=True)
+        else:
+            count = 0
+            for msg_id in msg_ids:
+                count += operations.delete_message(endpoint, msg_id) == ""
+            await self._synced()
+        return Done(count)
+
+    async def copy_msgs(
+        self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
+    ) -> Done:
+        """See QueueSource."""
+        endpoint, target = self._find(msg_vpn, queue), self._find(msg_vpn, to)
+        if endpoint is None or target is None:
+            return Done(0)
+        do = operations.move if move else operations.copy
+        count = 0
+        after = 0
+        newest = self._spool.ledger.next_id
+        while True:
+            if msg_ids is None:
+                rows = operations.browse(endpoint, after, PORTION)
+                portion = [row.msg_id for row in rows if row.undelivered and row.msg_id < newest]
+                if not rows or rows[0].msg_id >= newest:
+                    break
+                after = rows[-1].msg_id
+            else:
+                portion, msg_ids = list(msg_ids[:PORTION]), msg_ids[PORTION:]
+                if not portion:
+                    break
+            for msg_id in portion:
+                if not waits(endpoint, msg_id):
+                    continue
+                refusal = do(endpoint, msg_id, target)
+                if refusal:
+                    await self._synced()
+                    return Done(count, refusal)
+                count += 1
+            await self._synced()
+        await self._synced()
+        return Done(count)
+
+    def clear_stats(self, msg_vpn: str, queue: str) -> bool:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return False
+        self._cleared.clear(endpoint)
+        return True
+
+    async def start_replay(
+        self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
+    ) -> str:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None:
+            return reasons.UNKNOWN_QUEUE
+        try:
+            replay_to(endpoint, from_ns, after_id, log)
+        except Refused as refusal:
+            return refusal.reason
+        await self._synced()
+        return ""
+
+    async def cancel_replay(self, msg_vpn: str, queue: str) -> bool:
+        """See QueueSource."""
+        endpoint = self._find(msg_vpn, queue)
+        if endpoint is None or endpoint.replay is None:
+            return False
+        endpoint.replay.cancel()
+        await self._synced()
+        return True
+
+    async def _synced(self, *, purged: bool = False) -> None:
+        receipt = _Synced()
+        if purged:
+            self._spool.when_purged(receipt, 0)
+        else:
+            self._spool.when_synced(receipt, 0)
+        committing = self._router.plane.committing
+        if committing is not None:
+            committing.step()
+        await receipt.done.wait()
+
+
+def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCounters) -> QueueStatus:
+    terms = endpoint.terms
+    refused, discarded = counters.refused.counts, counters.discarded.counts
+    oldest = operations.browse(endpoint, 0, 1)
+    steady_ns = endpoint.vpn.plane.steady_ns
+    binds = counters.bind_failures
+    too_many = sum(count for reason, count in binds.items() if "Max clients" in reason)
+    rejecting = REJECTING_ENDPOINT if endpoint.kind == TOPIC_ENDPOINT else REJECTING_QUEUE
+    return QueueStatus(
+        msg_vpn_name=msg_vpn,
+        queue_name=name,
+        endpoint_type=KIND_NAMES[endpoint.kind],
+        durable=endpoint.durable,
+        access_type="exclusive" if terms.exclusive else "non-exclusive",
+        permission=_PERMISSION_NAMES[terms.permission],
+        max_msg_spool_usage=terms.max_msg_spool_usage // MEGABYTE,
+        reject_msg_to_sender_on_discard_behavior=rejecting[terms.reject_behavior],
+        **{same: getattr(terms, same) for same in _SAME},
+        msg_count=endpoint.spooled_count,
+        msg_spool_usage=endpoint.spooled_bytes,
+        msg_spool_peak_usage=counters.peak_bytes,
+        tx_unacked_msg_count=sum(len(flow.unacked) for flow in endpoint.flows),
+        oldest_msg_age_ms=(steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1,
+        lowest_msg_id=oldest[0].msg_id if oldest else 0,
+        highest_msg_id=last_held(endpoint),
+        last_spooled_msg_id=endpoint.newest,
+        bind_count=len(endpoint.flows),
+        spooled_msg_count=counters.spooled,
+        spooled_byte_count=counters.spooled_bytes,
+        recovered_msg_count=counters.recovered,
+        acked_msg_count=counters.acked,
+        deleted_msg_count=counters.deleted,
+        moved_msg_count=counters.moved,
+        redelivered_msg_count=counters.redelivered,
+        bind_request_count=counters.bind_request_count,
+        bind_success_count=counters.bind_success_count,
+        max_bind_count_exceeded_bind_failure_count=too_many,
+        other_bind_failure_count=sum(binds.values()) - too_many,
+        disabled_discarded_msg_count=refused.get("destination-group-error", 0),
+        low_priority_msg_congestion_discarded_msg_count=refused.get(
+            "low-priority-msg-congestion", 0
+        ),
+        max_msg_size_exceeded_discarded_msg_count=refused.get("max-msg-size-exceeded", 0),
+        max_msg_spool_usage_exceeded_discarded_msg_count=refused.get(
+            "max-msg-spool-usage-exceeded", 0
+        ),
+        max_redelivery_exceeded_discarded_msg_count=discarded.get("max-redelivery-exceeded", 0),
+        max_redelivery_exceeded_to_dmq_msg_count=counters.to_dmq.get("max-redelivery-exceeded", 0),
+        max_redelivery_exceeded_to_dmq_failed_msg_count=counters.to_dmq_failed.get(
+            "max-redelivery-exceeded", 0
+        ),
+        max_ttl_expired_discarded_msg_count=discarded.get("max-ttl-expired", 0),
+        max_ttl_expired_to_dmq_msg_count=counters.to_dmq.get("max-ttl-expired", 0),
+        max_ttl_expired_to_dmq_failed_msg_count=counters.to_dmq_failed.get("max-ttl-expired", 0),
+        discarded=dict(discarded),
+        refused=dict(refused),
+        imbalance=counters.imbalance(endpoint.spooled_count),
+        replay_state=counters.replay_state or "complete",
+        replay_start_count=counters.replay_start_count,
+        replay_success_count=counters.replay_success_count,
+        replay_failure_count=counters.replay_failure_count,
+        last_replay_failure_reason=counters.last_replay_failure_reason,
+    )
+
+
+def _message(row: Row) -> MsgStatus:
+    message = row.message
+    return MsgStatus(
+        msg_id=row.msg_id,
+        topic=row.topic.decode(),
+        spooled_time=row.spooled_time_ns // SECOND_NS,
+        expiry_time=row.expiry_time_ns // SECOND_NS,
+        content_size=len(message.payload),
+        priority=row.priority,
+        redelivery_count=row.redelivery_count,
+        undelivered=row.undelivered,
+        dmq_eligible=row.dmq_eligible,
+        partition_key=message.properties().get("JMSXGroupID", "") if message.block else "",
+        publisher_id=message.source_name,
+    )
+
+
+SHOWN: Final = frozenset({QUEUE, TOPIC_ENDPOINT, PARKING})
+"""Kinds that have series of their own. Those that belong to one client are added up."""
+
+READS: Final = 16
+"""Messages of before the start that are read for their age between two looks; it costs the disk each time."""
+
+LOOKED_THROUGH: Final = 256
+"""Messages of one consumer that are looked through for the oldest; of more, the one delivered first counts."""
+
+OTHER: Final = "other"
+
+KNOWN: Final = (
+    frozenset(REASONS)
+    | frozenset(reasons.DISCARD_NAMES.values())
+    | {
+        *(lifecycle.REJECTED, lifecycle.EXPIRED, lifecycle.REDELIVERED),
+        *(operations.LAST_VALUE, replay.TRIMMED, PROMOTION_CONGESTION),
+    }
+)
+"""Reasons that become labels."""
+
+
+NONE: Final[Mapping[str, int]] = {}
+
+
+def by_reason(counts: Mapping[str, int]) -> Mapping[str, int]:
+    """The counts; what has a reason that is none of KNOWN under OTHER, so that labels stay few."""
+    if not counts:
+        return NONE
+    if counts.keys() <= KNOWN:
+        return dict(counts)
+    found = {reason: count for reason, count in counts.items() if reason in KNOWN}
+    found[OTHER] = sum(counts.values()) - sum(found.values())
+    return found
+
+
+@final
+class QueueNumbers:
+    """Makes the figures of endpoints of `spool`."""
+
+    def __init__(self, spool: Spool) -> None:
+        self.spool = spool
+        self._times = IdTimes()
+        self._left = READS
+        # By number of the endpoint: its oldest message, when that was from before, and since when it waits.
+        self._read: dict[int, tuple[int, int]] = {}
+
+    def look(self) -> None:
+        """Note what the newest message is; about twice a second."""
+        self._times.note(self.spool.ledger.next_id, self.spool.plane.now_ns)
+        self._left = READS
+
+    def of(self, msg_vpn: str, endpoint: Endpoint) -> QueueFigures:
+        """One queue, topic endpoint or parking lot."""
+        terms = endpoint.terms
+        counters = endpoint.counters
+        count = endpoint.spooled_count
+        flows = endpoint.flows
+        unacked = 0
+        for flow in flows:
+            unacked += len(flow.unacked)
+        return QueueFigures(
+            msg_vpn,
+            PREFIXES[endpoint.kind] + endpoint.name,
+            count,
+            endpoint.spooled_bytes,
+            terms.max_msg_spool_usage,
+            unacked,
+            len(flows),
+            self.oldest_s(endpoint) if count else 0.0,
+            int(not terms.ingress_enabled),
+            int(not terms.egress_enabled),
+            counters.spooled,
+            counters.spooled_bytes,
+            counters.acked,
+            counters.redelivered,
+            counters.moved,
+            counters.deleted,
+            by_reason(counters.discarded.counts),
+            by_reason(counters.refused.counts),
+            counters.imbalance(count),
+        )
+
+    def oldest_s(self, endpoint: Endpoint) -> float:
+        """Seconds that the oldest message of an endpoint has been there, 0 for none."""
+        number = oldest_id(endpoint)
+        if not number:
+            return 0.0
+        plane = self.spool.plane
+        if self._times.knows(number):
+            return round(self._times.age_ns(number, plane.now_ns) / SECOND_NS, 3)
+        known = self._read.get(endpoint.number)
+        if known is None or known[0] != number:
+            if self._left <= 0:
+                return round(self._times.age_ns(number, plane.now_ns) / SECOND_NS, 3)
+            self._left -= 1
+            try:
+                since_ns = self.spool.message(number).ingress_ns
+            except (SpoolError, KeyError):
+                return 0.0
+            known = (number, since_ns)
+            self._read[endpoint.number] = known
+        return round(max(0, plane.steady_ns - known[1]) / SECOND_NS, 3)
+
+
+def oldest_id(endpoint: Endpoint) -> int:
+    """Spool id of the oldest message that waits or that a consumer has, 0 for none."""
+    found: list[int] = []
+    for pool in pools.pools(endpoint):
+        if pool.count:
+            found += pool.oldest()
+    for flow in endpoint.flows:
+        unacked = flow.unacked
+        if unacked:
+            found.append(min(unacked) if len(unacked) <= LOOKED_THROUGH else next(iter(unacked)))
+    if len(endpoint.delayed):
+        found += endpoint.delayed.ids()[:1]
+    return min(found, default=0)

@@ -1,0 +1,277 @@
+"""The tasks that drive a router: rounds of the nested epoll, long work in slices, and garbage collection between them.
+
+Systems without epoll run a task for each socket.
+"""
+
+from __future__ import annotations
+
+import gc
+import socket
+import sys
+import time
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter import limits
+from vpnrouter.core.barrier import TASK
+from vpnrouter.events.table import NOTE
+from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.net.listeners import serve_streams
+from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.server.net.streams import serve_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from vpnrouter.core.barrier import Barrier
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.router import Plane, Router
+    from vpnrouter.server.net.reactor import Acceptor, Host, Reactor
+    from vpnrouter.server.verify import Verifier
+
+
+@final
+class TaskHost:
+    """Serves plain sockets with two tasks each, in `streams`; accepts in `nursery`."""
+
+    def __init__(self, router: Router, nursery: trio.Nursery, streams: trio.Nursery) -> None:
+        self._router = router
+        self._plane = router.plane
+        self._nursery = nursery
+        self._streams = streams
+
+    def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
+        """See Reactor.listen."""
+        self._nursery.start_soon(
+            serve_streams, self._router, sock, acceptor, None, None, most, self._streams
+        )
+
+    def add(self, sock: socket.socket, connection: Connection) -> None:
+        """See Reactor.add."""
+        sock.setblocking(False)
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        self._streams.start_soon(serve_stream, self._plane, stream, connection)
+
+    def set_clocks(self) -> None:
+        """See Reactor.set_clocks."""
+        self._plane.now_ns = time.monotonic_ns()
+        self._plane.wall_ns = time.time_ns()
+
+    def tick(self) -> None:
+        """See Reactor.tick."""
+        self.set_clocks()
+        self._plane.timers.run(self._plane.now_ns)
+        flush_ready(self._plane)
+
+    def close_all(self) -> None:
+        """See Reactor.close_all; the tasks close their sockets when all is sent."""
+        flush_ready(self._plane)
+
+
+SWITCH_S: Final = 0.0005
+"""Longest time for which a helper thread keeps the interpreter lock from the data plane; 5 ms is usual."""
+
+YOUNG: Final = 4_000
+"""New container objects before a young collection: at most 5 ms, even where they refer to many others."""
+
+NEVER: Final = 1 << 30
+"""Young collections before one of the middle generation, and so on: never, since Collector freezes before."""
+
+PORTIONS: Final = 256
+"""Portions that are frozen between two looks at the memory in use."""
+
+GROWTH: Final = 500_000
+"""Blocks of memory, some 40 MB, by which the interpreter may grow before all objects are walked, which takes up to a
+second. A larger one may grow by a quarter."""
+
+
+@final
+class Collector:
+    """Freezes objects that survived a young collection, in portions. The interpreter has one collector."""
+
+    def __init__(self) -> None:
+        self._portions = 0
+        self._blocks = 0
+
+    def tick(self) -> None:
+        """Freeze what survived, where there was a young collection since the last call.
+
+        Called between rounds: what one round makes is a small portion.
+        """
+        if not gc.get_count()[1]:
+            return
+        self._portions += 1
+        if self._portions >= PORTIONS:
+            self._portions = 0
+            self._look()
+        gc.collect(0)
+        gc.freeze()
+
+    def settle(self) -> None:
+        """Walk all objects and freeze those that are left."""
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        self._blocks = sys.getallocatedblocks()
+
+    def _look(self) -> None:
+        grown = sys.getallocatedblocks() - self._blocks
+        if grown > max(GROWTH, self._blocks // 4):
+            self.settle()
+
+
+COLLECTOR: Final = Collector()
+
+
+def settle() -> None:
+    """Call once, when everything that stays for good exists."""
+    sys.setswitchinterval(SWITCH_S)
+    COLLECTOR.settle()
+    gc.set_threshold(YOUNG, NEVER, NEVER)
+
+
+ROUNDS: Final = 24
+"""Rounds in a row before trio's other tasks get their turn where their wishes cannot be seen: at most some
+25 ms."""
+
+LINGER_S: Final = 0.001
+"""How long the poll after a busy round waits for more where trio's wishes cannot be seen. Not while streams
+are served, since their tasks would wait as well."""
+
+RESTART_S: Final = 0.005
+RESTART_MOST_S: Final = 10.0
+"""Seconds before a task of the router that raised is started again; twice as long each time."""
+
+FORGIVEN_S: Final = 60.0
+"""After so many seconds a fault does not count as a repetition."""
+
+SLICE_NS: Final = 2_000_000
+"""Nanoseconds of long work between two rounds."""
+
+HIDDEN: Final = (
+    f"trio {trio.__version__} does not show the descriptor that it waits with: the router waits through trio,"
+    " which makes it slower, and is no other difference"
+)
+
+TICK_S: Final = 0.1
+"""Seconds between looks at the timers; keep-alives and expiries are counted in seconds."""
+
+
+@final
+class Runnable(trio.abc.Instrument):
+    """The tasks that are scheduled and have not had their turn."""
+
+    def __init__(self) -> None:
+        self.tasks: set[trio.lowlevel.Task] = set()
+
+    def task_scheduled(self, task: trio.lowlevel.Task) -> None:
+        """See Instrument."""
+        self.tasks.add(task)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """See Instrument."""
+        self.tasks.discard(task)
+
+
+async def kept(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]]) -> None:
+    """Run a task of the router. One that raises is told and started again, after longer and longer pauses."""
+    rest_s = RESTART_S
+    while True:
+        began_s = trio.current_time()
+        try:
+            await task()
+        except Exception as error:  # noqa: BLE001 - given to the barrier
+            barrier.caught(error, TASK, name, "", "begun anew")
+        else:
+            return
+        rest_s = RESTART_S if trio.current_time() - began_s > FORGIVEN_S else rest_s * 2
+        await trio.sleep(min(rest_s, RESTART_MOST_S))
+
+
+async def drive(reactor: Reactor, verifier: Verifier, *, alone: bool) -> None:
+    """Serve all plain sockets, for ever; `alone` says that no other router shares this trio run.
+
+    Two would each wait without seeing the other's sockets.
+    """
+    descriptor = _trio_epoll() if alone else -1
+    if alone and descriptor < 0:
+        tell_of(reactor.plane, NOTE, HIDDEN)
+    if descriptor < 0:
+        await _drive_blind(reactor, verifier)
+    runnable = Runnable()
+    trio.lowlevel.add_instrument(runnable)
+    reactor.watch(descriptor)
+    try:
+        # Whoever was scheduled before this was looked at has had a turn after one of ours.
+        await trio.lowlevel.checkpoint()
+        while True:
+            await trio.lowlevel.checkpoint()
+            _serve(reactor, verifier, runnable)
+    finally:
+        trio.lowlevel.remove_instrument(runnable)
+        reactor.unwatch()
+
+
+def _serve(reactor: Reactor, verifier: Verifier, runnable: Runnable) -> None:
+    """Rounds until trio has something to do."""
+    until = trio.current_time() + trio.lowlevel.current_statistics().seconds_to_next_deadline
+    while True:
+        wait_s = 0.0 if runnable.tasks else max(0.0, until - trio.current_time())
+        busy = reactor.round(wait_s)
+        COLLECTOR.tick()
+        verifier.start_waiting()
+        if reactor.wanted or not busy or runnable.tasks:
+            return
+
+
+def _trio_epoll() -> int:
+    """The descriptor that trio waits with, -1 where it has none or hides it."""
+    try:
+        manager = trio._core._run.GLOBAL_RUN_CONTEXT.runner.io_manager  # noqa: SLF001
+        return int(manager._epoll.fileno())  # noqa: SLF001
+    except AttributeError:
+        return -1
+
+
+async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
+    """The same where trio's epoll cannot be seen: trio gets its turn after a bounded number of rounds."""
+    descriptor = reactor.fileno()
+    plane = reactor.plane
+    while True:
+        await trio.lowlevel.wait_readable(descriptor)
+        if not reactor.round():
+            continue
+        linger_s = 0.0 if plane.streams else LINGER_S
+        for _ in range(ROUNDS):
+            if not reactor.round(linger_s):
+                break
+            COLLECTOR.tick()
+        verifier.start_waiting()
+
+
+async def keep_working(host: Host, plane: Plane) -> None:
+    """Run jobs in slices until cancelled; all other work has its turn between the slices."""
+    while True:
+        if not len(plane.jobs):
+            begun = trio.Event()
+            plane.jobs.wake = begun.set
+            await begun.wait()
+        host.set_clocks()
+        plane.allowance = limits.TURN_WORK
+        until_ns = plane.now_ns + SLICE_NS
+        while len(plane.jobs) and time.monotonic_ns() < until_ns:
+            plane.jobs.step()
+        flush_ready(plane)
+        # trio runs tasks in any order: only after two turns has each of the others, the rounds too, had one.
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+
+async def keep_time(host: Host, verifier: Verifier) -> None:
+    """Fire timers and collect garbage in small portions, until cancelled."""
+    while True:
+        host.tick()
+        COLLECTOR.tick()
+        verifier.start_waiting()
+        await trio.sleep(TICK_S)

@@ -1,0 +1,563 @@
+"""The nested epoll: all plain TCP sockets of the router behind one descriptor, and the end of a round."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.bridges.link import Link
+from vpnrouter.core.barrier import LISTENER, SPOOL
+from vpnrouter.core.outbox import Channel
+from vpnrouter.limits import TURN_WORK
+from vpnrouter.server.net.descriptors import Spare, is_shortage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.outbox import Outbox
+    from vpnrouter.core.router import Committing, Plane, Router
+
+
+class Host(Protocol):
+    """Reactor where there is epoll, TaskHost elsewhere."""
+
+    def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
+        """Accept from a bound, listening, non-blocking socket, `most` connections at a time."""
+
+    def add(self, sock: socket.socket, connection: Connection) -> object:
+        """Serve a connected socket."""
+
+    def set_clocks(self) -> None:
+        """Set the plane's times."""
+
+    def tick(self) -> None:
+        """Fire timers and flush; about ten times a second."""
+
+    def close_all(self) -> None:
+        """Send what can be sent and close everything."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Acceptor:
+    """Makes the connection for a socket that a listener accepted; subclassed per protocol."""
+
+    kind = "client"
+    """What its listeners are called in messages."""
+
+    def accepted(self, peer: str) -> Connection:
+        """The connection to feed with what comes from `peer` (an address as text)."""
+        raise AssertionError(peer)
+
+
+def peer_text(address: object) -> str:
+    """The address part of a socket address: "192.0.2.1", "2001:db8::1", or "" for a local socket."""
+    if isinstance(address, tuple) and address:
+        return str(address[0])
+    return ""
+
+
+LARGE_BYTES: Final = 262_144
+"""Outboxes with so many bytes are flushed after those with fewer."""
+
+LARGE_NS: Final = 3_000_000
+"""Nanoseconds of one round that are spent on outboxes with more."""
+
+
+def flush_ready(plane: Plane) -> None:
+    """Hand each outbox that got something in this round to its channel; large ones come last.
+
+    Copying a long message for many receivers takes long: outboxes beyond this round's time wait in `plane.large`.
+
+    A flush can find a peer gone, whose will then makes others dirty: so until nobody is. That ends,
+    because each connection is lost once.
+    """
+    committing = plane.committing
+    if committing is not None:
+        try:
+            committing.step()
+        except Exception as error:  # noqa: BLE001 - given to the barrier
+            plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
+    ready = plane.ready
+    large = plane.large
+    until_ns = 0
+    while ready or large:
+        batch = ready[:]
+        ready.clear()
+        for outbox in batch:
+            if outbox.size > LARGE_BYTES:
+                large.append(outbox)
+            else:
+                _flush(outbox)
+        if large and not ready:
+            now_ns = time.monotonic_ns()
+            if not until_ns:
+                until_ns = now_ns + LARGE_NS
+            elif now_ns > until_ns:
+                return
+            _flush(large.popleft())
+
+
+def _flush(outbox: Outbox) -> None:
+    outbox.dirty = False
+    channel = outbox.channel
+    if channel is not None:
+        channel.flush()
+
+
+RECEIVE_BYTES: Final = 131_072
+"""Most bytes taken from one socket in one round, so that a loud one does not starve the others."""
+
+RECEIVE_LEAST: Final = 16_384
+"""Bytes taken from each of many ready sockets: enough to make the call worth its while."""
+
+ROUND_BYTES: Final = 1_048_576
+"""Bytes received in one round: what waits to be flushed should still be in the processor's cache."""
+
+SEND_BYTES: Final = 262_144
+"""Bytes joined for one write; what the kernel does not take is copied back, so not much more."""
+
+ROUND_EVENTS: Final = 512
+"""Sockets handled in one round."""
+
+ROUND_WORK: Final = 8_000
+TURN_LEAST: Final = 200
+"""What all connections of one round may do together in parts of about a microsecond, and each of many at least
+(Plane.work): what is left of it waits for rounds of its own."""
+
+ACCEPTS: Final = 64
+"""Connections taken from one listener in one round."""
+
+DIRECT_SHARE: Final = 2
+SPOOL_SHARE: Final = 1
+"""Parts of the thread's time that Direct messages and guaranteed ones have where both want all of it."""
+
+HEAVY_BYTES: Final = 131_072
+WINDOW_NS: Final = 10_000_000
+"""Direct traffic is heavy from so many bytes in so many nanoseconds: some 200,000 small messages a second."""
+
+OWED_NS: Final = 100_000_000
+"""Nanoseconds of Direct traffic's time that the spool can owe: as long does it stand aside at most."""
+
+GOODBYE_NS: Final = 5_000_000_000
+"""Nanoseconds a peer has to take our last bytes before its socket is closed: one that reads no more must
+not keep a descriptor and an outbox for ever."""
+
+_READ: Final = select.EPOLLIN | select.EPOLLRDHUP
+_BOTH: Final = _READ | select.EPOLLOUT
+
+
+def _nothing() -> None:
+    """What is called before there is something to call."""
+
+
+@final
+class SocketChannel(Channel):
+    """One plain TCP socket in the nested epoll."""
+
+    __slots__ = ("connection", "fd", "listening", "reactor", "sock", "writing")
+
+    def __init__(self, reactor: Reactor, sock: socket.socket, connection: Connection) -> None:
+        self.listening: Listening | None = None
+        self.reactor = reactor
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.connection = connection
+        self.writing = False
+
+    def flush(self) -> None:
+        """Write what waits, as far as the kernel takes it; one that is full says itself when it takes more."""
+        try:
+            outbox = self.connection.outbox
+            if self.writing and outbox.size:
+                self.connection.stuck_with(outbox.size)
+                if self.connection.closing and self.fd >= 0:
+                    self.reactor.leave(self)
+                return
+            self._write()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            self.reactor.plane.barrier.end(self.connection, error)
+
+    def drain(self) -> None:
+        """The kernel takes more."""
+        try:
+            self._write()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            self.reactor.plane.barrier.end(self.connection, error)
+
+    def _write(self) -> None:
+        outbox = self.connection.outbox
+        while outbox.size:
+            data = outbox.take(SEND_BYTES)
+            try:
+                sent = self.sock.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self.reactor.lose(self, error.strerror or str(error))
+                return
+            if sent < len(data):
+                outbox.put_back(data, sent)
+                connection = self.connection
+                connection.stuck_with(outbox.size)
+                if sent and connection.choked:
+                    connection.eased()
+                if self.fd < 0:
+                    return
+                if connection.closing:
+                    self.reactor.leave(self)
+                if not self.writing:
+                    self.writing = True
+                    self.reactor.epoll.modify(self.fd, self._interest())
+                return
+        connection = self.connection
+        if connection.stuck:
+            connection.stuck_with(0)
+        if connection.closing:
+            self.reactor.close(self)
+            return
+        if self.writing:
+            self.writing = False
+            self.reactor.epoll.modify(self.fd, self._interest())
+        if connection.choked:
+            connection.eased()
+
+    def _interest(self) -> int:
+        if self.connection.paused:
+            return select.EPOLLOUT if self.writing else 0
+        return _BOTH if self.writing else _READ
+
+    def pause(self) -> None:
+        """Stop reading until `wake`."""
+        self.reactor.epoll.modify(self.fd, self._interest())
+
+    def wake(self) -> None:
+        """Read again."""
+        if self.fd >= 0:
+            self.reactor.epoll.modify(self.fd, self._interest())
+
+    def cut(self, why: str) -> bool:
+        """Close the connection at once, for the reason `why`. Returns True."""
+        self.reactor.lose(self, why)
+        return True
+
+
+@final
+class Listening:
+    """A bound, listening socket and what to do with those it accepts; at most `most` at a time."""
+
+    def __init__(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
+        self.sock = sock
+        self.acceptor = acceptor
+        self.most = most
+        self.open = 0
+
+
+@final
+class Reactor:
+    """Plain sockets of one router. `accept_errors` counts accepts that the system refused
+    (descriptors), `accepts_refused` connections beyond a listener's bound.
+    """
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+        self.plane = router.plane
+        self.entrance = router.entrance
+        self.spare = Spare()
+        self.epoll = select.epoll()
+        self.accept_errors = 0
+        self.accepts_refused = 0
+        self.wanted = False
+        # What the spool owes of the thread's time to Direct traffic, and whether that is heavy now.
+        self._owed_ns = 0
+        self._direct_bytes = 0
+        self._window_ns = 0
+        self._sent_ns = 0
+        self._heavy = False
+        self._watched = -1
+        self._called = -1
+        self._call: Callable[[], None] = _nothing
+        self._receive_bytes = RECEIVE_BYTES
+        self._channels: dict[int, SocketChannel] = {}
+        self._listeners: dict[int, Listening] = {}
+        self._resting: list[Listening] = []
+        self._leaving: dict[SocketChannel, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._channels)
+
+    def fileno(self) -> int:
+        """The descriptor that is readable whenever a socket wants something."""
+        return self.epoll.fileno()
+
+    def watch(self, fd: int) -> None:
+        """End a round's wait also when `fd` is readable; `wanted` says after a round whether it was."""
+        self._watched = fd
+        self.epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self) -> None:
+        """Watch it no more."""
+        if not self.epoll.closed:
+            self.epoll.unregister(self._watched)
+        self._watched = -1
+
+    def call(self, fd: int, call: Callable[[], None]) -> None:
+        """Have `call` called in a round whenever `fd` is readable, which it is to change."""
+        self._called = fd
+        self._call = call
+        self.epoll.register(fd, select.EPOLLIN)
+
+    def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
+        """Accept from `sock` (bound, listening, non-blocking), `most` connections open at a time."""
+        self._listeners[sock.fileno()] = Listening(sock, acceptor, most)
+        self.epoll.register(sock.fileno(), select.EPOLLIN)
+
+    def bound(self, sock: socket.socket, most: int) -> None:
+        """From now on accept from `sock` while fewer than `most` connections are open."""
+        self._listeners[sock.fileno()].most = most
+
+    def unlisten(self, sock: socket.socket) -> None:
+        """Stop accepting from `sock` and close it."""
+        if self._listeners.pop(sock.fileno(), None) is not None:
+            self.epoll.unregister(sock.fileno())
+        self._resting = [listening for listening in self._resting if listening.sock is not sock]
+        sock.close()
+
+    def add(self, sock: socket.socket, connection: Connection) -> SocketChannel:
+        """Serve `sock` (connected): TCP_NODELAY, non-blocking, fed to `connection`."""
+        sock.setblocking(False)
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        channel = SocketChannel(self, sock, connection)
+        connection.outbox.channel = channel
+        self._channels[channel.fd] = channel
+        self.entrance.open += 1
+        self.epoll.register(channel.fd, _READ)
+        return channel
+
+    def set_clocks(self) -> None:
+        """Time of this round: monotonic for timers, UTC for traces."""
+        self.plane.now_ns = time.monotonic_ns()
+        self.plane.wall_ns = time.time_ns()
+
+    def round(self, wait_s: float = 0.0) -> bool:
+        """One poll, one receive per ready socket, one flush; False when nothing was ready.
+
+        The poll waits up to `wait_s` seconds, which holds up every other task: see loop.py.
+        """
+        self.wanted = False
+        plane = self.plane
+        events = self.epoll.poll(0.0 if plane.large else wait_s, ROUND_EVENTS)
+        if not events:
+            if not plane.large:
+                return False
+            self.set_clocks()
+            flush_ready(plane)
+            return True
+        self.set_clocks()
+        recorder = plane.recorder
+        recorder.begin_round()
+        recorded = recorder.recorded
+        share = ROUND_BYTES // len(events)
+        self._receive_bytes = min(RECEIVE_BYTES, max(RECEIVE_LEAST, share))
+        plane.allowance = min(TURN_WORK, max(TURN_LEAST, ROUND_WORK // len(events)))
+        committing = plane.committing
+        spent_ns = 0 if committing is None else committing.spent_ns
+        spooled: list[SocketChannel] = []
+        for fd, mask in events:
+            channel = self._channels.get(fd)
+            if channel is None:
+                if fd == self._watched:
+                    self.wanted = True
+                else:
+                    self._others(fd)
+                continue
+            if mask & select.EPOLLOUT:
+                channel.drain()
+                if channel.fd < 0:
+                    continue
+            if mask & ~select.EPOLLOUT:
+                if channel.connection.guaranteed:
+                    spooled.append(channel)
+                else:
+                    self._direct_bytes += self._receive(channel)
+        if committing is None:
+            self._flush(recorded)
+        else:
+            self._share(committing, spooled, spent_ns, recorded)
+        if recorder.recorded != recorded:
+            recorder.end_round(self._sent_ns or time.time_ns())
+        return True
+
+    def _others(self, fd: int) -> None:
+        """What is no connection is ready: a listener, or who asked to be called."""
+        listening = self._listeners.get(fd)
+        try:
+            if listening is not None:
+                self._accept(listening)
+            elif fd == self._called:
+                self._call()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            kind = SPOOL if listening is None else LISTENER
+            self.plane.barrier.caught(error, kind, "", "", "goes on")
+
+    def _flush(self, recorded: int) -> None:
+        """Send what the round has to send, and note when that began if it has `recorded` more events."""
+        # Before the first byte leaves: a peer on this machine may have it a moment later.
+        self._sent_ns = time.time_ns() if self.plane.recorder.recorded != recorded else 0
+        flush_ready(self.plane)
+
+    def _share(
+        self, committing: Committing, spooled: list[SocketChannel], before_ns: int, recorded: int
+    ) -> None:
+        """End a round: receive from those who bring work for the spool, if it has not had more than its share.
+
+        A message costs the spool some hundred times what it costs to pass a Direct one on. While Direct
+        traffic is heavy, guaranteed messages wait in their sockets for their part of the thread's time.
+        `before_ns` is what the spool had of it when the round began, `recorded` how many trace events there were.
+        """
+        plane = self.plane
+        if plane.now_ns - self._window_ns > WINDOW_NS:
+            self._window_ns = plane.now_ns
+            self._heavy = self._direct_bytes >= HEAVY_BYTES
+            self._direct_bytes = 0
+        heavy = self._heavy or self._direct_bytes >= HEAVY_BYTES
+        if not heavy:
+            self._owed_ns = 0
+        if spooled and self._owed_ns <= 0:
+            began_ns = time.monotonic_ns()
+            if heavy:
+                self._receive_bytes = RECEIVE_LEAST
+            for channel in spooled:
+                if channel.fd >= 0:
+                    self._receive(channel)
+            committing.spent_ns += time.monotonic_ns() - began_ns
+        self._flush(recorded)
+        if heavy:
+            spent_ns = committing.spent_ns - before_ns
+            rest_ns = time.monotonic_ns() - plane.now_ns - spent_ns
+            owed_ns = self._owed_ns + spent_ns * DIRECT_SHARE - rest_ns * SPOOL_SHARE
+            self._owed_ns = min(max(owed_ns, 0), OWED_NS)
+
+    def _receive(self, channel: SocketChannel) -> int:
+        """Receive once and feed; how many bytes that were."""
+        connection = channel.connection
+        try:
+            data = channel.sock.recv(self._receive_bytes)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as error:
+            self.lose(channel, error.strerror or str(error))
+            return 0
+        if not data:
+            self.lose(channel, "closed by peer")
+            return 0
+        if connection.closing:
+            # A peer that goes on sending after we said goodbye gets no more memory.
+            return 0
+        try:
+            if self.plane.tracing and isinstance(connection, Link):
+                # The round began before this came: its time would be one at which the message was not here.
+                self.plane.wall_ns = time.time_ns()
+            connection.feed(data)
+            if connection.paused:
+                channel.pause()
+        except Exception as error:  # noqa: BLE001 - the barrier's
+            self.plane.barrier.end(connection, error)
+        return len(data)
+
+    def _accept(self, listening: Listening) -> None:
+        for _ in range(ACCEPTS):
+            try:
+                sock, address = listening.sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionError):
+                return
+            except OSError as error:
+                # Out of descriptors or buffers: rest until the next tick instead of spinning.
+                self.accept_errors += 1
+                self._resting.append(listening)
+                if self.entrance.out_of_descriptors(is_shortage(error)):
+                    self.spare.refuse(listening.sock)
+                self.epoll.modify(listening.sock.fileno(), 0)
+                return
+            if listening.open >= listening.most:
+                sock.close()
+                self.accepts_refused += 1
+                continue
+            peer = peer_text(address)
+            strangers = self.entrance.plain
+            try:
+                if not self.entrance.has_place(strangers, peer):
+                    sock.close()
+                    continue
+                connection = listening.acceptor.accepted(peer)
+                channel = self.add(sock, connection)
+            except Exception as error:  # noqa: BLE001 - the barrier's
+                self.plane.barrier.caught(error, LISTENER, "", "", "one connection is closed")
+                sock.close()
+                continue
+            listening.open += 1
+            channel.listening = listening
+            strangers.enter(connection.origin, channel)
+            connection.placed(strangers, channel)
+
+    def tick(self) -> None:
+        """Timers, resting listeners; call about ten times a second."""
+        self.set_clocks()
+        if self._resting:
+            for listening in self._resting:
+                self.epoll.modify(listening.sock.fileno(), select.EPOLLIN)
+            self._resting.clear()
+        self.plane.timers.run(self.plane.now_ns)
+        if self._leaving:
+            for channel, deadline_ns in list(self._leaving.items()):
+                if deadline_ns <= self.plane.now_ns:
+                    self.lose(channel, "did not take our last bytes")
+        flush_ready(self.plane)
+
+    def leave(self, channel: SocketChannel) -> None:
+        """The peer has been told to go and what it was told waits: give it so much time and no more."""
+        if channel not in self._leaving:
+            self._leaving[channel] = self.plane.now_ns + GOODBYE_NS
+
+    def lose(self, channel: SocketChannel, why: str) -> None:
+        """The peer is gone."""
+        if channel.fd < 0:
+            return
+        self._forget(channel)
+        self.plane.barrier.lose(channel.connection, why)
+        channel.connection.outbox.channel = None
+
+    def close(self, channel: SocketChannel) -> None:
+        """We are done with the peer; everything has been sent."""
+        if channel.fd < 0:
+            return
+        self._forget(channel)
+        self.plane.barrier.lose(channel.connection, "closed")
+        # Nothing refers to itself: what a connection held is free at once, and not with the next collection.
+        channel.connection.outbox.channel = None
+
+    def _forget(self, channel: SocketChannel) -> None:
+        del self._channels[channel.fd]
+        if channel.connection.stuck:
+            channel.connection.stuck_with(0)
+        self.entrance.open -= 1
+        self._leaving.pop(channel, None)
+        self.epoll.unregister(channel.fd)
+        channel.fd = -1
+        channel.sock.close()
+        if channel.listening is not None:
+            channel.listening.open -= 1
+
+    def close_all(self) -> None:
+        """Close every socket and listener at once."""
+        for channel in list(self._channels.values()):
+            self.close(channel)
+        for listening in list(self._listeners.values()):
+            self.unlisten(listening.sock)
+        self.epoll.close()
+        self.spare.close()

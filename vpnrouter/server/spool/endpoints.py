@@ -1,0 +1,264 @@
+"""The queues and topic endpoints of a running router: as the configuration wants them, with what they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.access import BoundRule
+from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.recover import Definition
+from vpnrouter.core.guaranteed.replay import ReplayLog
+from vpnrouter.core.guaranteed.terms import (
+    KIND_NAMES,
+    QUEUE,
+    REPLAY_LOG,
+    TOPIC_ENDPOINT,
+    EndpointTerms,
+)
+from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.core.subscriber import Subscription
+from vpnrouter.events.table import ORPHAN
+from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.spool.terms import queue_terms, replay_log_terms, topic_endpoint_terms
+from vpnrouter.spool import keys
+from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpnrouter.config.msg_vpn import MsgVpn
+    from vpnrouter.config.queue import Queue
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.vpn import MessageVpn
+
+
+GONE: Final = "503 Queue Shutdown: it is not configured any more"
+
+
+@final
+class Endpoints:
+    """Endpoints of the configuration by their numbers in the store; `definitions` are what the store knows."""
+
+    def __init__(self, spool: Spool, definitions: list[Definition]) -> None:
+        self._spool = spool
+        self._known = {(one.vpn, one.kind, one.name): one for one in definitions}
+        self._orphans: list[Endpoint] = []
+        self._absent: dict[str, MessageVpn] = {}
+        self.by_number: dict[int, Endpoint] = {}
+
+    def configure(self, vpn: MessageVpn, written: MsgVpn, before: MsgVpn | None = None) -> None:
+        """Let `vpn` have exactly the endpoints of its configuration.
+
+        `before` is the one that holds: what is the same object in both is left alone.
+        """
+        self._welcome(vpn)
+        queues = {} if before is None else before.queues
+        for name, queue in written.queues.items():
+            if queues.get(name) is not queue:
+                endpoint = self.have(vpn, QUEUE, name, queue_terms(queue))
+                subscribe(endpoint, queue)
+        topic_endpoints = {} if before is None else before.topic_endpoints
+        for name, topic_endpoint in written.topic_endpoints.items():
+            if topic_endpoints.get(name) is not topic_endpoint:
+                self.have(vpn, TOPIC_ENDPOINT, name, topic_endpoint_terms(topic_endpoint))
+        self._log(vpn, written)
+        wanted: dict[int, Mapping[str, object]] = {
+            QUEUE: written.queues,
+            TOPIC_ENDPOINT: written.topic_endpoints,
+        }
+        for (kind, name), endpoint in list(vpn.endpoints.items()):
+            if kind in wanted and name not in wanted[kind]:
+                self.let_go(endpoint)
+        vpn.forget_all_routes()
+
+    def _log(self, vpn: MessageVpn, written: MsgVpn) -> None:
+        """Let `vpn` have the replay log of its configuration; what a log that goes has logged goes too."""
+        logs = self._spool.replay_logs
+        for name, replay_log in written.replay_logs.items():
+            endpoint = self.have(vpn, REPLAY_LOG, name, replay_log_terms(replay_log))
+            chosen = replay_log.topic_filter
+            dialect = MQTT if chosen.topic_syntax == "mqtt" else SMF
+            texts = chosen.subscriptions if chosen.enabled else ()
+            filters = [parse_filter(text, dialect, exceptions=True) for text in texts]
+            log = logs.get(vpn.name)
+            if log is None or log.endpoint is not endpoint:
+                logs[vpn.name] = ReplayLog(endpoint, filters)
+            else:
+                log.take_filters(filters)
+        for (kind, name), endpoint in list(vpn.endpoints.items()):
+            if kind == REPLAY_LOG and name not in written.replay_logs:
+                self._end_log(endpoint)
+
+    def _end_log(self, endpoint: Endpoint) -> None:
+        logs = self._spool.replay_logs
+        log = logs.get(endpoint.vpn.name)
+        if log is not None and log.endpoint is endpoint:
+            del logs[endpoint.vpn.name]
+        self.delete(endpoint)
+
+    def have(self, vpn: MessageVpn, kind: int, name: str, terms: EndpointTerms) -> Endpoint:
+        """The endpoint of this name, under these terms; made if it is new, with what is in the spool for it."""
+        endpoint = vpn.endpoints.get((kind, name))
+        if endpoint is not None:
+            endpoint.take_terms(terms)
+            if endpoint in self._orphans:
+                self._orphans.remove(endpoint)
+            return endpoint
+        known = self._known.get((vpn.name, kind, name))
+        if known is None:
+            known = Definition(self._spool.number(), vpn.name, kind, name, True)
+            self._known[vpn.name, kind, name] = known
+            self._spool.ledger.put(keys.endpoint(known.number), known.encode())
+        endpoint = Endpoint(self._spool, vpn, kind, name, known.number, terms)
+        endpoint.bridges = known.bridges
+        vpn.endpoints[kind, name] = endpoint
+        self.by_number[known.number] = endpoint
+        if known.subscription:
+            endpoint.attracts_for = known.attracts_for
+            judge_endpoint(endpoint)
+            subscription = Subscription(parse_filter(known.subscription, MQTT), endpoint)
+            # It was granted before: a bound that is used up or was lowered must not keep the router from starting.
+            vpn.subscribe(subscription, bounded=False)
+        return endpoint
+
+    def knows(self, vpn: MessageVpn, kind: int, name: str) -> bool:
+        """True when the store knows an endpoint of this name."""
+        return (vpn.name, kind, name) in self._known
+
+    def keep_orphan(self, vpn: MessageVpn, definition: Definition) -> None:
+        """Keep an endpoint that is not configured any more, shut down, with its messages."""
+        self._detach(definition)
+        endpoint = self.have(vpn, definition.kind, definition.name, _shut(EndpointTerms()))
+        self._orphans.append(endpoint)
+
+    def let_go(self, endpoint: Endpoint) -> None:
+        """The configuration does not have it any more: what is empty goes, what is not stays, shut down."""
+        endpoint.vpn.drop(endpoint)
+        if endpoint.spooled_count == 0:
+            self.delete(endpoint)
+        elif endpoint not in self._orphans:
+            known = self._known.get((endpoint.vpn.name, endpoint.kind, endpoint.name))
+            if known is not None:
+                self._detach(known)
+            endpoint.take_terms(_shut(endpoint.terms.copy()))
+            self._orphans.append(endpoint)
+            self._tell(endpoint)
+
+    def _detach(self, definition: Definition) -> None:
+        """The store forgets the subscription of a topic endpoint: it attracts nothing any more."""
+        if definition.kind == TOPIC_ENDPOINT:
+            definition.subscription = ""
+            self._spool.ledger.put(keys.endpoint(definition.number), definition.encode())
+
+    # -- message VPNs that are not configured ----------------------------------------------------
+
+    def remove(self, vpn: MessageVpn) -> None:
+        """The configuration does not have `vpn` any more: its endpoints are let go, what was retained stays."""
+        for (kind, _), endpoint in list(vpn.endpoints.items()):
+            if kind == REPLAY_LOG:
+                self._end_log(endpoint)
+            else:
+                self.let_go(endpoint)
+        self._absent[vpn.name] = vpn
+
+    def keep_absent(self, vpn: MessageVpn) -> None:
+        """Keep what the store has of a message VPN that is not configured, until it is again."""
+        self._absent[vpn.name] = vpn
+
+    def _welcome(self, vpn: MessageVpn) -> None:
+        """Give a message VPN that is configured again what was kept of it; its sessions begin anew."""
+        absent = self._absent.pop(vpn.name, None)
+        if absent is None:
+            return
+        for client in list(absent.clients.values()):
+            if isinstance(client, MqttSession):
+                client.end()
+        for place, endpoint in absent.endpoints.items():
+            endpoint.vpn = vpn
+            vpn.endpoints[place] = endpoint
+            vpn.spooled_bytes += endpoint.spooled_bytes
+        absent.retained.most = vpn.retained.most
+        absent.retained.most_bytes = vpn.retained.most_bytes
+        if vpn.retained.account is None:
+            absent.retained.keep_nowhere()
+        vpn.retained = absent.retained
+
+    # -- what goes -------------------------------------------------------------------------------
+
+    def delete(self, endpoint: Endpoint) -> None:
+        """Delete an endpoint and all that it holds."""
+        endpoint.delete(GONE)
+        if endpoint in self._orphans:
+            self._orphans.remove(endpoint)
+        vpn = endpoint.vpn
+        vpn.endpoints.pop((endpoint.kind, endpoint.name), None)
+        self._known.pop((vpn.name, endpoint.kind, endpoint.name), None)
+        self.by_number.pop(endpoint.number, None)
+        vpn.forget_all_routes()
+
+    def forget(self, definition: Definition) -> None:
+        """Delete an endpoint that the store alone has; its messages are nobody's then."""
+        self._known.pop((definition.vpn, definition.kind, definition.name), None)
+        self._spool.ledger.delete(keys.endpoint(definition.number))
+        self._spool.ledger.delete(keys.mark(definition.number))
+
+    def tell_orphans(self) -> None:
+        """Say which endpoints are kept only for their messages; those without any are deleted."""
+        for endpoint in list(self._orphans):
+            if endpoint.spooled_count == 0:
+                self.delete(endpoint)
+            else:
+                self._tell(endpoint)
+
+    def _tell(self, endpoint: Endpoint) -> None:
+        tell_of(
+            endpoint.vpn.plane,
+            ORPHAN,
+            f"{KIND_NAMES[endpoint.kind]} {endpoint.name} of message VPN"
+            f" {endpoint.vpn.name} is not configured any more; it is shut down and keeps its"
+            f" {endpoint.spooled_count:,} messages until they are purged or moved",
+            endpoint.vpn.name,
+            endpoint.name,
+        )
+
+
+def subscribe(endpoint: Endpoint, written: Queue) -> None:
+    """Let a queue have exactly the subscriptions of its configuration."""
+    vpn = endpoint.vpn
+    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    wanted = [
+        Subscription(parse_filter(text, dialect, exceptions=True), endpoint)
+        for text in written.subscriptions
+    ]
+    for subscription in wanted:
+        subscription.configured = True
+    names = {subscription.key for subscription in wanted}
+    for key in list(endpoint.subscriptions):
+        if key not in names:
+            vpn.unsubscribe(endpoint, key)
+    for subscription in wanted:
+        if subscription.key not in endpoint.subscriptions:
+            vpn.subscribe(subscription)
+
+
+def judge_endpoint(endpoint: Endpoint) -> None:
+    """Let a topic endpoint attract what the client username that made its subscription may be sent now.
+
+    It attracts nothing where that client username was removed. The caller has to forget the routes that it is in.
+    """
+    username, client_id = endpoint.attracts_for
+    if not username:
+        return
+    rights = rights_of(endpoint.vpn, username)
+    if rights is None:
+        endpoint.rule = BoundRule(False, [])
+    else:
+        acl = rights.acl.subscribe
+        endpoint.rule = None if acl.unrestricted else acl.bind(username, client_id)
+
+
+def _shut(terms: EndpointTerms) -> EndpointTerms:
+    terms.ingress_enabled = False
+    terms.egress_enabled = False
+    return terms

@@ -1,0 +1,210 @@
+"""Balance sheets: counts of endpoints and bridges, kept in the message spool so that they go on over a restart.
+
+A sheet is written with the unit that is being built, so its counts of an endpoint are true of the store with that
+unit. Changed sheets are written once a minute and at a clean stop. After a crash, messages that are missing are
+discarded as UNACCOUNTED, so that every sheet is in balance from the start.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter import limits
+from vpnrouter.bridges.counters import COUNTS, Counters
+from vpnrouter.core.losses import UNACCOUNTED
+from vpnrouter.spool import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.core.guaranteed.counters import EndpointCounters
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.losses import Discards
+    from vpnrouter.server.bridges.runner import BridgeRunner
+    from vpnrouter.spool.store import Store
+
+
+EVERY_S: Final = 60.0
+"""Seconds between two looks at all sheets."""
+
+OWN: Final = "o"
+PEER: Final = "p"
+
+_ENDPOINT: Final = (
+    "acked",
+    "deleted",
+    "delivered",
+    "moved",
+    "recovered",
+    "redelivered",
+    "spooled",
+    "spooled_bytes",
+)
+_ENDPOINT_REASONS: Final = ("discarded", "refused")
+
+_BRIDGE_REASONS: Final = ("discarded_rx", "discarded_tx")
+
+Row = dict[str, object]
+
+
+def _row(
+    counters: EndpointCounters | Counters, names: tuple[str, ...], reasons: tuple[str, ...]
+) -> Row:
+    row: Row = {name: getattr(counters, name) for name in names}
+    return row | {name: getattr(counters, name).counts for name in reasons}
+
+
+def _fill(
+    counters: EndpointCounters | Counters,
+    value: bytes,
+    names: tuple[str, ...],
+    reasons: tuple[str, ...],
+) -> bool:
+    """Copy a sheet into fresh counters. False, with nothing copied, for one that is damaged or of another version."""
+    try:
+        row = json.loads(value)
+        numbers = {name: int(row[name]) for name in names}
+        counts = {
+            name: {str(reason): int(count) for reason, count in row[name].items()}
+            for name in reasons
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+    for name, number in numbers.items():
+        setattr(counters, name, number)
+    for name, found in counts.items():
+        discards: Discards = getattr(counters, name)
+        discards.counts = found
+    return True
+
+
+def restore_endpoints(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> None:
+    """Set the counters of endpoints by their sheets. Call this when it is known what waits in each endpoint."""
+    for key, value in store.scan(keys.SHEET_ENDPOINT):
+        endpoint = endpoints.get(keys.sheet_number(key))
+        if endpoint is None:
+            spool.ledger.delete(key)
+            continue
+        counters = endpoint.counters
+        found = counters.recovered
+        if not _fill(counters, value, _ENDPOINT, _ENDPOINT_REASONS):
+            counters.recovered = found
+            continue
+        missing = counters.imbalance(endpoint.spooled_count)
+        if missing > 0:
+            counters.discarded.add(UNACCOUNTED, missing)
+        else:
+            # These messages came after the sheet was written, and are here.
+            counters.spooled -= missing
+
+
+def _balance(counters: Counters) -> None:
+    """Discard what was in flight when the sheet was written: nothing is in flight now."""
+    missing = counters.rx_imbalance(0)
+    if missing > 0:
+        counters.discard_rx(UNACCOUNTED, missing)
+    else:
+        counters.data_rx_msg_count -= missing
+    missing = counters.tx_imbalance(0)
+    if missing > 0:
+        counters.discard_tx(UNACCOUNTED, missing)
+    else:
+        counters.offered_tx_msg_count -= missing
+
+
+@final
+class Sheets:
+    """Reads the sheets of bridges at the start, and writes all sheets that have changed."""
+
+    def __init__(
+        self, spool: Spool, store: Store, book: LinkBook, runners: list[BridgeRunner]
+    ) -> None:
+        self._spool = spool
+        self._book = book
+        self._runners = runners
+        self._written: dict[bytes, int] = {}
+        self._own: dict[str, Counters] = {}
+        for key, value in store.scan(keys.SHEET_BRIDGE):
+            whose, name = keys.sheet_bridge_of(key)
+            counters = Counters()
+            if whose in {OWN, PEER} and _fill(counters, value, COUNTS, _BRIDGE_REASONS):
+                _balance(counters)
+                if whose == OWN:
+                    self._own[name] = counters
+                elif len(book.sheets) < limits.LINK_REMOTE_RECORDS:
+                    book.sheets[name] = counters
+                    continue
+            if whose != OWN:
+                spool.ledger.delete(key)
+
+    def restore_bridges(self) -> None:
+        """Give configured bridges the counters of their sheets; sheets of other bridges are deleted."""
+        for runner in self._runners:
+            counters = self._own.pop(_name(runner), None)
+            if counters is not None:
+                runner.record.counters = counters
+        for name in self._own:
+            self._spool.ledger.delete(keys.sheet_bridge(OWN, name))
+        self._own.clear()
+
+    async def keep(self) -> None:
+        """Write the sheets that have changed once in EVERY_S, some at a time, until cancelled."""
+        while True:
+            await trio.sleep(EVERY_S)
+            before, self._written = self._written, {}
+            for at, (key, row) in enumerate(self._rows()):
+                self._write(key, row, before)
+                if at % limits.SHEETS_AT_ONCE == limits.SHEETS_AT_ONCE - 1:
+                    await trio.sleep(0.05)
+
+    def write_all(self) -> None:
+        """Write all sheets that have changed, at once: the router stops."""
+        before, self._written = self._written, {}
+        for key, row in self._rows():
+            self._write(key, row, before)
+
+    def _write(self, key: bytes, row: Row, before: dict[bytes, int]) -> None:
+        value = json.dumps(row).encode()
+        self._written[key] = hash(value)
+        if before.get(key) != hash(value):
+            self._spool.ledger.put(key, value)
+
+    def _rows(self) -> Iterator[tuple[bytes, Row]]:
+        for vpn in list(self._book.router.vpns.values()):
+            yield from self._endpoints(list(vpn.endpoints.values()))
+            sessions = [
+                client.endpoint for client in vpn.clients.values() if client.endpoint is not None
+            ]
+            yield from self._endpoints(sessions)
+        for runner in list(self._runners):
+            if runner.half is not None:
+                runner.half.link.tally()
+            yield self._bridge(OWN, _name(runner), runner.record)
+        for name, record in list(self._book.records.items()):
+            for half in record.sending:
+                half.bring()
+            yield self._bridge(PEER, name, record)
+
+    @staticmethod
+    def _endpoints(endpoints: list[Endpoint]) -> Iterator[tuple[bytes, Row]]:
+        for endpoint in endpoints:
+            if endpoint.durable and not endpoint.deleted:
+                counters = endpoint.counters
+                yield (
+                    keys.sheet_endpoint(endpoint.number),
+                    _row(counters, _ENDPOINT, _ENDPOINT_REASONS),
+                )
+
+    @staticmethod
+    def _bridge(whose: str, name: str, record: Bridge) -> tuple[bytes, Row]:
+        return keys.sheet_bridge(whose, name), _row(record.counters, COUNTS, _BRIDGE_REASONS)
+
+
+def _name(runner: BridgeRunner) -> str:
+    return f"{runner.approach.vpn.name}\0{runner.approach.name}"

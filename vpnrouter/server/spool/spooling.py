@@ -1,0 +1,199 @@
+"""Open the message spool of a router and give its endpoints what was in it; and back it up while the router runs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from vpnrouter.config.check_files import SPOOL_FOLDER
+from vpnrouter.core.barrier import SPOOL
+from vpnrouter.core.guaranteed.recover import (
+    Definition,
+    read_definitions,
+    recover,
+    recover_retained,
+)
+from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
+from vpnrouter.core.login import Credentials
+from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
+from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.errors import OperationError, SpoolError
+from vpnrouter.events.table import SPOOL_RECOVERED
+from vpnrouter.server.bridges.flows import have_lots
+from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.faults import planted
+from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.server.spool.committer import Committer
+from vpnrouter.server.spool.endpoints import Endpoints
+from vpnrouter.server.spool.sheets import Sheets, restore_endpoints
+from vpnrouter.spool.ledger import Ledger
+
+if TYPE_CHECKING:
+    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.core.router import Router
+    from vpnrouter.server.net.reactor import Reactor
+    from vpnrouter.spool.store import Store
+
+
+@final
+class StoreKeeper:
+    """The SpoolKeeper of a router: one backup at a time, in a thread of its own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._one = trio.Lock()
+
+    async def backup(self, directory: str) -> None:
+        """See SpoolKeeper."""
+        async with self._one:
+            await trio.to_thread.run_sync(self._store.backup, Path(directory))
+
+
+MEGABYTE: Final = 1_000_000
+
+
+def open_store(config: RouterConfig) -> Store | None:
+    """The store of a configured router; None where guaranteed messaging is off.
+
+    Raises OperationError when it cannot be opened: locked by another router, damaged, of another version,
+    not permitted, no room, put aside by a restore that was cut off.
+    """
+    if not config.guaranteed_msging.enabled:
+        return None
+    from vpnrouter.spool.rocks_store import PRESENT, RocksStore
+
+    spool = Path(config.router.data_dir) / SPOOL_FOLDER
+    old = spool.with_name("spool.old")
+    if old.exists() and not (spool / PRESENT).exists():
+        # Beginning with an empty spool would lose all that was acknowledged.
+        raise OperationError(
+            f"{spool} is not there, but {old} is: a restore was cut off; rename {old.name} to {spool.name} for"
+            " what was there before, then restore again if you want to"
+        )
+    try:
+        return RocksStore(spool)
+    except SpoolError as error:
+        raise OperationError(str(error)) from error
+
+
+def open_spool(router: Router, config: RouterConfig) -> Spooling | None:
+    """The spool of `router`, recovered; None where guaranteed messaging is off. Raises OperationError."""
+    store = open_store(config)
+    if store is None:
+        return None
+    router.plane.now_ns = time.monotonic_ns()
+    router.plane.wall_ns = time.time_ns()
+    return Spooling(router, store, config)
+
+
+@final
+class Spooling:
+    """The spool of a running router: `endpoints` makes and changes those of the configuration."""
+
+    def __init__(self, router: Router, store: Store, config: RouterConfig) -> None:
+        """Recover everything that `store` holds. Raises OperationError for what cannot be read."""
+        self.store = store
+        plane = router.plane
+        try:
+            definitions, following = read_definitions(store)
+            spool = Spool(
+                plane, Ledger(store), config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
+            )
+            spool.fault = planted()
+            self.spool = spool
+            plane.spool = spool
+            spool.start_numbers(following)
+            self.endpoints = Endpoints(spool, definitions)
+            for name, written in config.msg_vpns.items():
+                self.endpoints.configure(router.vpns[name], written)
+                have_lots(self.endpoints, router.vpns[name], written)
+            by_number = self.endpoints.by_number
+            vpns = {**router.vpns, **self._absent(router, definitions)}
+            for vpn in vpns.values():
+                for endpoint in restore_sessions(vpn, store):
+                    by_number[endpoint.number] = endpoint
+            self._orphans(vpns, definitions)
+            recover_retained(store, vpns)
+            count = recover(spool, store, by_number)
+            restore_endpoints(spool, store, by_number)
+            for vpn in router.vpns.values():
+                restore_wills(vpn, store)
+        except SpoolError as error:
+            store.close()
+            raise OperationError(str(error)) from error
+        if count:
+            tell_of(plane, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
+        self.endpoints.tell_orphans()
+        self.sheets: Sheets | None = None
+        self.committer = Committer(spool, store)
+        plane.committing = self.committer
+
+    def _absent(self, router: Router, definitions: list[Definition]) -> dict[str, MessageVpn]:
+        """Message VPNs of which the store has endpoints and the configuration nothing."""
+        found: dict[str, MessageVpn] = {}
+        for definition in definitions:
+            name = definition.vpn
+            if name not in router.vpns and name not in found:
+                found[name] = MessageVpn(name, router.plane, Credentials(False, ()), {}, {})
+                self.endpoints.keep_absent(found[name])
+        return found
+
+    def _orphans(self, vpns: dict[str, MessageVpn], definitions: list[Definition]) -> None:
+        """What the store knows and the configuration does not: queues are kept, shut down."""
+        for definition in definitions:
+            if definition.number in self.endpoints.by_number:
+                continue
+            if definition.kind in (SESSION, REPLAY_LOG):
+                self.endpoints.forget(definition)
+            else:
+                self.endpoints.keep_orphan(vpns[definition.vpn], definition)
+
+    def serve_with(self, reactor: Reactor | None) -> None:
+        """Let rounds of `reactor` hear of commits; without one, this trio run."""
+        committer = self.committer
+        if reactor is not None and committer.fd >= 0:
+            reactor.call(committer.fd, committer.finished)
+            return
+        plane = self.spool.plane
+        token = trio.lowlevel.current_trio_token()
+
+        def hear() -> None:
+            plane.now_ns = time.monotonic_ns()
+            plane.wall_ns = time.time_ns()
+            try:
+                committer.finished()
+            except Exception as error:  # noqa: BLE001 - given to the barrier
+                plane.barrier.caught(error, SPOOL, "", "", "goes on")
+            flush_ready(plane)
+
+        def wake_up() -> None:
+            # After the run has ended nobody is left who waits.
+            with contextlib.suppress(trio.RunFinishedError):
+                token.run_sync_soon(hear)
+
+        committer.wake_with(wake_up)
+
+    def change(
+        self, router: Router, config: RouterConfig, before: RouterConfig | None = None
+    ) -> None:
+        """Take over the endpoints of a changed configuration; `before` is the one that holds."""
+        self.spool.max_usage = config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
+        for name, written in config.msg_vpns.items():
+            known = None if before is None else before.msg_vpns.get(name)
+            if known is not written:
+                self.endpoints.configure(router.vpns[name], written, known)
+
+    def remove(self, vpn: MessageVpn) -> None:
+        """Let go of the endpoints of a message VPN that is not configured any more."""
+        self.endpoints.remove(vpn)
+
+    def close(self) -> None:
+        """Commit what is left, and close the store."""
+        if self.sheets is not None:
+            self.sheets.write_all()
+        self.committer.close()
