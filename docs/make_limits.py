@@ -1,4 +1,4 @@
-"""Writes docs/limits.md from the modules of limits: `python docs/make_limits.py`.
+"""Writes docs/limits.md from vpnrouter/limits.py: `python docs/make_limits.py`.
 
 A name, its value, and the string under it become a row of the table. The source is read, not
 imported, so that the page is made from the file beside it and from no installed package.
@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCES: Final = tuple(
-    sorted((_ROOT / "vpnrouter").rglob("limits.py"), key=lambda path: (len(path.parts), path))
-)
+SOURCE: Final = _ROOT / "vpnrouter" / "limits.py"
 PAGE: Final = _ROOT / "docs" / "limits.md"
 
 _HEAD: Final = """\
 # Limits
 
 Every bound of the router: what it is, why it has this value, and what happens beyond it. This page
-is made from every `limits.py` below `vpnrouter/` by `python docs/make_limits.py`.
+is made from `vpnrouter/limits.py` by `python docs/make_limits.py`.
 
 | name | value | why, and what happens beyond |
 |---|---|---|
@@ -49,13 +47,11 @@ def limits(source: str) -> list[tuple[str, str]]:
 
 def page() -> str:
     """The text of docs/limits.md as it should be."""
-    rows = []
-    for source in SOURCES:
-        values = runpy.run_path(str(source))
-        rows += [
-            f"| `{name}` | {_shown(values[name])} | {_cell(text)} |\n"
-            for name, text in limits(source.read_text(encoding="utf-8"))
-        ]
+    values = runpy.run_path(str(SOURCE))
+    rows = [
+        f"| `{name}` | {_shown(values[name])} | {_cell(text)} |\n"
+        for name, text in limits(SOURCE.read_text(encoding="utf-8"))
+    ]
     return _HEAD + "".join(rows)
 
 

@@ -1,8 +1,9 @@
-"""Every bound of the router, in one place.
+"""Every bound of the router and its tools, in one place.
 
-The string under each constant says why it has this value and what happens beyond it.
-docs/limits.md lists them all; each has a test that goes one step too far.
+Each has a string under it: why it has this value, and what happens beyond it. `docs/limits.md` is made from them.
 """
+
+from __future__ import annotations
 
 from typing import Final
 
@@ -625,3 +626,401 @@ configuration is refused."""
 MSG_VPNS: Final = 10_000
 """Message VPNs of one router: many have some dozens, and those of a configuration are validated in one step. Beyond:
 the configuration is refused before they are looked at."""
+
+
+SHOW_BLOCK_ROWS: Final = 500
+"""Rows that `show` prints in one go and holds in memory; the next ones get columns at least as wide. Beyond:
+another block."""
+
+SHOW_COMPLETIONS: Final = 200
+"""Names from a router that completion offers. Beyond: left out; more letters bring them."""
+
+MQTT_CLIENT_CHUNK_BYTES: Final = 262_144
+"""Bytes that `pub` and `sub` read at a time, and that `pub` sends at a time at QoS 0."""
+
+MQTT_CLIENT_PACKET_BYTES: Final = 268_435_460
+"""The largest packet that MQTT has, which `sub` takes unless --max-packet says less. Beyond: the connection is
+ended."""
+
+MQTT_CLIENT_WINDOW: Final = 1_000
+"""QoS 1 and 2 messages that `pub` has in flight, or fewer where the broker says so. Beyond: it waits. Their
+answers fit a socket's buffer, so that neither side waits for the other."""
+
+MQTT_CLIENT_TOLD: Final = 10
+"""Refused messages that `pub` tells one by one. Beyond: counted by reason."""
+
+
+EVENTS_KEPT: Final = 1_000
+"""Newest events of each name that the management API can be asked for; clients that come and go, and
+strangers who try to, push none of the others out. Beyond: the oldest are forgotten."""
+
+EVENT_DENIALS: Final = 5
+"""Refused logins to the management API that are told in a second. Beyond: counted, and told with the next."""
+
+EVENT_TEXT_CHARS: Final = 1_000
+"""Characters of an event's text. Beyond: it is cut, and ends with `…`."""
+
+EVENT_NAME_CHARS: Final = 256
+"""Characters of the name of what an event is about, such as a client's, which may have 65,535. Beyond: cut."""
+
+EVENTS_STANDING: Final = 20_000
+"""One-shot events that were raised and not cleared. Beyond: the oldest count as cleared."""
+
+EVENT_LINE_BYTES: Final = 4_096
+"""Bytes of a line on stderr: what a pipe that has room takes whole, without making the router wait. Beyond:
+the text is cut."""
+
+EVENT_LINES_WAITING: Final = 10_000
+"""Lines that wait while nobody reads stderr. Beyond: lost, counted, and told when somebody reads again."""
+
+EVENT_LINES_A_SECOND: Final = 100
+"""Lines a second of events of one name, where `logging.rate_limit` says nothing else. Beyond: counted and
+told a second later; the management API has them all."""
+
+EVENTS_TO_PUBLISH: Final = 10_000
+"""Events that wait to be published in their message VPNs. Beyond: not published, and counted."""
+
+EVENT_CHUNK: Final = 500
+"""Endpoints that are looked at for thresholds before other tasks have their turn: about half a millisecond."""
+
+
+EXPLAIN_CONFIGS: Final = 1_000
+"""Configurations that one explanation takes together. Beyond: wrong use."""
+
+EXPLAIN_PAYLOAD_BYTES: Final = 67_108_864
+"""Bytes of the message that explain sends through its copy of the mesh, 64 MiB. Beyond: wrong use."""
+
+EXPLAIN_PROPERTIES: Final = 64
+"""User properties of that message. Beyond: wrong use."""
+
+EXPLAIN_SUBSCRIPTIONS: Final = 100_000
+"""Subscriptions of clients that one explanation takes, asked for or of live routers. Beyond: the rest is left
+out, and the answer says so."""
+
+EXPLAIN_ROUNDS: Final = 10_000
+"""Rounds in which bytes go between the routers of the copy before it must be quiet. Beyond: the answer says that
+messages were still under way."""
+
+EXPLAIN_COMMITS: Final = 10_000
+"""Commits of one spool of the copy in one round. Beyond: the rest goes on in the next round."""
+
+EXPLAIN_PASSES: Final = 64
+"""How often the bridges that are down are tried, each pass with those up that the one before brought up; a
+bridge that finds its remote by v:ROUTER needs another one to be up. Beyond: they stay down."""
+
+EXPLAIN_WAIT_MS: Final = 1_500
+"""Milliseconds of the copy's own clock that pass after the message was published, for what is tried again."""
+
+EXPLAIN_EVENTS: Final = 100_000
+"""Trace events of one message that are put together. Beyond: the later ones are left out, and the answer says
+so."""
+
+EXPLAIN_MISSES: Final = 20
+"""Queues, topic endpoints, bridges and clients of one message VPN of which it is told why the message did not
+come there, each. Beyond: their number is told; `--all` tells them all."""
+
+EXPLAIN_TRACE_FILES: Final = 1_000_000
+"""Trace files that are searched for one message. Beyond: the later ones are left out, and the answer says so."""
+
+
+METRICS_QUEUES: Final = 10_000
+"""Queues and topic endpoints that /metrics has series of, some 10 each. Beyond: the rest is left out and counted by
+`vpnrouter_metrics_left_out`."""
+
+METRICS_BRIDGES: Final = 2_000
+"""Bridges that /metrics has series of, some 40 each. Beyond: the rest is left out and counted by
+`vpnrouter_metrics_left_out`."""
+
+METRICS_MSG_VPNS: Final = 2_000
+"""Message VPNs that /metrics has series of. Beyond: the rest is left out, with its bridges and queues, and counted by
+`vpnrouter_metrics_left_out`."""
+
+SORT_CHARACTERS: Final = 100
+"""Characters of a text that `sort` compares: names have fewer, and a cursor, which repeats them, still fits into an
+address. Beyond: texts that begin alike are sorted by the names of their objects."""
+
+METRICS_WAITING: Final = 4
+"""Scrapes that wait for the one that is being made. Beyond: 503, try again."""
+
+METRICS_LABELS: Final = 20_000
+"""Objects whose labels are kept as text between two scrapes. Beyond: all are written anew at the next one."""
+
+METRICS_ID_TIMES: Final = 4_096
+"""Moments of which the router knows which message of the spool was the newest, for ages without reading messages.
+Beyond: every second one is forgotten, so that ages get less exact the older they are."""
+
+TRACE_TAILS: Final = 8
+"""Different filters by which traces are looked at live at a time. Beyond: 503, try again."""
+
+TRACE_TAIL_ROWS: Final = 2_000
+"""Trace rows that are kept for one who looks. Beyond: the oldest go, and are counted as missed."""
+
+TRACE_TAIL_RATE: Final = 500
+"""Trace rows a second that are copied for one who looks; each costs the router's interpreter some ten microseconds.
+Beyond: rows are counted as missed."""
+
+TRACE_TAIL_TOPICS: Final = 5_000
+"""Topics of one block of traces that are compared with a filter. Beyond: rows with the rest are counted as missed."""
+
+TRACE_TAIL_PAGE: Final = 1_000
+"""Trace rows in one answer. Beyond: they come with the next one."""
+
+EVENTS_PAGE: Final = 1_000
+"""Events in one answer. Beyond: they come with the next one."""
+
+BODIES_OF_A_USER: Final = 128
+"""Requests with a body that one user has under way: half of MANAGEMENT_CONNECTIONS, so that bodies that do not
+come keep no other user out. Beyond: 503, try again."""
+
+CLEARED_COUNTS: Final = 10_000
+"""Clients, and as many queues, whose counts were cleared while they went on. Beyond: the one that was cleared
+longest ago shows again what it counted from the beginning."""
+
+MATCHES: Final = 1_000
+"""Subscriptions in the answers to which ones match a topic. Beyond: the rest, by holder and name, is left out."""
+
+DOCUMENT_BYTES: Final = 8_388_608
+"""Bytes of the body of a request that brings a whole configuration, as many as a file may have. Beyond: 400."""
+
+DOCUMENTS_READ: Final = 4
+"""Such bodies that are read at a time. Beyond: 503, try again."""
+
+DOCUMENT_PROBLEMS: Final = 100
+"""Problems that are told of a configuration that is refused. Beyond: the rest is counted."""
+
+DOCUMENT_POSITIONS: Final = 100_000
+"""Parts of a configuration of which GET /vpnrouter/v1/config says where they are written. Beyond: those that
+are nested deepest are left out."""
+
+NAME_SHOWN_CHARS: Final = 60
+"""Characters of a name in a request that are repeated in the answer that refuses it. Beyond: cut."""
+
+
+EDITOR_DOCUMENTS: Final = 16
+"""Earlier configurations that a router can be told to return to. Beyond: the oldest is forgotten."""
+
+EDITOR_BYTES: Final = 16_777_216
+"""Bytes of all of these, packed; one of 1,000 queues takes some 10 kB. Beyond: the oldest is forgotten."""
+
+EDITOR_LINES_TOLD: Final = 100
+"""Lines in the log about one change of the configuration by the management API. Beyond: their number is
+told; who asked gets all of them."""
+
+
+REPORT_DRIVER_MEMORY: Final = "1400m"
+"""Heap of the Java process behind a report; with what Java needs beside it the driver stays below 2 GiB.
+Beyond: Spark spills to disk, and where it cannot, the report ends with an error."""
+
+REPORT_SHUFFLE_PARTITIONS: Final = 8
+"""Partitions of a small report's groupings; a larger one takes one per million trace rows, see below."""
+
+REPORT_SHUFFLE_PARTITIONS_MOST: Final = 400
+"""Most partitions of a report's groupings, reached at 400 million rows. Beyond: partitions grow,
+Spark spills."""
+
+REPORT_TOPICS: Final = 1_000
+"""Rows of the report's table of busiest topics. Beyond: the less busy topics are left out, and the page says
+how many rows stand for how many topics."""
+
+REPORT_DISCARDS: Final = 1_000
+"""Rows of the report's table of discards by reason and place. Beyond: the rarest are left out and the totals,
+which are counted apart, still hold them."""
+
+REPORT_PAGE_ROWS: Final = 200
+"""Rows of one table on the report page; more makes the page slow to open. Beyond: the page shows the first
+ones and names the file that has all."""
+
+REPORT_DAMAGED_FILES: Final = 16
+"""Damaged files that a report sets aside after Spark stumbled over them, each time starting afresh. Beyond:
+the report ends with an error that names the last one."""
+
+REPORT_DRAWN_SHAPES: Final = 3_000
+"""Message VPNs in the report page's drawing, and bridges: what a browser zooms smoothly. Beyond: those in
+trouble and the busiest are drawn, and the page says how many are not."""
+
+REPORT_PAGE_SHAPE_ROWS: Final = 500
+"""Rows of the page's tables of bridges, message VPNs and findings, which the drawing points to. Beyond: the
+page shows the busiest or the worst; the drawing's panel still has the figures of each."""
+
+REPORT_PAGE_STRETCHES: Final = 240
+"""Points of a rate curve on the page. Beyond: neighbouring stretches are added up."""
+
+REPORT_PAGE_SPANS: Final = 60
+"""Times up of one link that the page's panel shows. Beyond: the latest are shown and all are counted."""
+
+REPORT_PAGE_SHAPE_FINDINGS: Final = 20
+"""Findings that the page's panel lists for one bridge or message VPN. Beyond: the worst ones, and how many
+more there are."""
+
+REPORT_SUBSCRIPTION_FINDINGS: Final = 1_000
+"""Findings of one kind about subscriptions in a report. Beyond: those that concern the fewest messages, or were
+held for the shortest time, are left out."""
+
+REPORT_UNMET_SUBSCRIPTIONS: Final = 10_000
+"""Subscriptions without a single message that a report looks at closely. Beyond: those held for the shortest
+time are left out."""
+
+REPORT_CLIENTS: Final = 20_000
+"""Clients with several subscriptions whose filters a report compares with each other. Beyond: those with
+fewer subscriptions are left out."""
+
+REPORT_CLIENT_FILTERS: Final = 300
+"""Subscriptions of one client that a report compares with each other. Beyond: the client is named as not
+examined."""
+
+REPORT_FILTER_PAIRS: Final = 1_000_000
+"""Pairs of filters that a report compares in all, about two seconds. Beyond: the clients that are left,
+which have most subscriptions, are named as not examined."""
+
+REPORT_WASTED_EDGES: Final = 200
+"""Bridges whose wasted messages a report looks into topic by topic. Beyond: those that waste the fewest
+messages are left out."""
+
+REPORT_EDGE_TOPICS: Final = 2_000
+"""Topics of one bridge, received ones and wasted ones each, from which a narrower subscription is made. Beyond:
+with more received topics no narrower subscription is proposed, of the wasted ones the busiest count."""
+
+REPORT_RATES: Final = 100_000
+"""Rows of the report's table of rates: bridges times stretches of time. Beyond: the rates of the less busy bridges
+are left out; their totals and peaks stay in the table of bridges."""
+
+REPORT_LATENCIES: Final = 100_000
+"""Rows of the report's table of latencies: bridges times buckets. Beyond: the histograms of the bridges with fewer
+samples are left out; their percentiles stay in the table of bridges."""
+
+REPORT_END_TO_END: Final = 5_000
+"""Pairs of message VPNs in the report's table of times from end to end. Beyond: the pairs with fewer messages are
+left out."""
+
+REPORT_WAYS: Final = 1_000
+"""Rows of the report's table of ways. Beyond: the ways of fewer messages are left out; the table of lengths counts
+them all."""
+
+REPORT_LINKS: Final = 50_000
+"""Rows of the report's table of times that links were up. Beyond: the earliest are left out; the counts and the
+time up in the table of bridges are of all."""
+
+REPORT_LINK_CHANGES: Final = 10_000
+"""Ups and downs of one end of one link that a report follows; a link that does more flaps, and that is seen by then.
+Beyond: the earliest are left out, and with them their time up; the counts in the table of bridges are of all."""
+
+REPORT_GRAPH_EDGES: Final = 200_000
+"""Joints between message VPNs up to which a mesh is taken apart in Python's memory. Beyond: Spark finds what hangs
+together."""
+
+REPORT_COMPONENT_ROUNDS: Final = 64
+"""Rounds in which Spark finds what hangs together; a chain of a million message VPNs takes about 20. Beyond: the
+report ends with an error."""
+
+REPORT_CENTRALITY_STEPS: Final = 20_000_000
+"""Message VPNs plus ways between them, times starts, that shortest ways are counted over: two to four seconds.
+Beyond: they are counted from a sample of starts."""
+
+REPORT_PAIRS: Final = 1_000
+"""Rows of the report's table of pairs. Beyond: pairs with less traffic are left out."""
+
+REPORT_PAIR_STEPS: Final = 2_000_000
+"""Joints looked at for the hops and links of all pairs: about three seconds. Beyond: the rows left have neither."""
+
+REPORT_PAIR_LINKS: Final = 8
+"""Links between two message VPNs that are counted. Beyond: the table says as many, and means as many or more."""
+
+REPORT_STRUCTURE_FINDINGS: Final = 200
+"""Articulation points, and cut bridges, that are told as findings. Beyond: those with fewer messages show in the
+tables alone."""
+
+REPORT_SECOND_WAYS: Final = 3
+"""Links that are proposed so that pairs get a second way, and as many around articulation points. Beyond: they
+show when these are there."""
+
+REPORT_CHANGES: Final = 1_000
+"""Rows of the table of changes for each of message VPNs, bridges, topics and findings. Beyond: the smaller changes
+are left out."""
+
+REPORT_DRIFT_FINDINGS: Final = 1_000
+"""Findings of each kind about the difference between configured and observed mesh. Beyond: they are counted only."""
+
+REPORT_ADVICE: Final = 100
+"""Rows of advice. Beyond: what would gain the least is left out."""
+
+REPORT_ADVICE_ACTION: Final = 25
+"""Rows of advice of one kind, so that one kind does not hide the others. Beyond: the same."""
+
+REPORT_FINDINGS: Final = 200
+"""Findings of one kind in a report: more of one kind have one cause, or nobody reads them. Beyond: the worst
+are listed, and the last one says how many more there are."""
+
+REPORT_TROUBLE_ROWS: Final = 20_000
+"""Rows that a rule about trouble takes from Spark: places that lose messages, ways with a loop, topics that
+nobody wants. Beyond: those with most messages count, and totals of findings are too small."""
+
+REPORT_TROUBLE_FILTERS: Final = 200_000
+"""Subscriptions that topics without a taker are compared with. Beyond: a topic whose subscriber came late may be
+called a black hole."""
+
+REPORT_TROUBLE_STALLS: Final = 1_000
+"""Bridges that are looked at closely for stalls. Beyond: those with most stretches without arrivals."""
+
+REPORT_FOLLOW_FILES: Final = 1_000
+"""Trace files that one batch of a followed report takes, so that a backlog of days does not make one batch of all
+memory. Beyond: the next batch takes them."""
+
+REPORT_DIGEST_FILES: Final = 32
+"""Files of one digest that a followed report keeps. Beyond: they are put together in one."""
+
+REPORT_EXECUTOR_MEMORY: Final = "1g"
+"""Heap of each executor on a cluster, where neither SPARK_EXECUTOR_MEMORY nor the cluster's spark-defaults.conf says
+otherwise. Beyond: the executor spills to disk."""
+
+REPORT_WAYS_ON: Final = 200_000
+"""Topics that cross on from message VPNs where nobody receives them, of which the driver finds out by itself whether
+somebody farther on does. Beyond: Spark finds out, in some fifty jobs instead of one."""
+
+REPORT_FOLLOW_PARTITIONS: Final = 2
+"""Partitions of what a followed report keeps of messages under way. Each costs a file or two with every batch, however
+little there is; a checkpoint keeps the number it began with."""
+
+
+TUI_ROUTERS: Final = 16
+"""Routers that one terminal interface looks at. Beyond: it does not start and says so."""
+
+TUI_ROWS: Final = 500
+"""Message VPNs, and bridges, of one router that are held at a time: those of the overview and the map.
+Beyond: the first ones by name are shown, and those bridges that are down."""
+
+TUI_TROUBLES: Final = 200
+"""Lines of trouble in the overview. Beyond: the least of them are left out."""
+
+TUI_QUEUES_LOOKED_AT: Final = 200
+"""Queues with messages of one router that the overview looks at for trouble. Beyond: the first by name."""
+
+TUI_PAGES: Final = 1_000
+"""Pages of one list whose beginnings are remembered, of 100 rows each. Beyond: the list goes no further;
+a filter brings what is wanted to the front."""
+
+TUI_HISTORIES: Final = 4_096
+"""Counters whose growth is kept. Beyond: those not seen for longest are forgotten, and begin anew."""
+
+TUI_HISTORY: Final = 64
+"""Rates that are kept of one counter, for its sparkline: half a minute at two looks a second. Beyond: the
+oldest go."""
+
+TUI_TAIL: Final = 1_000
+"""Events, and traces, that are kept to scroll through. Beyond: the oldest go."""
+
+TUI_TAIL_ROWS: Final = 100
+"""Events or traces asked for at a time. Beyond: the next look brings them."""
+
+TUI_PAYLOAD_SHOWN: Final = 65_536
+"""Bytes of a payload that are shown. Beyond: it is cut, and a line says how much is left out."""
+
+TUI_ANSWER: Final = 33_554_432
+"""Bytes of one answer of a router that are read. Beyond: it is given up; a payload that large is for
+`vpnrouter queue browse`."""
+
+TUI_TEXT: Final = 1_000
+"""Characters of one name or text that are drawn in a line. Beyond: it is cut; no terminal is that wide."""
+
+TUI_LINES: Final = 10_000
+"""Lines of a payload or an explanation that can be scrolled through. Beyond: they are left out, and the last
+line says so."""

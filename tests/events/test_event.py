@@ -1,6 +1,7 @@
 """One event: names and texts on one line, and bounded."""
 
-from vpnrouter.events import limits, table
+from vpnrouter import limits
+from vpnrouter.events import table
 from vpnrouter.events.event import Event
 
 

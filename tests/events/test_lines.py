@@ -2,7 +2,8 @@
 
 import json
 
-from vpnrouter.events import limits, table
+from vpnrouter import limits
+from vpnrouter.events import table
 from vpnrouter.events.event import Event
 from vpnrouter.events.lines import as_json, readable, rfc3339, shortened
 

@@ -2,7 +2,8 @@
 
 from itertools import count
 
-from vpnrouter.events import limits, table
+from vpnrouter import limits
+from vpnrouter.events import table
 from vpnrouter.events.event import Event
 from vpnrouter.events.log import EventLog
 

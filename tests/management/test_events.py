@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.config.management import Management
 from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
-from vpnrouter.management import limits
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
 from vpnrouter.management.event_source import EventStatus, NoAudit, NoEvents

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from vpnrouter.errors import RequestError
+from vpnrouter.limits import SORT_CHARACTERS
 from vpnrouter.management.attributes import Row
-from vpnrouter.management.limits import SORT_CHARACTERS
 from vpnrouter.management.paging import CHUNK, Key, Page, page_of, sorted_page
 from vpnrouter.management.sort import parse_sort, sort_key
 from vpnrouter.management.where import parse_where

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.config.change import Change, Effect
 from vpnrouter.config.document import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management import limits
 from vpnrouter.management.editor import Edited, Examined
 from vpnrouter.management.sources import Sources
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vpnrouter import limits
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.core.guaranteed.counters import EndpointCounters
-from vpnrouter.management import limits
 from vpnrouter.server.monitor.cleared import (
     ClearedEndpoints,
     bridge_base,

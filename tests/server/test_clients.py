@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import trio
 
+from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import totals
 from vpnrouter.errors import TopicError
-from vpnrouter.management import limits
 from vpnrouter.server.monitor.cleared import ClearedEndpoints
 from vpnrouter.server.monitor.clients import RouterClients
 from vpnrouter.wire.mqtt import reason

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import trio
 
+from vpnrouter import limits
 from vpnrouter.config.document import Plain
 from vpnrouter.config.load import load
 from vpnrouter.config.plain import digest_of
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.editor import Editor
-from vpnrouter.server import limits
 
 
 async def test_a_change_holds_and_stays(edited: Any, capfd: Any) -> None:

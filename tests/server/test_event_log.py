@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import trio
 
+from vpnrouter import limits
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.events import limits, table
+from vpnrouter.events import table
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.events.log import RouterEvents
 from vpnrouter.server.events.narrate import log_here, say, tell_of

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.events import limits, table
+from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.events.publisher import EventPublisher

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from vpnrouter.events import limits
+from vpnrouter import limits
 from vpnrouter.server.events.log import LogWriter
 
 

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.config.logging import Logging
-from vpnrouter.events import limits, table
+from vpnrouter.events import table
 from vpnrouter.events.event import Event
 from vpnrouter.events.kind import Kind
 from vpnrouter.server.events.log import LogWriter, StderrLog

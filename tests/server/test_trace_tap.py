@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.management import limits
+from vpnrouter import limits
 from vpnrouter.management.trace_source import TraceWish
 from vpnrouter.server.traces import LEASE_NS, SECOND_NS, LiveTraces, each_of
 from vpnrouter.trace import events, parquet

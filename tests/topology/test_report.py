@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from vpnrouter import limits
 from vpnrouter.errors import OperationError
-from vpnrouter.topology import limits, report
+from vpnrouter.topology import report
 from vpnrouter.topology.engine.progress import Quiet
 from vpnrouter.topology.input.inventory import Inventory, take_inventory
 from vpnrouter.topology.input.span import Span

@@ -5,9 +5,9 @@ import pytest
 from textual.worker import WorkerFailed
 
 from vpnrouter.errors import OperationError
+from vpnrouter.limits import TUI_ROUTERS
 from vpnrouter.tui.api import RouterApi
 from vpnrouter.tui.app import SCREENS, TerminalInterface
-from vpnrouter.tui.limits import TUI_ROUTERS
 
 
 def test_each_number_opens_a_screen(looking: Any, mesh: Any) -> None:

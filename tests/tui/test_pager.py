@@ -1,4 +1,4 @@
-from vpnrouter.tui.limits import TUI_PAGES
+from vpnrouter.limits import TUI_PAGES
 from vpnrouter.tui.pager import Pager
 
 

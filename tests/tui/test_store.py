@@ -1,6 +1,6 @@
 import pytest
 
-from vpnrouter.tui.limits import TUI_HISTORY
+from vpnrouter.limits import TUI_HISTORY
 from vpnrouter.tui.store import Meter, Meters, Store
 
 

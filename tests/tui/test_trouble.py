@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.tui.limits import TUI_TROUBLES
+from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.tui.store import Store
 from vpnrouter.tui.trouble import BACKS_UP, DOWN, LOSING, NOTE, STALLED, Trouble, troubles
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from vpnrouter.cli import limits
+from vpnrouter import limits
 from vpnrouter.cli._show_what import What
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import ssl
 import time
 from typing import Final, Self, final
 
-from vpnrouter.cli import limits
+from vpnrouter import limits
 from vpnrouter.cli._mqtt_options import Broker
 from vpnrouter.errors import OperationError, ProtocolError
 from vpnrouter.wire.mqtt.decode import decode

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-from vpnrouter.cli import limits
+from vpnrouter import limits
 from vpnrouter.cli._mqtt_link import MqttLink, said
 from vpnrouter.cli._mqtt_source import Message, Messages
 from vpnrouter.errors import OperationError

@@ -10,7 +10,7 @@ import typer
 
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.cli._told import say
-from vpnrouter.management.limits import EVENTS_PAGE
+from vpnrouter.limits import EVENTS_PAGE
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient

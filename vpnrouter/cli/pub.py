@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from vpnrouter import limits
 from vpnrouter.cli import _mqtt_options as options
-from vpnrouter.cli import limits
 from vpnrouter.cli._told import note, say, say_json
 
 if TYPE_CHECKING:

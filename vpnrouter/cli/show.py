@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Protocol, T
 
 import typer
 
-from vpnrouter.cli import limits
+from vpnrouter import limits
 from vpnrouter.cli._completed import names_to_show, vpn_names
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, User, connect
 from vpnrouter.cli._show_what import Asked, What

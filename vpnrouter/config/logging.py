@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vpnrouter.config.model import Model
-from vpnrouter.events.limits import EVENT_LINES_A_SECOND
+from vpnrouter.limits import EVENT_LINES_A_SECOND
 
 LevelName = Literal["debug", "info", "notice", "warning", "error"]
 AreaLevel = Literal["default", "debug", "info", "notice", "warning", "error"]

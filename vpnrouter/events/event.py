@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from vpnrouter.events import limits
+from vpnrouter import limits
 from vpnrouter.text import printable
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Final
 
-from vpnrouter.events import limits
+from vpnrouter import limits
 from vpnrouter.events.event import Event
 from vpnrouter.events.levels import ERROR, WARNING
 from vpnrouter.text import printable

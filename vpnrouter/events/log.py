@@ -7,7 +7,7 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, final
 
-from vpnrouter.events import limits
+from vpnrouter import limits
 from vpnrouter.events.event import Event
 from vpnrouter.events.levels import DEBUG
 

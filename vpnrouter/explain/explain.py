@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from vpnrouter import limits
 from vpnrouter.errors import OperationError
-from vpnrouter.explain import limits
 from vpnrouter.explain.explanation import (
     NO,
     PUBLISH,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from pydantic import ValidationError
 
+from vpnrouter import limits
 from vpnrouter.bridges.bridge import UP, Inbound
 from vpnrouter.config.document import Document, Node
 from vpnrouter.config.load import Loaded
@@ -13,7 +14,6 @@ from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, TopicError
-from vpnrouter.explain import limits
 from vpnrouter.explain.question import Subscriber
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 

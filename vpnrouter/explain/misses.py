@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter import limits
 from vpnrouter.core import losses
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.session import MqttSession
-from vpnrouter.explain import limits
 from vpnrouter.explain.access_rules import LEFT_OUT, delivery_rule, username_rule
 from vpnrouter.explain.explanation import BRIDGE, CLIENT, ENDPOINT, NO, REMARK, Rule, Step
 from vpnrouter.explain.rules import attribute

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.config.passwords import verify_password
 from vpnrouter.config.trace import Trace
@@ -11,7 +12,6 @@ from vpnrouter.core.guaranteed.recover import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import MEGABYTE
 from vpnrouter.core.router import Committing
-from vpnrouter.explain import limits
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.bridges.flows import BridgeFlows, have_lots
 from vpnrouter.server.spool.endpoints import Endpoints

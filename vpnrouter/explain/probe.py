@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.errors import Refused
-from vpnrouter.explain import limits
 from vpnrouter.explain.access_rules import profile_rule, publish_rule, username_rule
 from vpnrouter.explain.question import PERSISTENT, UsageError
 from vpnrouter.explain.rules import attribute

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, final
 
+from vpnrouter import limits
 from vpnrouter.errors import VpnrouterError
-from vpnrouter.explain import limits
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
 DIRECT: Final = "direct"

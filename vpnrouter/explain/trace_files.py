@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from vpnrouter.explain import limits
+from vpnrouter import limits
 from vpnrouter.explain.event import Event, path_of
 from vpnrouter.explain.question import UsageError
 from vpnrouter.topology.input.inventory import take_inventory

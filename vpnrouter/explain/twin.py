@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.config.mesh_remotes import Routers
 from vpnrouter.errors import OperationError
-from vpnrouter.explain import limits
 from vpnrouter.explain.cables import Cables
 from vpnrouter.explain.node import Node
 from vpnrouter.explain.recorded import take_events

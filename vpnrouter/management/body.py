@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
-from starlette.requests import Request
+from fastapi import Request
 
 from vpnrouter import limits
 from vpnrouter.management.faults import invalid

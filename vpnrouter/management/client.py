@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple, final
 
-from vpnrouter.management import limits
+from vpnrouter import limits
 from vpnrouter.management.attributes import Row
 from vpnrouter.management.client_config import ConfigCalls
 from vpnrouter.management.client_queues import QueueCalls, queue_path

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from starlette.requests import Request
+from fastapi import Request
 from starlette.responses import Response
 
 from vpnrouter.errors import RequestError

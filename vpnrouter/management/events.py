@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from vpnrouter.management import limits
+from vpnrouter import limits
 from vpnrouter.management.attributes import row_of
 from vpnrouter.management.context import CallerHere, MonitorHere, answers, sources_of
 from vpnrouter.management.envelope import rows_reply

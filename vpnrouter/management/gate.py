@@ -6,8 +6,8 @@ from typing import Final, cast
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from vpnrouter import limits
 from vpnrouter.errors import RequestError
-from vpnrouter.management import limits
 from vpnrouter.management.access import Access, Caller
 from vpnrouter.management.envelope import error_reply
 from vpnrouter.management.exchange import Exchange

@@ -15,6 +15,7 @@ import trio
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from vpnrouter import limits
 from vpnrouter.beside import beside
 from vpnrouter.config.change import Change, describe
 from vpnrouter.config.document import Plain
@@ -22,7 +23,6 @@ from vpnrouter.config.mask import mask
 from vpnrouter.config.problem import Problem
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES
-from vpnrouter.management import limits
 from vpnrouter.management.access import Caller
 from vpnrouter.management.attributes import Row
 from vpnrouter.management.context import ERRORS, CallerHere, sources_of

@@ -9,8 +9,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from vpnrouter import limits
+from vpnrouter.limits import SORT_CHARACTERS
 from vpnrouter.management.faults import invalid
-from vpnrouter.management.limits import SORT_CHARACTERS
 
 
 class Order(NamedTuple):

@@ -8,9 +8,9 @@ import trio
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from vpnrouter import limits
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import MANAGEMENT_PAGE_ROWS
-from vpnrouter.management import limits
 from vpnrouter.management.asked import AskedMany, Many
 from vpnrouter.management.attributes import Row, row_of
 from vpnrouter.management.client_source import ClientSource, SubscriptionStatus

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from vpnrouter import limits
 from vpnrouter.errors import TopicError
-from vpnrouter.management import limits
 from vpnrouter.management.context import CallerHere, sources_of
 from vpnrouter.management.envelope import rows_reply
 from vpnrouter.management.faults import busy, invalid

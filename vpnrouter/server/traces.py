@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.core.barrier import THREAD
 from vpnrouter.core.tracing import TraceFilter, TraceTerms
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
-from vpnrouter.management import limits
 from vpnrouter.management.trace_source import TraceLook
 from vpnrouter.server.events.narrate import log_here, tell
 from vpnrouter.topics.algebra import matches

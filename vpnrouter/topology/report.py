@@ -11,6 +11,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import OperationError
+from vpnrouter.limits import (
+    REPORT_DAMAGED_FILES,
+    REPORT_FOLLOW_PARTITIONS,
+    REPORT_SHUFFLE_PARTITIONS,
+    REPORT_SHUFFLE_PARTITIONS_MOST,
+)
 from vpnrouter.topology.analysis import Analysis, analyse
 from vpnrouter.topology.change.configured import Configured
 from vpnrouter.topology.digests.digest import digested
@@ -20,12 +26,6 @@ from vpnrouter.topology.flows.stretches import width_for
 from vpnrouter.topology.input.inventory import Inventory, take_inventory
 from vpnrouter.topology.input.read import read_traces, read_until
 from vpnrouter.topology.input.span import Span
-from vpnrouter.topology.limits import (
-    REPORT_DAMAGED_FILES,
-    REPORT_FOLLOW_PARTITIONS,
-    REPORT_SHUFFLE_PARTITIONS,
-    REPORT_SHUFFLE_PARTITIONS_MOST,
-)
 from vpnrouter.topology.output import FORMATS, HTML, write_report
 from vpnrouter.topology.summary import Summary, summary_of
 

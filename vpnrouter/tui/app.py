@@ -11,9 +11,9 @@ from textual.app import App
 from textual.binding import BindingType
 
 from vpnrouter.errors import OperationError
+from vpnrouter.limits import TUI_ROUTERS
 from vpnrouter.tui.api import RouterApi
 from vpnrouter.tui.keys import EVERYWHERE, bindings_of
-from vpnrouter.tui.limits import TUI_ROUTERS
 from vpnrouter.tui.router import Router
 from vpnrouter.tui.screens.ask import Ask
 from vpnrouter.tui.screens.bridges import Bridges

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from vpnrouter.limits import TUI_TEXT
 from vpnrouter.text import printable
-from vpnrouter.tui.limits import TUI_TEXT
 
 NONE: Final = "-"
 

@@ -3,7 +3,7 @@
 from typing import Final, final
 
 from vpnrouter import limits
-from vpnrouter.tui.limits import TUI_PAGES
+from vpnrouter.limits import TUI_PAGES
 
 PAGE: Final = limits.MANAGEMENT_PAGE_ROWS
 """Rows of a page."""

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import final
 
+from vpnrouter.limits import TUI_QUEUES_LOOKED_AT, TUI_ROWS
 from vpnrouter.tui import paths
 from vpnrouter.tui.api import DeniedError, RouterApi, UnreachableError
 from vpnrouter.tui.connection import Connection
-from vpnrouter.tui.limits import TUI_QUEUES_LOOKED_AT, TUI_ROWS
 from vpnrouter.tui.store import Store
 
 QUEUES_EVERY_S = 3.0

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from vpnrouter.core import losses
+from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.attributes import Row
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.limits import TUI_TROUBLES
 from vpnrouter.tui.store import Store
 
 DOWN, STALLED, BACKS_UP, LOSING, NOTE = range(5)

@@ -9,7 +9,7 @@ import trio
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
-from vpnrouter.management import limits
+from vpnrouter import limits
 from vpnrouter.management.metrics import figures as rows
 from vpnrouter.management.metrics.exposition import PORTION_NS, SECTIONS, Exposition, Turns
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.management import limits
+from vpnrouter import limits
 from vpnrouter.management.metrics import scrape
 
 READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}

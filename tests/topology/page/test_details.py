@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from vpnrouter.topology.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
+from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
 from vpnrouter.topology.page import details
 from vpnrouter.topology.page.contents import Contents
 from vpnrouter.topology.page.grades import grade

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.topology.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
+from vpnrouter.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
 from vpnrouter.topology.page import sheets
 from vpnrouter.topology.page.cells import Sheet
 from vpnrouter.topology.page.places import Places

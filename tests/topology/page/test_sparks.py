@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.topology.limits import REPORT_PAGE_STRETCHES
+from vpnrouter.limits import REPORT_PAGE_STRETCHES
 from vpnrouter.topology.page.contents import Contents
 from vpnrouter.topology.page.places import Places
 from vpnrouter.topology.page.sparks import SPARKS, lines, rates_of, sparks

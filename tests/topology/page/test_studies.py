@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.topology.limits import REPORT_PAGE_SHAPE_ROWS
+from vpnrouter.limits import REPORT_PAGE_SHAPE_ROWS
 from vpnrouter.topology.page import studies
 from vpnrouter.topology.page.cells import Sheet
 from vpnrouter.topology.page.contents import Contents

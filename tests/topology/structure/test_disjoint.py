@@ -5,7 +5,7 @@ from itertools import combinations
 import networkx as nx
 import pytest
 
-from vpnrouter.topology.limits import REPORT_PAIR_LINKS
+from vpnrouter.limits import REPORT_PAIR_LINKS
 from vpnrouter.topology.structure.disjoint import OutOfSteps, Steps, Ways
 from vpnrouter.topology.structure.graph import Mesh
 

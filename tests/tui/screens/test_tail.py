@@ -1,7 +1,7 @@
 from dataclasses import replace
 from typing import Any
 
-from vpnrouter.tui.limits import TUI_TAIL
+from vpnrouter.limits import TUI_TAIL
 
 
 def test_pause_and_clear(looking: Any, mesh: Any) -> None:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from vpnrouter.tui.limits import TUI_LINES, TUI_PAYLOAD_SHOWN
+from vpnrouter.limits import TUI_LINES, TUI_PAYLOAD_SHOWN
 from vpnrouter.tui.widgets.payload import PayloadView, best_view, payload_lines
 
 

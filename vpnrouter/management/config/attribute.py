@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from vpnrouter import limits
 from vpnrouter.config.document import Plain
 from vpnrouter.config.model import Model
 from vpnrouter.config.secret import Secret
 from vpnrouter.config.shape import keys_of
-from vpnrouter.management import limits
 from vpnrouter.management.attributes import camel
 from vpnrouter.management.faults import invalid
 from vpnrouter.text import printable

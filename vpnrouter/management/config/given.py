@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from vpnrouter import limits
 from vpnrouter.config.document import Plain
-from vpnrouter.management import limits
 from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.kind import Keys, Kind
 from vpnrouter.management.faults import invalid, not_supported_here

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, final
 
 import trio
 
-from vpnrouter.management import limits
+from vpnrouter import limits
 from vpnrouter.management.metrics.family import Family, head, labelled
 from vpnrouter.management.metrics.figures import FigureSource
 from vpnrouter.management.metrics.router_families import (

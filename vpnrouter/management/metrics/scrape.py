@@ -8,7 +8,7 @@ import trio
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from vpnrouter.management import limits
+from vpnrouter import limits
 from vpnrouter.management.context import CallerHere, MonitorHere, sources_of
 from vpnrouter.management.faults import busy, invalid
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.beside import beside
 from vpnrouter.config.change import Effect, describe
 from vpnrouter.config.load import read
@@ -24,7 +25,6 @@ from vpnrouter.config.reuse import reuse
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
 from vpnrouter.management.editor import Edited, Examined
-from vpnrouter.server import limits
 from vpnrouter.server.apply.overlay_disk import OverlayDisk
 from vpnrouter.server.apply.reload import Candidate, Packed, base_of, candidate, pack, reload_file
 from vpnrouter.server.events.narrate import tell

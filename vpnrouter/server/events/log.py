@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, TextIO, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.core.barrier import TASK
-from vpnrouter.events import limits, table
+from vpnrouter.events import table
 from vpnrouter.events.event import Event
 from vpnrouter.events.kind import AREAS, CONFIG
 from vpnrouter.events.levels import NAMES

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.core.message import Message
-from vpnrouter.events import limits
 from vpnrouter.events.levels import TOPIC_NAMES
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.text import printable

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.bridges.counters import COUNTS, Counters
 from vpnrouter.core.guaranteed.counters import EndpointCounters
-from vpnrouter.management import limits
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.core.guaranteed.spool import Receipt
@@ -21,7 +22,6 @@ from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.management import limits
 from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
 from vpnrouter.management.session_status import MqttSessionStatus
 from vpnrouter.server.monitor.cleared import reasons_since

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from vpnrouter.limits import REPORT_ADVICE, REPORT_ADVICE_ACTION
 from vpnrouter.topology.advice.agreement import apply_configuration, write_down
 from vpnrouter.topology.advice.item import Item
 from vpnrouter.topology.advice.places import (
@@ -27,7 +28,6 @@ from vpnrouter.topology.advice.ways import (
     repair_link,
 )
 from vpnrouter.topology.findings import Finding
-from vpnrouter.topology.limits import REPORT_ADVICE, REPORT_ADVICE_ACTION
 from vpnrouter.topology.structure.structure import Structure
 from vpnrouter.topology.tables import Rows
 

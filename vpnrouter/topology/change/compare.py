@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from vpnrouter.limits import REPORT_CHANGES, REPORT_TOPICS
 from vpnrouter.topology.change.rates import Count, comparable, count_of, differ
-from vpnrouter.topology.limits import REPORT_CHANGES, REPORT_TOPICS
 from vpnrouter.topology.schema import CHANGES
 from vpnrouter.topology.tables import Rows
 

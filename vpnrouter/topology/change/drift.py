@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from vpnrouter.limits import REPORT_DRIFT_FINDINGS
 from vpnrouter.topology.change.configured import Configured, ConfiguredBridge
 from vpnrouter.topology.findings import ERROR, WARNING, Finding, Severity
-from vpnrouter.topology.limits import REPORT_DRIFT_FINDINGS
 from vpnrouter.topology.structure.graph import Place, goal_of, start_of
 from vpnrouter.topology.tables import Rows
 

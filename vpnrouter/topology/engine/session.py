@@ -26,12 +26,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.engine.java import Java, find_java, home_of
-from vpnrouter.topology.limits import (
+from vpnrouter.limits import (
     REPORT_DRIVER_MEMORY,
     REPORT_EXECUTOR_MEMORY,
     REPORT_SHUFFLE_PARTITIONS,
 )
+from vpnrouter.topology.engine.java import Java, find_java, home_of
 
 _EXIT_SECONDS: Final = 20
 _SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_DISCARDS, REPORT_TOPICS, REPORT_WAYS
 from vpnrouter.topology.flows.clocks import comparable
 from vpnrouter.topology.flows.discards import discards, worst
 from vpnrouter.topology.flows.edges import edges, seen_edges
@@ -19,7 +20,6 @@ from vpnrouter.topology.flows.rates import rates
 from vpnrouter.topology.flows.timeline import timeline
 from vpnrouter.topology.flows.topics import busiest, topics
 from vpnrouter.topology.flows.ways import lengths, ways, ways_and_lengths
-from vpnrouter.topology.limits import REPORT_DISCARDS, REPORT_TOPICS, REPORT_WAYS
 from vpnrouter.topology.schema import (
     CLOCKS,
     DISCARDS,

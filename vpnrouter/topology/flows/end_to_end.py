@@ -7,11 +7,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_END_TO_END
 from vpnrouter.topology.digests.buckets import percentiles
 from vpnrouter.topology.flows.clocks import one_clock
 from vpnrouter.topology.flows.gather import histogram
 from vpnrouter.topology.flows.latencies import SHARES, merged
-from vpnrouter.topology.limits import REPORT_END_TO_END
 from vpnrouter.topology.tables import Rows
 
 _PAIR: Final = ("origin_router", "origin_vpn", "router", "vpn")

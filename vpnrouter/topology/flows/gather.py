@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from vpnrouter.limits import REPORT_LINK_CHANGES
 from vpnrouter.topology.flows.ends import CHANGES, remote_end
-from vpnrouter.topology.limits import REPORT_LINK_CHANGES
 
 _BATCH_ROWS: Final = 10_000
 _PLACE: Final = ("router", "vpn", "event", "bridge", "peer_router", "peer_vpn", "remote")

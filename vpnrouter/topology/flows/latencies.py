@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_LATENCIES
 from vpnrouter.topology.digests.buckets import middle_ns, percentiles
 from vpnrouter.topology.flows.ends import EDGE, Edge, edge_named
 from vpnrouter.topology.flows.gather import histogram
-from vpnrouter.topology.limits import REPORT_LATENCIES
 from vpnrouter.topology.tables import Rows
 
 SHARES: Final = (0.5, 0.95, 0.99)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from vpnrouter.limits import REPORT_LINK_CHANGES, REPORT_LINKS
 from vpnrouter.topology.flows.ends import EDGE, Edge, edge_named, edge_of
-from vpnrouter.topology.limits import REPORT_LINK_CHANGES, REPORT_LINKS
 from vpnrouter.topology.tables import Rows
 from vpnrouter.wire.link import codes
 

@@ -7,10 +7,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from vpnrouter.limits import REPORT_RATES
 from vpnrouter.topology.flows.edges import Seen
 from vpnrouter.topology.flows.ends import CROSSINGS, EDGE, Edge, edge_named, with_edge
 from vpnrouter.topology.flows.gather import rows_in, table_of
-from vpnrouter.topology.limits import REPORT_RATES
 from vpnrouter.topology.schema import EDGES
 from vpnrouter.topology.tables import Rows
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from vpnrouter.errors import OperationError
+from vpnrouter.limits import REPORT_DIGEST_FILES
 from vpnrouter.topology.analysis import Analysis, analyse
 from vpnrouter.topology.digests.combine import combined
 from vpnrouter.topology.digests.digest import Digests
@@ -29,7 +30,6 @@ from vpnrouter.topology.follow.meetings import met
 from vpnrouter.topology.follow.source import files_of, stream_of
 from vpnrouter.topology.follow.store import FOLDER, DigestStore
 from vpnrouter.topology.input.inventory import Inventory, take_inventory
-from vpnrouter.topology.limits import REPORT_DIGEST_FILES
 from vpnrouter.topology.output import HTML, write_report
 from vpnrouter.topology.report import Asked, spark_for
 from vpnrouter.topology.summary import Summary, summary_of

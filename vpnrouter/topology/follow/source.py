@@ -16,8 +16,8 @@ from pyspark.sql.types import (
 )
 
 from vpnrouter.errors import OperationError
+from vpnrouter.limits import REPORT_FOLLOW_FILES
 from vpnrouter.topology.input.span import Span
-from vpnrouter.topology.limits import REPORT_FOLLOW_FILES
 from vpnrouter.topology.schema import TRACE_FILE
 
 _INSIDE = StructType([field for field in TRACE_FILE.fields if field.name != "router"])

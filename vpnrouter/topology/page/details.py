@@ -10,10 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from vpnrouter.topology.limits import (
-    REPORT_PAGE_SHAPE_FINDINGS,
-    REPORT_PAGE_SPANS,
-)
+from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
 from vpnrouter.topology.page.contents import Contents, Rows
 from vpnrouter.topology.page.figures import (
     NONE,

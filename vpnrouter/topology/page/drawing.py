@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from vpnrouter.topology.limits import REPORT_DRAWN_SHAPES
+from vpnrouter.limits import REPORT_DRAWN_SHAPES
 from vpnrouter.topology.page.contents import Rows
 from vpnrouter.topology.page.curves import Curve, arcs, on_curve, route, stroke
 from vpnrouter.topology.page.figures import short_count, visible

@@ -13,7 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from vpnrouter.topology.limits import REPORT_PAGE_ROWS
+from vpnrouter.limits import REPORT_PAGE_ROWS
 from vpnrouter.topology.page import charts, figures, ranges, sheets, sparks, studies
 from vpnrouter.topology.page.contents import Contents, Rows
 from vpnrouter.topology.page.details import details

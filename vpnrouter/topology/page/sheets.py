@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vpnrouter.topology.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
+from vpnrouter.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
 from vpnrouter.topology.page.cells import (
     Heading,
     Sheet,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vpnrouter.topology.limits import REPORT_PAGE_STRETCHES
+from vpnrouter.limits import REPORT_PAGE_STRETCHES
 from vpnrouter.topology.page.contents import Contents
 from vpnrouter.topology.page.figures import duration, short_count
 from vpnrouter.topology.page.places import Places, title_of

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from vpnrouter.topology.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
+from vpnrouter.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
 from vpnrouter.topology.page.cells import (
     Cell,
     Heading,

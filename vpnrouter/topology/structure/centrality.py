@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from vpnrouter.topology.limits import REPORT_CENTRALITY_STEPS
+from vpnrouter.limits import REPORT_CENTRALITY_STEPS
 from vpnrouter.topology.structure.graph import Mesh
 
 _SEED: Final = 11

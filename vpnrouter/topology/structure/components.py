@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.limits import REPORT_COMPONENT_ROUNDS, REPORT_GRAPH_EDGES
+from vpnrouter.limits import REPORT_COMPONENT_ROUNDS, REPORT_GRAPH_EDGES
 from vpnrouter.topology.structure.graph import Mesh
 
 PAIRS: Final = StructType(

@@ -7,7 +7,7 @@ free to take back what an earlier one uses (Ford and Fulkerson 1956).
 from collections.abc import Sequence
 from typing import final
 
-from vpnrouter.topology.limits import REPORT_PAIR_LINKS
+from vpnrouter.limits import REPORT_PAIR_LINKS
 from vpnrouter.topology.structure.graph import Mesh
 
 

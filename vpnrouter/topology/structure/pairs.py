@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from vpnrouter.topology.limits import REPORT_PAIR_STEPS, REPORT_PAIRS
+from vpnrouter.limits import REPORT_PAIR_STEPS, REPORT_PAIRS
 from vpnrouter.topology.structure.cuts import Cuts
 from vpnrouter.topology.structure.disjoint import OutOfSteps, Steps, Ways
 from vpnrouter.topology.structure.graph import Mesh

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from vpnrouter.topology.limits import REPORT_SECOND_WAYS
+from vpnrouter.limits import REPORT_SECOND_WAYS
 from vpnrouter.topology.structure.cuts import Cuts, Parting
 from vpnrouter.topology.structure.graph import Mesh, Place
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from vpnrouter.limits import REPORT_STRUCTURE_FINDINGS
 from vpnrouter.topology.findings import INFO, Finding
-from vpnrouter.topology.limits import REPORT_STRUCTURE_FINDINGS
 from vpnrouter.topology.structure.centrality import Centrality, centrality
 from vpnrouter.topology.structure.components import components
 from vpnrouter.topology.structure.cuts import Cuts, Parting, cuts

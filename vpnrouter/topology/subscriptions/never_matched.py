@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_UNMET_SUBSCRIPTIONS
 from vpnrouter.topology.findings import WARNING, Finding
-from vpnrouter.topology.limits import REPORT_UNMET_SUBSCRIPTIONS
 from vpnrouter.topology.subscriptions.bridges import Rows, bridge_of
 from vpnrouter.topology.subscriptions.matched import unmet
 

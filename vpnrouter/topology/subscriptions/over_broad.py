@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import TopicError
-from vpnrouter.topics.algebra import matches
-from vpnrouter.topics.grammar import SMF, Filter, parse_filter
-from vpnrouter.topology.findings import WARNING, Finding
-from vpnrouter.topology.limits import (
+from vpnrouter.limits import (
     REPORT_EDGE_TOPICS,
     REPORT_SUBSCRIPTION_FINDINGS,
     REPORT_WASTED_EDGES,
 )
+from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.grammar import SMF, Filter, parse_filter
+from vpnrouter.topology.findings import WARNING, Finding
 from vpnrouter.topology.subscriptions.bridges import EDGE, Edge, Rows, edge_of
 from vpnrouter.topology.subscriptions.narrow import narrower
 from vpnrouter.topology.subscriptions.patterns import DIALECTS

@@ -7,15 +7,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import TopicError
-from vpnrouter.topics.algebra import covers, witness
-from vpnrouter.topics.grammar import Filter, parse_filter
-from vpnrouter.topology.findings import INFO, Finding
-from vpnrouter.topology.limits import (
+from vpnrouter.limits import (
     REPORT_CLIENT_FILTERS,
     REPORT_CLIENTS,
     REPORT_FILTER_PAIRS,
     REPORT_SUBSCRIPTION_FINDINGS,
 )
+from vpnrouter.topics.algebra import covers, witness
+from vpnrouter.topics.grammar import Filter, parse_filter
+from vpnrouter.topology.findings import INFO, Finding
 from vpnrouter.topology.subscriptions.bridges import Rows, bridge_of
 from vpnrouter.topology.subscriptions.patterns import DIALECTS
 

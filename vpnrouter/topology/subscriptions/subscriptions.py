@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
+from vpnrouter.limits import REPORT_SUBSCRIPTION_FINDINGS
 from vpnrouter.topology.findings import Finding
-from vpnrouter.topology.limits import REPORT_SUBSCRIPTION_FINDINGS
 from vpnrouter.topology.subscriptions.bridges import Edge, Rows, by_client
 from vpnrouter.topology.subscriptions.held import held
 from vpnrouter.topology.subscriptions.never_matched import never_matched

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.topology.limits import REPORT_WAYS_ON
+from vpnrouter.limits import REPORT_WAYS_ON
 from vpnrouter.topology.subscriptions.bridges import EDGE
 
 HOPS: Final = 8

@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import TopicError
+from vpnrouter.limits import REPORT_TROUBLE_FILTERS, REPORT_TROUBLE_ROWS
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.topology.findings import WARNING, Finding
-from vpnrouter.topology.limits import REPORT_TROUBLE_FILTERS, REPORT_TROUBLE_ROWS
 from vpnrouter.topology.tables import Rows
 from vpnrouter.topology.trouble.words import counted
 

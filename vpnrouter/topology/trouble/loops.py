@@ -6,8 +6,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_TROUBLE_ROWS
 from vpnrouter.topology.findings import ERROR, INFO, Finding
-from vpnrouter.topology.limits import REPORT_TROUBLE_ROWS
 from vpnrouter.topology.tables import Rows
 from vpnrouter.topology.trouble.bridges import Bridges, ends
 from vpnrouter.topology.trouble.losses import LOOP_DETECTED, TTL_EXCEEDED

@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.topology.limits import REPORT_TROUBLE_ROWS
+from vpnrouter.limits import REPORT_TROUBLE_ROWS
 
 LOOP_DETECTED: Final = "loop-detected"
 TTL_EXCEEDED: Final = "ttl-exceeded"

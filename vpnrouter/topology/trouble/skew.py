@@ -5,8 +5,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_TROUBLE_ROWS
 from vpnrouter.topology.findings import WARNING, Finding
-from vpnrouter.topology.limits import REPORT_TROUBLE_ROWS
 from vpnrouter.topology.tables import Rows
 from vpnrouter.topology.trouble.words import counted, percent
 

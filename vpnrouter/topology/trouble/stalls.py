@@ -13,8 +13,8 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_TROUBLE_STALLS
 from vpnrouter.topology.findings import ERROR, Finding
-from vpnrouter.topology.limits import REPORT_TROUBLE_STALLS
 from vpnrouter.topology.tables import Rows
 from vpnrouter.topology.trouble.bridges import Bridges, Edge, edge_of, ends, named
 from vpnrouter.topology.trouble.clocks import agreed, groups_of

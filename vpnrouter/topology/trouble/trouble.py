@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
+from vpnrouter.limits import REPORT_FINDINGS
 from vpnrouter.topology.findings import Finding
-from vpnrouter.topology.limits import REPORT_FINDINGS
 from vpnrouter.topology.tables import Rows
 from vpnrouter.topology.trouble.black_holes import black_holes, standing, unmatched
 from vpnrouter.topology.trouble.blockers import blockers

@@ -8,7 +8,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from vpnrouter.tui.limits import TUI_TEXT
+from vpnrouter.limits import TUI_TEXT
 from vpnrouter.tui.pieces import text
 from vpnrouter.tui.widgets.lines import Lines
 

@@ -7,8 +7,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from vpnrouter.errors import VpnrouterError
+from vpnrouter.limits import TUI_LINES
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.limits import TUI_LINES
 from vpnrouter.tui.pieces import Line, folded, text
 from vpnrouter.tui.router import Router
 from vpnrouter.tui.screens.view import View

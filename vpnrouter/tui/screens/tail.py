@@ -6,9 +6,9 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from vpnrouter.limits import TUI_TAIL
 from vpnrouter.management.attributes import Row
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.limits import TUI_TAIL
 from vpnrouter.tui.pieces import Line, text
 from vpnrouter.tui.router import Router
 from vpnrouter.tui.screens.view import View

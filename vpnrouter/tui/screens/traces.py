@@ -2,10 +2,10 @@
 
 from typing import ClassVar, Final
 
+from vpnrouter.limits import TUI_TAIL_ROWS
 from vpnrouter.management.attributes import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui import paths
-from vpnrouter.tui.limits import TUI_TAIL_ROWS
 from vpnrouter.tui.pieces import Line, text
 from vpnrouter.tui.router import Router
 from vpnrouter.tui.screens.tail import TailView

@@ -4,7 +4,7 @@ import json
 from enum import StrEnum
 from typing import Final
 
-from vpnrouter.tui.limits import TUI_LINES, TUI_PAYLOAD_SHOWN
+from vpnrouter.limits import TUI_LINES, TUI_PAYLOAD_SHOWN
 from vpnrouter.tui.pieces import Line, folded, text
 
 PRINTABLE: Final = range(0x20, 0x7F)
