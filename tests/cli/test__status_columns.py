@@ -7,8 +7,8 @@ import pytest
 
 from vpnrouter.cli._listing import Listing, Spec
 from vpnrouter.cli._status_columns import CLIENTS, SUBSCRIPTIONS, VPNS
-from vpnrouter.management.attributes import row_of
 from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
+from vpnrouter.management.rows import row_of
 
 CLIENT = ClientStatus("blue", "c[1]", "ann", platform="MQTT 5", uptime=61, tx_msg_count=1_234)
 SUBSCRIPTION = SubscriptionStatus("blue", "a/#", "mqtt", "client", "c[1]", 1, share_name="g")

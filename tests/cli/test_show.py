@@ -257,8 +257,8 @@ def test_wide(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def clients(count: int) -> list[dict[str, Any]]:
     """Rows of clients."""
-    from vpnrouter.management.attributes import row_of
     from vpnrouter.management.client_source import ClientStatus
+    from vpnrouter.management.rows import row_of
 
     return [row_of(ClientStatus("blue", f"client-{number:05}")) for number in range(count)]
 

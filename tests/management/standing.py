@@ -22,16 +22,16 @@ from vpnrouter.config.management import Management
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
-from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
-from vpnrouter.management.monitor import MsgVpnStatus
-from vpnrouter.management.profile_status import (
+from vpnrouter.management.client_source import (
     AclProfileStatus,
     ClientProfileStatus,
+    ClientStatus,
     ClientUsernameStatus,
+    MqttSessionStatus,
+    SubscriptionStatus,
 )
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
-from vpnrouter.management.session_status import MqttSessionStatus
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.sources import MsgVpnStatus, Sources
 from vpnrouter.server.management import serve_management
 
 SECOND = 1_000_000_000

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from vpnrouter.config.management import Management
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import ROUTERS, build_app
-from vpnrouter.management.queue_actions import _operator
+from vpnrouter.management.queues import _operator
 from vpnrouter.management.sources import Sources
 
 QUEUE = "/msgVpns/blue/queues/orders"

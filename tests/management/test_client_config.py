@@ -6,8 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.client_config import config_path
+from vpnrouter.management.client import ManagementClient, config_path
 
 BRIDGE = "/msgVpns/a%2Fb/bridges/x%2Cy,auto"
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from vpnrouter import limits
-from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.client_queues import queue_path
+from vpnrouter.management.client import ManagementClient, queue_path
 
 
 def test_messages(standing: Any, still: Any) -> None:

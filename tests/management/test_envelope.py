@@ -3,8 +3,13 @@ from typing import Any
 
 from starlette.requests import Request
 
-from vpnrouter.management.envelope import error_reply, list_reply, object_reply, segment
-from vpnrouter.management.faults import not_found
+from vpnrouter.management.body import not_found
+from vpnrouter.management.rows import (
+    error_reply,
+    list_reply,
+    object_reply,
+    segment,
+)
 
 
 def request(path: str = "/a", query: bytes = b"") -> Request:

@@ -11,8 +11,7 @@ from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
-from vpnrouter.management.event_source import EventStatus, NoAudit, NoEvents
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.sources import EventStatus, NoAudit, NoEvents, Sources
 
 PATH = "/vpnrouter/v1/events"
 USERS = {

@@ -1,8 +1,8 @@
 from dataclasses import fields
 from typing import Any
 
-from vpnrouter.management.attributes import camel, names_of
-from vpnrouter.management.monitor import Monitor, MsgVpnStatus
+from vpnrouter.management.rows import camel, names_of
+from vpnrouter.management.sources import Monitor, MsgVpnStatus
 
 
 def test_every_attribute_is_shown() -> None:

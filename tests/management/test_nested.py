@@ -1,10 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.management.attributes import Row
-from vpnrouter.management.nested import nested_page
-from vpnrouter.management.paging import Key
-from vpnrouter.management.where import Condition
+from vpnrouter.management.rows import Condition, Key, Row, nested_page
 
 NAMES = st.sampled_from(["a", "b", "b ", "ba", "c"])
 

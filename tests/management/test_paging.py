@@ -7,10 +7,17 @@ import trio
 
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import SORT_CHARACTERS
-from vpnrouter.management.attributes import Row
-from vpnrouter.management.paging import CHUNK, Key, Page, page_of, sorted_page
-from vpnrouter.management.sort import parse_sort, sort_key
-from vpnrouter.management.where import parse_where
+from vpnrouter.management.rows import (
+    CHUNK,
+    Key,
+    Page,
+    Row,
+    page_of,
+    parse_sort,
+    parse_where,
+    sort_key,
+    sorted_page,
+)
 
 ODD = parse_where("odd==true", ["odd"])
 

@@ -1,7 +1,6 @@
 import pytest
 import trio
 
-from vpnrouter.management.attributes import names_of
 from vpnrouter.management.queue_source import (
     Done,
     FlowStatus,
@@ -10,6 +9,7 @@ from vpnrouter.management.queue_source import (
     QueueSource,
     QueueStatus,
 )
+from vpnrouter.management.rows import names_of
 
 QUEUE_NAMES = """
     accessType bindRequestCount bindSuccessCount deadMsgQueue deletedMsgCount durable egressEnabled

@@ -12,8 +12,7 @@ from vpnrouter.config.change import Change, Effect
 from vpnrouter.config.document import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management.editor import Edited, Examined
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.sources import Edited, Examined, Sources
 
 PATH = "/vpnrouter/v1/config"
 USERS = {

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.attributes import names_of
+from vpnrouter.management.rows import names_of
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/topicEndpoints"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.trace_source import TraceLook, TraceWish
+from vpnrouter.management.sources import TraceLook, TraceWish
 
 PATH = "/vpnrouter/v1/traces"
 READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}

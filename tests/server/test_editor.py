@@ -13,7 +13,7 @@ from vpnrouter.config.document import Plain
 from vpnrouter.config.load import load
 from vpnrouter.config.plain import digest_of
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management.editor import Editor
+from vpnrouter.management.sources import Editor
 
 
 async def test_a_change_holds_and_stays(edited: Any, capfd: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from vpnrouter import limits
-from vpnrouter.management.trace_source import TraceWish
+from vpnrouter.management.sources import TraceWish
 from vpnrouter.server.traces import LEASE_NS, SECOND_NS, LiveTraces, each_of
 from vpnrouter.trace import events, parquet
 from vpnrouter.trace.recorder import Context, Recorder

@@ -12,10 +12,12 @@ from vpnrouter.config.management import Management
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
-from vpnrouter.management.client_source import ClientStatus, NoClients, SubscriptionStatus
-from vpnrouter.management.event_source import EventStatus, NoEvents
-from vpnrouter.management.sources import Sources
-from vpnrouter.management.trace_source import TraceLook, TraceWish
+from vpnrouter.management.client_source import (
+    ClientStatus,
+    NoClients,
+    SubscriptionStatus,
+)
+from vpnrouter.management.sources import EventStatus, NoEvents, Sources, TraceLook, TraceWish
 
 PLACE = Path(__file__).parents[1] / "management" / "standing.py"
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from vpnrouter.cli._mqtt_stamp import stamp_of
-from vpnrouter.management.attributes import camel
+from vpnrouter.management.rows import camel
 from vpnrouter.text import ascii_json, printable_lines
 from vpnrouter.wire.mqtt.packets import Publish
 

@@ -11,7 +11,7 @@ from vpnrouter.config.change import Effect
 from vpnrouter.plan.risks import effect_name
 
 if TYPE_CHECKING:
-    from vpnrouter.management.attributes import Row
+    from vpnrouter.management.rows import Row
     from vpnrouter.plan.compare import RouterPlan
 
 _MARKS: Final = {

@@ -8,7 +8,7 @@ from typing import Any, Final
 from vpnrouter.cli._show_what import Asked, What
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.where import matches
+from vpnrouter.management.rows import matches
 
 Row = dict[str, Any]
 

@@ -11,7 +11,7 @@ from vpnrouter.cli._topology_graph import RouterView, edges_of
 from vpnrouter.cli._topology_tree import draw
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.where import matches
+from vpnrouter.management.rows import matches
 
 _FAILED: Final = 1
 

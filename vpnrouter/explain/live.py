@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from vpnrouter.explain.twin import Twin
-    from vpnrouter.management.attributes import Row
     from vpnrouter.management.client import ManagementClient
+    from vpnrouter.management.rows import Row
 
 MEGABYTE: Final = 1_000_000
 

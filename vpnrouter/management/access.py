@@ -19,7 +19,7 @@ from vpnrouter.config.secret import Password
 from vpnrouter.core.entrance import Attempts, address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import NAME_SHOWN_CHARS
-from vpnrouter.management.faults import busy, forbidden, too_many, unauthorized
+from vpnrouter.management.body import busy, forbidden, too_many, unauthorized
 from vpnrouter.text import printable
 
 THREADS: Final = 1

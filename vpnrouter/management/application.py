@@ -14,16 +14,12 @@ from vpnrouter.beside import beside
 from vpnrouter.core.barrier import fault_id
 from vpnrouter.errors import RequestError
 from vpnrouter.management import (
-    bridge_actions,
     bridges,
-    client_actions,
     clients,
     events,
-    health,
     mqtt_sessions,
     msg_vpns,
     profiles,
-    queue_actions,
     queues,
     router,
     router_config,
@@ -33,12 +29,12 @@ from vpnrouter.management import (
     trace_tail,
 )
 from vpnrouter.management.access import Access
+from vpnrouter.management.body import failed, invalid, no_path, not_supported
 from vpnrouter.management.config import about
 from vpnrouter.management.config import routes as config
-from vpnrouter.management.envelope import error_reply
-from vpnrouter.management.faults import failed, invalid, no_path, not_supported
 from vpnrouter.management.gate import Gate
 from vpnrouter.management.metrics import scrape
+from vpnrouter.management.rows import error_reply
 from vpnrouter.management.sources import Sources
 
 OPENAPI: Final = "/SEMP/v2/openapi.json"
@@ -51,10 +47,10 @@ ROUTERS: Final = (
     msg_vpns.routes,
     bridges.routes,
     bridges.ours,
-    bridge_actions.routes,
+    bridges.action_routes,
     clients.routes,
     clients.ours,
-    client_actions.routes,
+    clients.action_routes,
     subscriptions.ours,
     mqtt_sessions.routes,
     mqtt_sessions.actions,
@@ -63,8 +59,8 @@ ROUTERS: Final = (
     profiles.routes,
     queues.routes,
     queues.ours,
-    queue_actions.routes,
-    queue_actions.ours,
+    queues.action_routes,
+    queues.our_actions,
     spool.ours,
     router.ours,
     scrape.routes,
@@ -73,7 +69,7 @@ ROUTERS: Final = (
     about.routes,
     config.routes,
     router_config.ours,
-    health.routes,
+    router.routes,
 )
 """Everything that has a path."""
 

@@ -1,4 +1,6 @@
-"""The body of a request that changes something: a JSON object with known names, bounded."""
+"""The body of a request that changes something, and what can be wrong with a request, by the field's numbers."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping
@@ -8,7 +10,77 @@ from typing import Any
 from fastapi import Request
 
 from vpnrouter import limits
-from vpnrouter.management.faults import invalid
+from vpnrouter.errors import RequestError
+
+
+def failed(description: str) -> RequestError:
+    """A fault of the router."""
+    return RequestError(2, "FAIL", 500, description)
+
+
+def busy(description: str) -> RequestError:
+    """Not now."""
+    return RequestError(2, "FAIL", 503, description)
+
+
+def too_slow(description: str) -> RequestError:
+    """The body of a request does not come."""
+    return RequestError(2, "FAIL", 408, description)
+
+
+def not_found(what: str) -> RequestError:
+    """An object, or one it belongs to, does not exist or is hidden from the user."""
+    return RequestError(6, "NOT_FOUND", 400, f"Could not find match for {what}")
+
+
+def invalid(description: str) -> RequestError:
+    """A parameter that is not known, or whose value is wrong."""
+    return RequestError(11, "INVALID_PARAMETER", 400, description)
+
+
+def not_supported(description: str) -> RequestError:
+    """A known path asked with a method that it does not take."""
+    return RequestError(14, "NOT_SUPPORTED", 405, description)
+
+
+def not_allowed(description: str) -> RequestError:
+    """Well asked, and the router cannot do it as things stand."""
+    return RequestError(89, "NOT_ALLOWED", 400, description)
+
+
+def unauthorized(description: str) -> RequestError:
+    """No user, an unknown one, or a wrong password."""
+    return RequestError(72, "UNAUTHORIZED", 401, description)
+
+
+def forbidden(description: str) -> RequestError:
+    """Nobody may ask this from there."""
+    return RequestError(72, "UNAUTHORIZED", 403, description)
+
+
+def too_many(description: str) -> RequestError:
+    """Too many wrong passwords from one address."""
+    return RequestError(72, "UNAUTHORIZED", 429, description)
+
+
+def no_path(path: str) -> RequestError:
+    """A path that is none of the API's."""
+    return RequestError(535, "INVALID_PATH", 404, f"Unknown path {path}")
+
+
+def already_exists(what: str) -> RequestError:
+    """An object of that key is there."""
+    return RequestError(10, "ALREADY_EXISTS", 400, f"There is {what} already")
+
+
+def not_supported_here(description: str) -> RequestError:
+    """An attribute or a value that the field has and this router does not."""
+    return RequestError(14, "NOT_SUPPORTED", 400, description)
+
+
+def in_use(description: str) -> RequestError:
+    """What is to be deleted is needed by something else."""
+    return RequestError(490, "CONFIGDB_OBJECT_DEPENDENCY", 400, description)
 
 
 async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Bridges: `/SEMP/v2/monitor/msgVpns/{…}/bridges`, and those of all message VPNs at once."""
+"""Bridges: `/SEMP/v2/monitor/msgVpns/{…}/bridges`, those of all message VPNs, and what an operator does to one."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,17 +17,26 @@ from vpnrouter.bridges.status import (
     RemoteStatus,
     RemoteSubscriptionStatus,
 )
-from vpnrouter.management.asked import AskedMany, AskedOne
-from vpnrouter.management.attributes import Row, row_of
-from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
-from vpnrouter.management.envelope import Links, root_of, segment
-from vpnrouter.management.faults import invalid, not_found
-from vpnrouter.management.monitor import Monitor
+from vpnrouter.management.body import body_of, invalid, not_allowed, not_found
+from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, acted, answers
 from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.paging import Key
+from vpnrouter.management.queues import ACTION, OperatorHere
+from vpnrouter.management.rows import (
+    AskedMany,
+    AskedOne,
+    Key,
+    Links,
+    Row,
+    object_reply,
+    root_of,
+    row_of,
+    segment,
+)
+from vpnrouter.management.sources import Monitor
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/bridges", tags=["bridge"])
 
@@ -115,8 +126,8 @@ async def remote_msg_vpn(
 async def _children(
     request: Request,
     asked: AskedMany,
-    kind: type["DataclassInstance"],
-    found: Sequence["DataclassInstance"],
+    kind: type[DataclassInstance],
+    found: Sequence[DataclassInstance],
     key: Key,
 ) -> Response:
     """The subscriptions of a bridge, by topic; `kind` is named after its path."""
@@ -232,3 +243,64 @@ def _links(root: str, key: Key) -> Links:
 
 def _remote_links(root: str, bridge_key: Key, key: Key) -> Links:
     return {"uri": f"{_links(root, bridge_key)['remoteMsgVpnsUri']}/{segment(*key)}"}
+
+
+action_routes: Final = APIRouter(
+    prefix=f"{ACTION}/msgVpns/{{msgVpnName}}/bridges/{{bridgeKey}}", tags=["bridge"]
+)
+
+EVENTS: Final = ("ttl-exceeded",)
+"""Events of a bridge that stay raised until they are cleared."""
+
+
+@action_routes.put("/disconnect", summary="Drop the connection of a bridge", response_model=None)
+async def disconnect(
+    request: Request,
+    caller: OperatorHere,
+    monitor: MonitorHere,
+    msg_vpn: MsgVpnHere,
+    key: BridgeKey,
+) -> Response:
+    """Drop the connection, with both bridges that may use it. They connect again; to keep one down, disable it."""
+    await body_of(request, {})
+    name = bridge_of(monitor, msg_vpn, key).bridge_name
+    if not monitor.disconnect_bridge(msg_vpn, name):
+        raise not_allowed(f"bridge {name} is not connected")
+    acted(request, caller, f"dropped the connection of bridge {name}", msg_vpn)
+    return object_reply(request, {}, {})
+
+
+@action_routes.put("/clearStats", summary="Clear the counts of a bridge", response_model=None)
+async def clear_stats(
+    request: Request,
+    caller: OperatorHere,
+    monitor: MonitorHere,
+    msg_vpn: MsgVpnHere,
+    key: BridgeKey,
+) -> Response:
+    """Begin the counts anew; what is in flight counts as received, or offered, afterwards."""
+    await body_of(request, {})
+    name = bridge_of(monitor, msg_vpn, key).bridge_name
+    if not monitor.clear_bridge_stats(msg_vpn, name):
+        raise not_found(f"bridge {name} in msgVpn {msg_vpn}")
+    acted(request, caller, f"cleared the counts of bridge {name}", msg_vpn)
+    return object_reply(request, {}, {})
+
+
+@action_routes.put("/clearEvent", summary="Clear an event of a bridge", response_model=None)
+async def clear_event(
+    request: Request,
+    caller: OperatorHere,
+    monitor: MonitorHere,
+    msg_vpn: MsgVpnHere,
+    key: BridgeKey,
+) -> Response:
+    """Take the event `eventName` (`ttl-exceeded`) for seen: it is raised when it happens again."""
+    event = (await body_of(request, {"eventName": str})).get("eventName", "")
+    if event not in EVENTS:
+        raise invalid(f"eventName: one of {', '.join(EVENTS)} is needed")
+    name = bridge_of(monitor, msg_vpn, key).bridge_name
+    if not monitor.clear_bridge_event(msg_vpn, name, event):
+        raise not_found(f"bridge {name} in msgVpn {msg_vpn}")
+    acted(request, caller, f"cleared event {event} of bridge {name}", msg_vpn)
+    return object_reply(request, {}, {})

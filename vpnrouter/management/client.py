@@ -1,14 +1,143 @@
-"""A client of the management API, for commands and screens."""
+"""A client of the management API, for commands, screens and plans."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, final
 
 from vpnrouter import limits
-from vpnrouter.management.attributes import Row
-from vpnrouter.management.client_config import ConfigCalls
-from vpnrouter.management.client_queues import QueueCalls, queue_path
 from vpnrouter.management.client_transport import PATIENCE_S, Page, Transport
-from vpnrouter.management.envelope import segment
+from vpnrouter.management.rows import Row, segment
+
+OURS: Final = "/vpnrouter/v1/config"
+
+CONFIG: Final = "/SEMP/v2/config"
+
+
+class ConfigCalls(Transport):
+    """The configuration as a document, and its objects one by one.
+
+    A path of an object is given behind `/SEMP/v2/config`, as `config_path` makes it.
+    """
+
+    def config(self) -> Row:
+        """The document in force and where it is written: `document` (secrets as `***`), `digest`,
+        `routerName`, `file`, `overlayFile`, `overlay`, `positions`.
+        """
+        return dict(self.get(OURS)["data"])
+
+    def examine(self, document: Row) -> Row:
+        """What it would take to put `document` into force: `problems`, `changes`, `digest`."""
+        return dict(self.post(f"{OURS}/examine", {"document": document})["data"])
+
+    def replace_config(self, document: Row, expected: str) -> Row:
+        """Put `document` into force where `expected` is the digest in force: `lines`, `digest`."""
+        body = {"document": document, "expected": expected}
+        return dict(self.put(f"{OURS}/replace", body)["data"])
+
+    def return_config(self, digest: str) -> Row:
+        """Put the document with this digest, one of the last ones, into force again: `lines`, `digest`."""
+        return dict(self.put(f"{OURS}/return", {"digest": digest})["data"])
+
+    def config_object(self, path: str) -> Row:
+        """One object of the configuration, without its secrets."""
+        return dict(self.get(CONFIG + path)["data"])
+
+    def config_objects(self, path: str) -> list[Row]:
+        """The objects of one collection."""
+        return list(self.rows(CONFIG + path))
+
+    def patch_config(self, path: str, body: Row) -> Row:
+        """Change some attributes of an object; returns the object."""
+        return dict(self.patch(CONFIG + path, body)["data"])
+
+    def create_config(self, path: str, body: Row) -> Row:
+        """Create an object in a collection; returns the object."""
+        return dict(self.post(CONFIG + path, body)["data"])
+
+    def delete_config(self, path: str) -> None:
+        """Delete an object."""
+        self.delete(CONFIG + path)
+
+    def enable_bridge(self, msg_vpn: str, bridge: str, *, enabled: bool) -> None:
+        """Switch a bridge on or off."""
+        path = config_path("msgVpns", msg_vpn, "bridges", (bridge, "auto"))
+        self.patch_config(path, {"enabled": enabled})
+
+
+def config_path(*parts: str | tuple[str, ...]) -> str:
+    """`/msgVpns/blue/bridges/from-edge,auto` of `"msgVpns", "blue", "bridges", ("from-edge", "auto")`."""
+    return "".join(f"/{segment(*((part,) if isinstance(part, str) else part))}" for part in parts)
+
+
+class QueueCalls(Transport):
+    """Messages, consumers and replay of queues, and the spool that holds them."""
+
+    def msgs(self, msg_vpn: str, queue: str, count: int, after: int = 0) -> list[Row]:
+        """At most `count` messages of a queue with ids above `after`, by rising id."""
+        path = f"/SEMP/v2/monitor{queue_path(msg_vpn, queue)}/msgs"
+        return list(self.rows(path, wanted=count, cursor=str(after) if after else ""))
+
+    def tx_flows(self, msg_vpn: str, queue: str) -> list[Row]:
+        """The consumers that are bound to a queue."""
+        return list(self.rows(f"/SEMP/v2/monitor{queue_path(msg_vpn, queue)}/txFlows"))
+
+    def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes:
+        """The payload of one message."""
+        return self.content(f"/vpnrouter/v1{queue_path(msg_vpn, queue)}/msgs/{msg_id}/payload")
+
+    def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None = None) -> int:
+        """Delete these messages, or all that no consumer holds; returns how many that were."""
+        path = f"/SEMP/v2/action{queue_path(msg_vpn, queue)}/deleteMsgs"
+        return self._for_all(path, {}, msg_ids)
+
+    def put_msgs(
+        self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
+    ) -> int:
+        """Put these messages, or all that no consumer holds, into another queue; returns how many."""
+        verb = "moveMsgs" if move else "copyMsgs"
+        path = f"/vpnrouter/v1{queue_path(msg_vpn, queue)}/{verb}"
+        return self._for_all(path, {"toQueueName": to}, msg_ids)
+
+    def start_replay(
+        self, msg_vpn: str, queue: str, log: str = "", from_time: int = 0, after_id: int = 0
+    ) -> None:
+        """Replay to a queue: from a time (seconds since 1970), behind a message, or from the beginning."""
+        body: Row = {"replayLogName": log} if log else {}
+        if from_time:
+            body["fromTime"] = from_time
+        if after_id:
+            body["afterMsgId"] = after_id
+        self.put(f"/SEMP/v2/action{queue_path(msg_vpn, queue)}/startReplay", body)
+
+    def cancel_replay(self, msg_vpn: str, queue: str) -> None:
+        """End the replay to a queue."""
+        self.put(f"/SEMP/v2/action{queue_path(msg_vpn, queue)}/cancelReplay", {})
+
+    def clear_queue_stats(self, msg_vpn: str, queue: str) -> None:
+        """Begin the counts of a queue anew."""
+        self.put(f"/SEMP/v2/action{queue_path(msg_vpn, queue)}/clearStats", {})
+
+    def back_up(self, directory: str) -> None:
+        """Have the spool copied to `directory`, an absolute path on the router's machine."""
+        self.put("/vpnrouter/v1/spool/backup", {"directory": directory})
+
+    def _for_all(self, path: str, body: Row, msg_ids: Sequence[int] | None) -> int:
+        """Ask for messages by their ids, as many at a time as a request may name."""
+        if msg_ids is None:
+            return int(self.put(path, body)["data"]["msgCount"])
+        most = limits.MANAGEMENT_MSG_IDS
+        ids = sorted(set(msg_ids))
+        parts = [ids[begin : begin + most] for begin in range(0, len(ids), most)]
+        return sum(
+            int(self.put(path, body | {"msgIds": part})["data"]["msgCount"]) for part in parts
+        )
+
+
+def queue_path(msg_vpn: str, queue: str) -> str:
+    """A queue's path behind the root of an API."""
+    return f"/msgVpns/{segment(msg_vpn)}/queues/{segment(queue)}"
+
 
 __all__ = ["PATIENCE_S", "ManagementClient", "Page", "Traces", "Transport"]
 

@@ -1,15 +1,109 @@
-"""What the management API asks of the clients of a running router, and what it does to them."""
+"""What the management API asks of clients, sessions, client usernames and profiles, and their rows."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, final
 
-from vpnrouter.management.profile_status import (
-    AclProfileStatus,
-    ClientProfileStatus,
-    ClientUsernameStatus,
-)
-from vpnrouter.management.session_status import MqttSessionStatus
+
+@dataclass(frozen=True, slots=True)
+class MqttSessionStatus:
+    """One MQTT session; names of the field's sessions in snake_case. Counts are those of the queue behind its
+    subscriptions of QoS 1 and 2, 0 while it has none, since the router started or they were cleared.
+    """
+
+    msg_vpn_name: str
+    mqtt_session_client_id: str
+    mqtt_session_virtual_router: str = "auto"
+    """The field's sessions belong to one router of a redundant pair; ours to the router they are on."""
+    enabled: bool = True
+    client_name: str = ""
+    connected: bool = True
+    clean: bool = True
+    """It ends with its connection."""
+    durable: bool = False
+    """It outlives the router."""
+    session_expiry_interval: int = 0
+    """Seconds that it waits for its client; 4294967295 for ever."""
+    owner: str = ""
+    """The client username that it belongs to, "" where that is not known any more."""
+    queue_name: str = ""
+    """The queue of its subscriptions of QoS 1 and 2, "" while it has none."""
+    will: bool = False
+    will_topic: str = ""
+    subscription_count: int = 0
+    msg_count: int = 0
+    """Messages that are kept for the client now."""
+    tx_unacked_msg_count: int = 0
+    """Those among them that were sent and not acknowledged."""
+    spooled_msg_count: int = 0
+    acked_msg_count: int = 0
+    redelivered_msg_count: int = 0
+    discarded_msg_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUsernameStatus:
+    """One client username; names of the field's in snake_case, `connection_count` is ours."""
+
+    msg_vpn_name: str
+    client_username: str
+    enabled: bool = True
+    dynamic: bool = False
+    """It is not configured: `default` stands for it."""
+    client_profile_name: str = ""
+    acl_profile_name: str = ""
+    guaranteed_endpoint_permission_override_enabled: bool = False
+    connection_count: int = 0
+    """Connections that are logged in with it, bridges of other routers included."""
+    endpoint_count: int = 0
+    """Endpoints that its clients made, such as those behind MQTT sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProfileStatus:
+    """One client profile; names of the field's in snake_case. Sizes in bytes, times in seconds; 0 = no bound."""
+
+    msg_vpn_name: str
+    client_profile_name: str
+    allow_bridge_connections_enabled: bool = False
+    allow_guaranteed_endpoint_create_durability: str = "all"
+    allow_guaranteed_endpoint_create_enabled: bool = True
+    allow_guaranteed_msg_receive_enabled: bool = True
+    allow_guaranteed_msg_send_enabled: bool = True
+    allow_shared_subscriptions_enabled: bool = True
+    compression_enabled: bool = True
+    end_to_end_bridge: str = ""
+    max_connection_count_per_client_username: int = 0
+    max_egress_flow_count: int = 0
+    max_endpoint_count_per_client_username: int = 0
+    max_keepalive_timeout: int = 0
+    max_mqtt_session_count_per_client_username: int = 0
+    max_mqtt_session_expiry_interval: int = 0
+    max_outbox_bytes: int = 0
+    max_subscription_count: int = 0
+    reject_msg_to_sender_on_no_subscription_match_enabled: bool = False
+    client_username_count: int = 0
+    """Client usernames that have it."""
+    connection_count: int = 0
+    """Connections of client usernames that have it now; each keeps the profile that it logged in with."""
+
+
+@dataclass(frozen=True, slots=True)
+class AclProfileStatus:
+    """One ACL profile; names of the field's in snake_case, actions are `allow` or `disallow`."""
+
+    msg_vpn_name: str
+    acl_profile_name: str
+    client_connect_default_action: str = "allow"
+    publish_topic_default_action: str = "allow"
+    subscribe_topic_default_action: str = "allow"
+    subscribe_share_name_default_action: str = "allow"
+    client_username_count: int = 0
+    """Client usernames that have it."""
+    connection_count: int = 0
+    """Connections of client usernames that have it now."""
 
 
 @dataclass(frozen=True, slots=True)

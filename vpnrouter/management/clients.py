@@ -1,4 +1,6 @@
-"""Clients: `/SEMP/v2/monitor/msgVpns/{…}/clients`, their subscriptions, and all clients at once."""
+"""Clients: `/SEMP/v2/monitor/msgVpns/{…}/clients`, and what an operator does to one."""
+
+from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Final
@@ -7,14 +9,29 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
-from vpnrouter.management.asked import AskedMany, AskedOne
-from vpnrouter.management.attributes import Row, row_of
+from vpnrouter.management.body import body_of, not_allowed, not_found
 from vpnrouter.management.client_source import ClientSource, ClientStatus, SubscriptionStatus
-from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers, sources_of
-from vpnrouter.management.envelope import Links, root_of, segment
-from vpnrouter.management.faults import not_found
+from vpnrouter.management.context import (
+    CallerHere,
+    MonitorHere,
+    MsgVpnHere,
+    acted,
+    answers,
+    sources_of,
+)
 from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.paging import Key
+from vpnrouter.management.queues import ACTION, OperatorHere
+from vpnrouter.management.rows import (
+    AskedMany,
+    AskedOne,
+    Key,
+    Links,
+    Row,
+    object_reply,
+    root_of,
+    row_of,
+    segment,
+)
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/clients", tags=["client"])
 
@@ -152,3 +169,40 @@ def _links(root: str, key: Key) -> Links:
     msg_vpn, name = key
     uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}/clients/{segment(name)}"
     return {"uri": uri, "subscriptionsUri": f"{uri}/subscriptions"}
+
+
+action_routes: Final = APIRouter(
+    prefix=f"{ACTION}/msgVpns/{{msgVpnName}}/clients/{{clientName}}", tags=["client"]
+)
+
+
+@action_routes.put("/disconnect", summary="Disconnect a client", response_model=None)
+async def disconnect(
+    request: Request,
+    caller: OperatorHere,
+    source: ClientsHere,
+    msg_vpn: MsgVpnHere,
+    client: ClientHere,
+) -> Response:
+    """Disconnect a client. An MQTT 5 client is told so (0x98, administrative action); its will is published."""
+    await body_of(request, {})
+    if not source.disconnect(msg_vpn, client):
+        raise not_allowed(f"client {client} is not connected")
+    acted(request, caller, f"disconnected client {client}", msg_vpn)
+    return object_reply(request, {}, {})
+
+
+@action_routes.put("/clearStats", summary="Clear the counts of a client", response_model=None)
+async def clear_stats(
+    request: Request,
+    caller: OperatorHere,
+    source: ClientsHere,
+    msg_vpn: MsgVpnHere,
+    client: ClientHere,
+) -> Response:
+    """Begin the counts of a client anew; those of its message VPN go on."""
+    await body_of(request, {})
+    if not source.clear_stats(msg_vpn, client):
+        raise not_found(f"client {client} in msgVpn {msg_vpn}")
+    acted(request, caller, f"cleared the counts of client {client}", msg_vpn)
+    return object_reply(request, {}, {})

@@ -6,11 +6,10 @@ from urllib.parse import unquote
 from fastapi import Depends, Path, Request
 
 from vpnrouter.management.access import Caller
-from vpnrouter.management.attributes import schema_of
-from vpnrouter.management.faults import not_found
+from vpnrouter.management.body import not_found
 from vpnrouter.management.gate import caller_of
-from vpnrouter.management.monitor import Monitor
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.rows import schema_of
+from vpnrouter.management.sources import Monitor, Sources
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

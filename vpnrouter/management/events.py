@@ -9,11 +9,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from vpnrouter import limits
-from vpnrouter.management.attributes import row_of
+from vpnrouter.management.body import invalid, not_found
 from vpnrouter.management.context import CallerHere, MonitorHere, answers, sources_of
-from vpnrouter.management.envelope import rows_reply
-from vpnrouter.management.event_source import EventStatus
-from vpnrouter.management.faults import invalid, not_found
+from vpnrouter.management.rows import row_of, rows_reply
+from vpnrouter.management.sources import EventStatus
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 

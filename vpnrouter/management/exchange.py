@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from vpnrouter import limits
-from vpnrouter.management.faults import too_slow
+from vpnrouter.management.body import too_slow
 
 BODY_S: Final = 30.0
 """Seconds for the body of a request, from its headers on: the largest one comes within them on any line that

@@ -9,9 +9,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access, Caller
-from vpnrouter.management.envelope import error_reply
+from vpnrouter.management.body import busy, invalid
 from vpnrouter.management.exchange import Exchange
-from vpnrouter.management.faults import busy, invalid
+from vpnrouter.management.rows import error_reply
 from vpnrouter.management.sources import Sources
 
 HEALTH: Final = "/health/"

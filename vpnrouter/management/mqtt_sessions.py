@@ -8,18 +8,23 @@ from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.asked import AskedMany, AskedOne
-from vpnrouter.management.attributes import Row, row_of
-from vpnrouter.management.body import body_of
-from vpnrouter.management.client_source import ClientSource
+from vpnrouter.management.body import body_of, busy, not_allowed, not_found
+from vpnrouter.management.client_source import ClientSource, MqttSessionStatus
 from vpnrouter.management.clients import ClientsHere
 from vpnrouter.management.context import MsgVpnHere, acted, answers
-from vpnrouter.management.envelope import Links, object_reply, root_of, segment
-from vpnrouter.management.faults import busy, not_allowed, not_found
 from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.paging import Key
-from vpnrouter.management.queue_actions import ACTION, OperatorHere
-from vpnrouter.management.session_status import MqttSessionStatus
+from vpnrouter.management.queues import ACTION, OperatorHere
+from vpnrouter.management.rows import (
+    AskedMany,
+    AskedOne,
+    Key,
+    Links,
+    Row,
+    object_reply,
+    root_of,
+    row_of,
+    segment,
+)
 
 _SESSIONS: Final = "/msgVpns/{msgVpnName}/mqttSessions"
 

@@ -6,13 +6,10 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from vpnrouter.management.asked import AskedMany, AskedOne
-from vpnrouter.management.attributes import Row, row_of
+from vpnrouter.management.body import not_found
 from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
-from vpnrouter.management.envelope import Links, root_of, segment
-from vpnrouter.management.faults import not_found
-from vpnrouter.management.monitor import Monitor, MsgVpnStatus
-from vpnrouter.management.paging import Key
+from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
+from vpnrouter.management.sources import Monitor, MsgVpnStatus
 
 MONITOR: Final = "/SEMP/v2/monitor"
 

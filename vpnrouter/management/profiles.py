@@ -8,20 +8,17 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from vpnrouter.management.asked import AskedMany, AskedOne
-from vpnrouter.management.attributes import Row, row_of
-from vpnrouter.management.client_source import ClientSource
-from vpnrouter.management.clients import ClientsHere
-from vpnrouter.management.context import MsgVpnHere, answers
-from vpnrouter.management.envelope import Links, root_of, segment
-from vpnrouter.management.faults import not_found
-from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.paging import Key
-from vpnrouter.management.profile_status import (
+from vpnrouter.management.body import not_found
+from vpnrouter.management.client_source import (
     AclProfileStatus,
     ClientProfileStatus,
+    ClientSource,
     ClientUsernameStatus,
 )
+from vpnrouter.management.clients import ClientsHere
+from vpnrouter.management.context import MsgVpnHere, answers
+from vpnrouter.management.msg_vpns import MONITOR
+from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}")
 

@@ -1,16 +1,38 @@
-"""The router itself, and who asks: `/vpnrouter/v1/router`."""
+"""The router itself, and who asks: `/vpnrouter/v1/router`; and `/health/live` and `/health/ready`."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
-from vpnrouter.management.asked import AskedOne
-from vpnrouter.management.attributes import row_of
 from vpnrouter.management.context import CallerHere, MonitorHere, answers
-from vpnrouter.management.envelope import root_of
+from vpnrouter.management.rows import AskedOne, root_of, row_of
+
+routes: Final = APIRouter(prefix="/health", tags=["health"])
+
+
+@routes.get("/live", summary="Whether the process answers")
+async def live() -> dict[str, str]:
+    """Whoever can answer lives."""
+    return {"status": "live"}
+
+
+@routes.get(
+    "/ready",
+    summary="Whether the router serves",
+    response_model=None,
+    responses={503: {"description": "It does not serve yet, or it stops"}},
+)
+async def ready(monitor: MonitorHere) -> JSONResponse:
+    """Ready from the moment all listeners are bound until the router stops."""
+    if monitor.is_ready():
+        return JSONResponse({"status": "ready"})
+    return JSONResponse({"status": "not ready"}, 503)
+
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1/router", tags=["vpnrouter"])
 

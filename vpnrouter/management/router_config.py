@@ -24,11 +24,10 @@ from vpnrouter.config.problem import Problem
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES
 from vpnrouter.management.access import Caller
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.body import busy, forbidden, invalid, not_allowed
 from vpnrouter.management.context import ERRORS, CallerHere, sources_of
-from vpnrouter.management.editor import Edited, Editor
-from vpnrouter.management.envelope import long_reply
-from vpnrouter.management.faults import busy, forbidden, invalid, not_allowed
+from vpnrouter.management.rows import Row, long_reply
+from vpnrouter.management.sources import Edited, Editor
 
 PATH: Final = "/vpnrouter/v1/config"
 

@@ -11,15 +11,12 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import MANAGEMENT_PAGE_ROWS
-from vpnrouter.management.asked import AskedMany, Many
-from vpnrouter.management.attributes import Row, row_of
+from vpnrouter.management.body import invalid
 from vpnrouter.management.client_source import ClientSource, SubscriptionStatus
 from vpnrouter.management.clients import ClientsHere
 from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
-from vpnrouter.management.envelope import Links, root_of, segment
-from vpnrouter.management.faults import invalid
 from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.paging import Key
+from vpnrouter.management.rows import AskedMany, Key, Links, Many, Row, root_of, row_of, segment
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 """The field's API has no path for what is not one client's or one queue's."""

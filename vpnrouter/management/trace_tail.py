@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
+from vpnrouter.management.body import busy, invalid
 from vpnrouter.management.context import CallerHere, sources_of
-from vpnrouter.management.envelope import rows_reply
-from vpnrouter.management.faults import busy, invalid
-from vpnrouter.management.trace_source import TraceWish
+from vpnrouter.management.rows import rows_reply
+from vpnrouter.management.sources import TraceWish
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import EVENT_NAMES
 

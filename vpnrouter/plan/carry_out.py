@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from vpnrouter.errors import OperationError
-from vpnrouter.plan.compare import RouterPlan
+from vpnrouter.plan.compare import RouterApi, RouterPlan
 from vpnrouter.plan.risks import is_up
-from vpnrouter.plan.router_api import RouterApi
 
 ORDER: Final = ("grow", "bridge", "trim")
 """See documents.py."""

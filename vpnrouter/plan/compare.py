@@ -1,17 +1,43 @@
-"""What a mesh file would change at its routers."""
+"""What a mesh file would change at its routers, asked over their management API."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from vpnrouter.config.change import Effect
 from vpnrouter.config.document import Plain
 from vpnrouter.errors import OperationError
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 from vpnrouter.plan.documents import Step, steps, unnamed, wanted
 from vpnrouter.plan.mesh_file import Asked
 from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
-from vpnrouter.plan.router_api import RouterApi
+
+
+class RouterApi(Protocol):
+    """One router. All methods raise OperationError, in one line, when the answer is no or none."""
+
+    def config(self) -> Row:
+        """The document in force, its digest, and the router's name."""
+
+    def examine(self, document: Plain) -> Row:
+        """Problems of a document, and the changes that it would make."""
+
+    def replace_config(self, document: Plain, expected: str) -> Row:
+        """Put a document into force where `expected` is the digest in force."""
+
+    def return_config(self, digest: str) -> Row:
+        """Put an earlier document into force again."""
+
+    def msg_vpns(self) -> list[Row]:
+        """All message VPNs."""
+
+    def bridges(self) -> list[Row]:
+        """All bridges of all message VPNs."""
+
+    def queues(self) -> list[Row]:
+        """All queues of all message VPNs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.config.change import Effect
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 
 Kind = Literal["flaps", "disconnects", "loses"]
 

@@ -24,7 +24,7 @@ from vpnrouter.core.losses import (
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.events.table import MANAGEMENT_FAULT
-from vpnrouter.management.monitor import MsgVpnStatus
+from vpnrouter.management.sources import MsgVpnStatus
 from vpnrouter.server.events.narrate import tell
 from vpnrouter.server.monitor.meters import VpnMeters
 

@@ -18,7 +18,7 @@ from vpnrouter.core.barrier import THREAD
 from vpnrouter.core.tracing import TraceFilter, TraceTerms
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
-from vpnrouter.management.trace_source import TraceLook
+from vpnrouter.management.sources import TraceLook
 from vpnrouter.server.events.narrate import log_here, tell
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.trace import Trace
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.router import Router
-    from vpnrouter.management.trace_source import TraceWish
+    from vpnrouter.management.sources import TraceWish
     from vpnrouter.server.otlp import OtlpThread
     from vpnrouter.trace.writer import Status
 

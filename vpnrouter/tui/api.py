@@ -11,7 +11,7 @@ import httpx
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import TUI_ANSWER
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 
 PATIENCE_S: Final = 5.0
 """Seconds to connect, and to wait for an answer: a person looks at the screen meanwhile."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from vpnrouter.bridges.book import client_name_of
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 
 
 def other_end(row: Row, here: str, bridges: Mapping[str, Sequence[Row]]) -> Row | None:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from vpnrouter.bridges.status import VIRTUAL_ROUTER
-from vpnrouter.management.envelope import segment
+from vpnrouter.management.rows import segment
 
 MONITOR: Final = "/SEMP/v2/monitor"
 ACTION: Final = "/SEMP/v2/action"

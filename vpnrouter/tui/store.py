@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from typing import Final, final
 
 from vpnrouter.limits import TUI_HISTORIES, TUI_HISTORY
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 
 STEP_S: Final = 0.9
 """Seconds between looks that make a rate: routers bring some counters up to date once a second, and growth

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from vpnrouter.core import losses
 from vpnrouter.limits import TUI_TROUBLES
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.store import Store
 

@@ -19,8 +19,7 @@ from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
-from vpnrouter.management.editor import Edited, Examined
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.sources import Edited, Examined, Sources
 from vpnrouter.server.management import serve_management
 
 

@@ -6,7 +6,7 @@ from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.secret import Secret
 from vpnrouter.errors import RequestError
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.bridge_kinds import BRIDGE
+from vpnrouter.management.config.kinds import BRIDGE
 
 
 def test_what_is_shown() -> None:

@@ -5,9 +5,14 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.bridge_kinds import REMOTE_MSG_VPN, TRUSTED_COMMON_NAME
-from vpnrouter.management.config.change import create, delete, patch, place_of, replace
-from vpnrouter.management.config.endpoint_kinds import QUEUE
+from vpnrouter.management.config.change import (
+    create,
+    delete,
+    patch,
+    place_of,
+    replace,
+)
+from vpnrouter.management.config.kinds import QUEUE, REMOTE_MSG_VPN, TRUSTED_COMMON_NAME
 
 KEYS = (("blue",), ("q",))
 BRIDGE = (("blue",), ("b", "auto"))

@@ -5,11 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.access_kinds import CLIENT_PROFILE
-from vpnrouter.management.config.bridge_kinds import BRIDGE, REMOTE_MSG_VPN
-from vpnrouter.management.config.endpoint_kinds import QUEUE
-from vpnrouter.management.config.given import Asked, key_of, read_given
-from vpnrouter.management.config.msg_vpn_kind import MSG_VPN
+from vpnrouter.management.config.change import Asked, key_of, read_given
+from vpnrouter.management.config.kinds import BRIDGE, CLIENT_PROFILE, MSG_VPN, QUEUE, REMOTE_MSG_VPN
 
 KNOWN = {"msgVpnName": "blue", "queueName": "q"}
 

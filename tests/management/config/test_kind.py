@@ -1,7 +1,11 @@
 """Tests of what a kind tells of itself."""
 
-from vpnrouter.management.config.bridge_kinds import BRIDGE, REMOTE_MSG_VPN, TRUSTED_COMMON_NAME
-from vpnrouter.management.config.msg_vpn_kind import MSG_VPN
+from vpnrouter.management.config.kinds import (
+    BRIDGE,
+    MSG_VPN,
+    REMOTE_MSG_VPN,
+    TRUSTED_COMMON_NAME,
+)
 
 KEYS = (("blue",), ("b", "auto"), ("red", "h:1", ""))
 

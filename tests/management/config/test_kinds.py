@@ -9,8 +9,7 @@ import solace_semp_config
 from vpnrouter.config.model import Model
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.shape import keys_of, kind_of
-from vpnrouter.management.config.kinds import KINDS, children_of
-from vpnrouter.management.config.msg_vpn_kind import MSG_VPN
+from vpnrouter.management.config.kinds import KINDS, MSG_VPN, children_of
 
 NEWER = {
     "deliveryDelay",

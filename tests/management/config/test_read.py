@@ -1,10 +1,8 @@
 """Tests of rows; most of it by way of test_routes.py."""
 
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.management.config.bridge_kinds import BRIDGE, REMOTE_MSG_VPN
-from vpnrouter.management.config.endpoint_kinds import QUEUE
-from vpnrouter.management.config.msg_vpn_kind import MSG_VPN
-from vpnrouter.management.config.read import keys_in, row_at
+from vpnrouter.management.config.kind import keys_in, row_at
+from vpnrouter.management.config.kinds import BRIDGE, MSG_VPN, QUEUE, REMOTE_MSG_VPN
 
 CONFIG = RouterConfig.model_validate(
     {

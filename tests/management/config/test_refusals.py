@@ -1,8 +1,8 @@
 """Tests of how problems of a document are told in attributes."""
 
 from vpnrouter.errors import ConfigError
-from vpnrouter.management.config.endpoint_kinds import QUEUE, QUEUE_SUBSCRIPTION
-from vpnrouter.management.config.refusals import MOST_TOLD, told
+from vpnrouter.management.config.editing import MOST_TOLD, told
+from vpnrouter.management.config.kinds import QUEUE, QUEUE_SUBSCRIPTION
 
 PLACE = ("msg_vpns", "blue", "queues", "q")
 AT = "/a dir/r.yaml:3:7: "

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.management.metrics.exposition import SECTIONS
-from vpnrouter.management.metrics.family import Histogram
+from vpnrouter.management.metrics.families import Histogram
 from vpnrouter.management.metrics.figures import (
     BridgeFigures,
     ListenerFigures,

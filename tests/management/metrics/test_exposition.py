@@ -11,7 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter import limits
 from vpnrouter.management.metrics import figures as rows
-from vpnrouter.management.metrics.exposition import PORTION_NS, SECTIONS, Exposition, Turns
+from vpnrouter.management.metrics.exposition import (
+    PORTION_NS,
+    SECTIONS,
+    Exposition,
+    Turns,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 

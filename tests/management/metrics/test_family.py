@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from vpnrouter.management.metrics.family import (
+from vpnrouter.management.metrics.families import (
     Family,
     Histogram,
     escaped,

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.management.metrics.family import Family, labelled, samples
-from vpnrouter.management.metrics.sheet import Sheet
+from vpnrouter.management.metrics.exposition import Sheet
+from vpnrouter.management.metrics.families import Family, labelled, samples
 
 FAMILIES = [
     Family("a", "gauge", "One."),

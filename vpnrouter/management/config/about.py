@@ -7,16 +7,24 @@ from starlette.responses import Response
 
 from vpnrouter import __version__
 from vpnrouter.management.access import Caller
-from vpnrouter.management.asked import AskedMany, AskedOne
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.body import not_found
 from vpnrouter.management.config.editing import NO_OPAQUE_PASSWORD, EditorHere
 from vpnrouter.management.config.routes import CONFIG
 from vpnrouter.management.context import CallerHere, MonitorHere
-from vpnrouter.management.envelope import Links, list_reply, object_reply, root_of, segment
-from vpnrouter.management.faults import not_found
-from vpnrouter.management.paging import Key, page_of
-from vpnrouter.management.select import parse_select
-from vpnrouter.management.where import parse_where
+from vpnrouter.management.rows import (
+    AskedMany,
+    AskedOne,
+    Key,
+    Links,
+    Row,
+    list_reply,
+    object_reply,
+    page_of,
+    parse_select,
+    parse_where,
+    root_of,
+    segment,
+)
 
 SEMP_VERSION: Final = "2.49"
 """The version of the field's API whose attribute names are the newest of those here."""

@@ -8,8 +8,8 @@ from vpnrouter.config.document import Plain
 from vpnrouter.config.model import Model
 from vpnrouter.config.secret import Secret
 from vpnrouter.config.shape import keys_of
-from vpnrouter.management.attributes import camel
-from vpnrouter.management.faults import invalid
+from vpnrouter.management.body import invalid
+from vpnrouter.management.rows import camel
 from vpnrouter.text import printable
 
 TEXT: Final = "text"

@@ -8,7 +8,6 @@ from pydantic.fields import FieldInfo
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.shape import bounds_of, keys_of, kind_of
-from vpnrouter.management.attributes import camel
 from vpnrouter.management.config.attribute import (
     NUMBER,
     OBJECT,
@@ -18,6 +17,7 @@ from vpnrouter.management.config.attribute import (
     TRUTH,
     Attribute,
 )
+from vpnrouter.management.rows import camel
 
 _WHOLE: Final = "_threshold"
 """How the keys end whose mapping is one attribute in the field, an object, and not one for each key."""

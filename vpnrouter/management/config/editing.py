@@ -1,7 +1,10 @@
-"""What every handler of this package needs: the editor, who may do what, and how an edit is asked for."""
+"""What every handler here needs: the editor, who may do what, and why a configuration was refused, in SEMP's words."""
+
+from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 from urllib.parse import unquote
 
@@ -10,24 +13,91 @@ from fastapi import Depends, Query, Request
 
 from vpnrouter.config import passwords
 from vpnrouter.config.document import Plain
-from vpnrouter.config.problem import Path
+from vpnrouter.config.problem import Path, show_path
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import json_object_of
-from vpnrouter.management.config.change import place_of
-from vpnrouter.management.config.given import Given, passwords_in
-from vpnrouter.management.config.kind import Keys, Kind
-from vpnrouter.management.config.refusals import told
-from vpnrouter.management.context import CallerHere, sources_of
-from vpnrouter.management.editor import Editor
-from vpnrouter.management.faults import (
+from vpnrouter.management.body import (
     forbidden,
     in_use,
     invalid,
+    json_object_of,
     not_allowed,
     not_found,
     not_supported_here,
 )
+from vpnrouter.management.config.change import Given, passwords_in, place_of
+from vpnrouter.management.config.kind import Keys, Kind
+from vpnrouter.management.context import CallerHere, sources_of
+from vpnrouter.management.rows import camel
+from vpnrouter.management.sources import Editor
+
+_POSITION: Final = re.compile(r"^.*?:\d+:\d+: ")
+_KEYS: Final = re.compile(r"[a-z]+(?:_[a-z]+)+(?:\.[a-z]+(?:_[a-z]+)*)*")
+
+MOST_TOLD: Final = 10
+"""Problems in one answer; the rest is counted."""
+
+
+def told(error: ConfigError, kind: Kind, place: Path, within: str = "") -> str:
+    """The problems as one text. `place` is where the object stands in the document.
+
+    With `within`, a message VPN, what is wrong elsewhere is counted and not told.
+    """
+    words = _words(kind)
+    lines: list[str] = []
+    hidden = 0
+    for problem in error.problems:
+        line = _POSITION.sub("", problem)
+        if within and not line.startswith((f"msg_vpns.{within}.", f"msg_vpns.{within}: ")):
+            hidden += 1
+            continue
+        lines.append(_worded(line, kind, place, words))
+    lines = list(dict.fromkeys(lines))
+    more = len(lines) - MOST_TOLD
+    told_lines = lines[:MOST_TOLD]
+    if more > 0:
+        told_lines.append(f"and {more} more")
+    if hidden:
+        told_lines.append(f"problems in other parts of the configuration: {hidden}")
+    return "; ".join(told_lines)
+
+
+def _words(kind: Kind) -> Mapping[str, str]:
+    """Attribute names by keys joined by dots."""
+    return {".".join(each.keys): each.name for each in kind.values}
+
+
+def _worded(line: str, kind: Kind, place: Path, words: Mapping[str, str]) -> str:
+    whole = show_path(place)
+    above = show_path((*place[:-1],))
+    if line.startswith(f"{whole}."):
+        dotted, _, message = line.removeprefix(f"{whole}.").partition(": ")
+        return f"{_name(dotted, words)}: {_replaced(message, dotted, words)}"
+    if line.startswith(f"{whole}: "):
+        name = kind.noun if kind.changes else kind.identity[-1].name
+        return f"{name}: {_replaced(line.removeprefix(f'{whole}: '), '', words)}"
+    if line.startswith(f"{above}: "):
+        return f"{kind.identity[0].name}: {line.removeprefix(f'{above}: ')}"
+    return line
+
+
+def _name(dotted: str, words: Mapping[str, str]) -> str:
+    return words.get(dotted, camel(dotted.replace(".", "_")))
+
+
+def _replaced(message: str, dotted: str, words: Mapping[str, str]) -> str:
+    """Keys inside a message as attributes, as far as there are such."""
+    above = dotted.rpartition(".")[0]
+
+    def named(found: re.Match[str]) -> str:
+        key = found.group()
+        for place in (f"{dotted}.{key}", f"{above}.{key}" if above else key, key):
+            if place in words:
+                return words[place]
+        return key
+
+    return _KEYS.sub(named, message)
+
 
 _HASHING: Final = trio.CapacityLimiter(1)
 """Password hashes made at once: more would take the data plane's core away."""

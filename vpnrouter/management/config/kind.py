@@ -1,13 +1,19 @@
-"""A kind of object: where it is in the paths, what it is known by, what it has."""
+"""A kind of object: where it is in the paths, what it is known by, its attributes, and its rows."""
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from vpnrouter import limits
+from vpnrouter.config.document import Plain
 from vpnrouter.config.model import Model
-from vpnrouter.management.config.attribute import Attribute
-from vpnrouter.management.config.store import Store
-from vpnrouter.management.paging import Key
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.management.config.attribute import TEXT, Attribute
+from vpnrouter.management.config.derive import Differences, derived
+from vpnrouter.management.config.store import Held, Store, reached
+from vpnrouter.management.rows import Key, Row
 
 Keys = tuple[Key, ...]
 """The key of an object and, before it, those of what it stands in: one for each kind of the chain."""
@@ -28,7 +34,7 @@ class Kind:
     noun: str
     path: str
     store: Store
-    parent: "Kind | None" = None
+    parent: Kind | None = None
     above: int = 0
     attributes: Mapping[str, Attribute]
     absent: Mapping[str, Any] = field(default_factory=dict)
@@ -42,12 +48,12 @@ class Kind:
     left: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def chain(self) -> tuple["Kind", ...]:
+    def chain(self) -> tuple[Kind, ...]:
         """What it stands in, outermost first, and itself."""
         return (*(() if self.parent is None else self.parent.chain), self)
 
     @property
-    def holder(self) -> "Kind | None":
+    def holder(self) -> Kind | None:
         """The kind in whose mapping of the document it stands."""
         place = self.parent
         for _ in range(self.above):
@@ -94,3 +100,103 @@ class Kind:
 def by_name(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     """Attributes by their names."""
     return {each.name: each for each in attributes}
+
+
+CHILDREN: Final = "objects of their own"
+BESIDE: Final = "part of the key of each exception"
+KEY: Final = "the object's key"
+
+PASSWORD: Final = (0, limits.PASSWORD_BYTES)
+
+
+def name_of(name: str, most: int, says: str, least: int = 1) -> Attribute:
+    """An attribute of a key: a name of `least` to `most` characters."""
+    return Attribute(
+        name=name,
+        form=TEXT,
+        lengths=(least, most),
+        required=True,
+        identifying=True,
+        says=says,
+    )
+
+
+def always_of(name: str, value: str, says: str, *, identifying: bool, required: bool) -> Attribute:
+    """An attribute that has one value here and takes no other."""
+    return Attribute(
+        name=name,
+        form=TEXT,
+        default=value,
+        choices=(value,),
+        required=required,
+        identifying=identifying,
+        fixed=True,
+        says=says,
+    )
+
+
+def kind_of(
+    collection: str,
+    title: str,
+    noun: str,
+    store: Store,
+    *identity: Attribute,
+    differences: Differences,
+    path: str = "",
+    more: tuple[Attribute, ...] = (),
+    model: type[Model] | None = None,
+    parent: Kind | None = None,
+    **rest: Plain,
+) -> Kind:
+    """A row of the table: `identity` in the order of the key, the other attributes made from `model`, and `more`."""
+    found = () if model is None else tuple(derived(model, differences))
+    given = tuple(each for each in found if each.name not in {known.name for known in identity})
+    return Kind(
+        collection=collection,
+        title=title,
+        noun=noun,
+        path=path or f"{{{identity[0].name}}}",
+        store=store,
+        attributes=by_name((*identity, *given, *more)),
+        kept=tuple(tuple(path.split(".")) for path in differences.left),
+        left=differences.left,
+        model=model,
+        parent=parent,
+        **rest,
+    )
+
+
+def object_at(config: RouterConfig, kind: Kind, keys: Keys) -> Held:
+    """What the models hold for an object, None if it or one above it is not there."""
+    holder = holding(config, kind, keys[:-1])
+    return None if holder is None else kind.store.model(holder, keys[-1])
+
+
+def holding(config: RouterConfig, kind: Kind, above: Keys) -> Held:
+    """The model that holds the objects of a kind; None if an object above them is not there."""
+    holders: list[Held] = [config]
+    for each, key in zip(kind.chain[:-1], above, strict=True):
+        found = each.store.model(holders[-1 - each.above], key)
+        if found is None:
+            return None
+        holders.append(found)
+    return holders[-1 - kind.above]
+
+
+def keys_in(config: RouterConfig, kind: Kind, above: Keys) -> Sequence[Key] | None:
+    """The keys of all objects of a kind; None if an object above them is not there."""
+    holder = holding(config, kind, above)
+    return None if holder is None else list(kind.store.keys(holder))
+
+
+def row_at(config: RouterConfig, kind: Kind, keys: Keys) -> Row | None:
+    """The attributes of an object, secrets left out; None if it is not there."""
+    found = object_at(config, kind, keys)
+    if found is None:
+        return None
+    row: Row = dict(kind.known_by(keys))
+    for each in kind.attributes.values():
+        if each.write_only or each.name in row:
+            continue
+        row[each.name] = each.shown(reached(found, each.keys)) if each.keys else each.default
+    return row

@@ -1,28 +1,455 @@
-"""The table of kinds: every kind of object that the API configures."""
+"""The table of kinds: every kind of object that the API configures, with what differs from its model."""
 
-from typing import Final
+from __future__ import annotations
 
-from vpnrouter.management.config.access_kinds import (
-    ACL_PROFILE,
-    CLIENT_PROFILE,
-    CLIENT_USERNAME,
-    EXCEPTIONS,
+from collections.abc import Mapping
+from typing import Any, Final
+
+from vpnrouter import limits
+from vpnrouter.config.acl_profile import AclProfile
+from vpnrouter.config.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
+from vpnrouter.config.client_profile import ClientProfile
+from vpnrouter.config.client_username import ClientUsername
+from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.queue import Queue
+from vpnrouter.config.replay_log import ReplayLog
+from vpnrouter.config.topic_endpoint import TopicEndpoint
+from vpnrouter.management.config import absent
+from vpnrouter.management.config.attribute import TEXT, Attribute
+from vpnrouter.management.config.derive import Differences
+from vpnrouter.management.config.kind import (
+    BESIDE,
+    CHILDREN,
+    KEY,
+    PASSWORD,
+    Kind,
+    always_of,
+    kind_of,
+    name_of,
 )
-from vpnrouter.management.config.bridge_kinds import (
-    BRIDGE,
-    REMOTE_MSG_VPN,
-    REMOTE_SUBSCRIPTION,
-    TRUSTED_COMMON_NAME,
+from vpnrouter.management.config.store import AUTO, Named, Records, Texts
+
+MSG_VPN: Final = kind_of(
+    "msgVpns",
+    "msgVpn",
+    "msgVpn",
+    Named("msg_vpns"),
+    name_of("msgVpnName", limits.MSG_VPN_NAME_LENGTH, "Name of the message VPN."),
+    model=MsgVpn,
+    differences=Differences(
+        defaults={
+            "enabled": False,
+            "eventPublishTopicFormatMqttEnabled": False,
+            "maxMsgSpoolUsage": 0,
+        },
+        lengths={"eventLogTag": (0, 32)},
+        ours=frozenset(
+            {
+                "authenticationClientCertCa",
+                "bridgingTlsServerCertCa",
+                "bridgingTlsServerCertCrl",
+                "bridgingTlsServerCertTrustedCommonNames",
+                "maxMsgSize",
+                "maxRetainedMsgCount",
+                "maxTopicBytes",
+                "maxTopicLevels",
+                "mqttMaxSessionCount",
+                "mqttSessionQueue*",
+            }
+        ),
+        files=frozenset(
+            {"authenticationClientCertCa", "bridgingTlsServerCertCa", "bridgingTlsServerCertCrl"}
+        ),
+        left=dict.fromkeys(
+            (
+                "client_profiles",
+                "acl_profiles",
+                "client_usernames",
+                "queues",
+                "topic_endpoints",
+                "replay_logs",
+                "bridges",
+            ),
+            CHILDREN,
+        ),
+    ),
+    more=(
+        always_of(
+            "authenticationBasicType",
+            "internal",
+            "Where passwords are: with the client usernames.",
+            identifying=False,
+            required=False,
+        ),
+    ),
+    absent=absent.MSG_VPN,
+    tolerated=absent.MSG_VPN_DEPRECATED,
 )
-from vpnrouter.management.config.endpoint_kinds import (
-    QUEUE,
-    QUEUE_SUBSCRIPTION,
-    REPLAY_LOG,
-    TOPIC_ENDPOINT,
-    TOPIC_FILTER,
+
+
+CLIENT_USERNAME: Final = kind_of(
+    "clientUsernames",
+    "msgVpnClientUsername",
+    "clientUsername",
+    Named("client_usernames", built_in="default"),
+    name_of("clientUsername", limits.CLIENT_USERNAME_LENGTH, "The client username."),
+    model=ClientUsername,
+    parent=MSG_VPN,
+    differences=Differences(
+        names={"client_profile": "clientProfileName", "acl_profile": "aclProfileName"},
+        defaults={"enabled": False},
+        lengths={
+            "password": PASSWORD,
+            "clientProfileName": (1, limits.PROFILE_NAME_LENGTH),
+            "aclProfileName": (1, limits.PROFILE_NAME_LENGTH),
+        },
+        hashed=frozenset({"password"}),
+        ours=frozenset({"passwordRequired"}),
+    ),
+    absent=absent.CLIENT_USERNAME,
+    built_in="default",
 )
-from vpnrouter.management.config.kind import Kind
-from vpnrouter.management.config.msg_vpn_kind import MSG_VPN
+
+CLIENT_PROFILE: Final = kind_of(
+    "clientProfiles",
+    "msgVpnClientProfile",
+    "clientProfile",
+    Named("client_profiles", built_in="default"),
+    name_of("clientProfileName", limits.PROFILE_NAME_LENGTH, "Name of the client profile."),
+    model=ClientProfile,
+    parent=MSG_VPN,
+    differences=Differences(
+        defaults={
+            "allowGuaranteedEndpointCreateEnabled": False,
+            "allowGuaranteedMsgReceiveEnabled": False,
+            "allowGuaranteedMsgSendEnabled": False,
+            "allowSharedSubscriptionsEnabled": False,
+        },
+        lengths={"endToEndBridge": (0, limits.BRIDGE_NAME_LENGTH)},
+        ours=frozenset(
+            {
+                "endToEndBridge",
+                "maxKeepaliveTimeout",
+                "maxMqttSessionCountPerClientUsername",
+                "maxMqttSessionExpiryInterval",
+                "maxOutboxBytes",
+            }
+        ),
+    ),
+    absent=absent.CLIENT_PROFILE,
+    tolerated=absent.CLIENT_PROFILE_DEPRECATED,
+    built_in="default",
+)
+
+_GROUPS: Final = ("publish_topic", "subscribe_topic", "subscribe_share_name")
+
+ACL_PROFILE: Final = kind_of(
+    "aclProfiles",
+    "msgVpnAclProfile",
+    "aclProfile",
+    Named("acl_profiles", built_in="default"),
+    name_of("aclProfileName", limits.PROFILE_NAME_LENGTH, "Name of the ACL profile."),
+    model=AclProfile,
+    parent=MSG_VPN,
+    differences=Differences(
+        left={"client_connect.exceptions": CHILDREN}
+        | {f"{group}.exceptions": CHILDREN for group in _GROUPS}
+        | {f"{group}.topic_syntax": BESIDE for group in _GROUPS},
+    ),
+    built_in="default",
+)
+
+
+def _exceptions(
+    collection: str, title: str, topic: str, syntax: str, group: str, *, deprecated: bool = False
+) -> Kind:
+    return kind_of(
+        collection,
+        f"msgVpnAclProfile{title}",
+        topic,
+        Texts(group, "exceptions", syntax="topic_syntax"),
+        Attribute(
+            name=syntax,
+            form=TEXT,
+            choices=("smf", "mqtt"),
+            required=True,
+            identifying=True,
+            says="Dialect of the exception; all of one list have the same.",
+        ),
+        name_of(topic, limits.TOPIC_BYTES, "Topics that the other action holds for."),
+        path=f"{{{syntax}:word}},{{{topic}}}",
+        parent=ACL_PROFILE,
+        differences=Differences(),
+        changes=False,
+        deprecated=deprecated,
+    )
+
+
+EXCEPTIONS: Final = (
+    kind_of(
+        "clientConnectExceptions",
+        "msgVpnAclProfileClientConnectException",
+        "clientConnectException",
+        Texts("client_connect", "exceptions"),
+        name_of("clientConnectExceptionAddress", 43, "An IPv4 or IPv6 network (CIDR)."),
+        parent=ACL_PROFILE,
+        differences=Differences(),
+        changes=False,
+    ),
+    _exceptions(
+        "publishTopicExceptions",
+        "PublishTopicException",
+        "publishTopicException",
+        "publishTopicExceptionSyntax",
+        "publish_topic",
+    ),
+    _exceptions(
+        "subscribeTopicExceptions",
+        "SubscribeTopicException",
+        "subscribeTopicException",
+        "subscribeTopicExceptionSyntax",
+        "subscribe_topic",
+    ),
+    _exceptions(
+        "subscribeShareNameExceptions",
+        "SubscribeShareNameException",
+        "subscribeShareNameException",
+        "subscribeShareNameExceptionSyntax",
+        "subscribe_share_name",
+    ),
+    # The field's older names for two of them; clients made then still use these.
+    _exceptions(
+        "publishExceptions",
+        "PublishException",
+        "publishExceptionTopic",
+        "topicSyntax",
+        "publish_topic",
+        deprecated=True,
+    ),
+    _exceptions(
+        "subscribeExceptions",
+        "SubscribeException",
+        "subscribeExceptionTopic",
+        "topicSyntax",
+        "subscribe_topic",
+        deprecated=True,
+    ),
+)
+
+
+_OUR_CERTIFICATE: Final = ("ClientCertCertificate", "ClientCertKey")
+
+BRIDGE: Final = kind_of(
+    "bridges",
+    "msgVpnBridge",
+    "bridge",
+    Named("bridges", rest=(AUTO,)),
+    name_of("bridgeName", limits.BRIDGE_NAME_LENGTH, "Name of the bridge."),
+    always_of(
+        "bridgeVirtualRouter",
+        AUTO,
+        "The virtual router that it is on: there is one.",
+        identifying=True,
+        required=True,
+    ),
+    path="{bridgeName},{bridgeVirtualRouter}",
+    model=Bridge,
+    parent=MSG_VPN,
+    differences=Differences(
+        defaults={"enabled": False},
+        lengths={
+            "remoteAuthenticationBasicClientUsername": (0, limits.CLIENT_USERNAME_LENGTH),
+            "remoteAuthenticationBasicPassword": PASSWORD,
+            "remoteAuthenticationClientCertPassword": PASSWORD,
+        },
+        ours=frozenset(
+            {
+                "guaranteedRetryInterval",
+                "laneBy",
+                "maxParkedMsgSpoolUsage",
+                "onReject",
+                "remoteAuthenticationBasicMechanism",
+                "remoteConnectionFailbackDelay",
+                "remoteConnectionHeartbeatInterval",
+                "retained",
+                "topicMapping",
+                "topicSyntax",
+            }
+            | {f"remoteAuthentication{name}" for name in _OUR_CERTIFICATE}
+        ),
+        files=frozenset(f"remoteAuthentication{name}" for name in _OUR_CERTIFICATE),
+        left={"remote_msg_vpns": CHILDREN, "remote_subscriptions": CHILDREN},
+    ),
+    absent=absent.BRIDGE,
+    together=(("remoteAuthenticationBasicClientUsername", "remoteAuthenticationBasicPassword"),),
+)
+
+REMOTE_MSG_VPN: Final = kind_of(
+    "remoteMsgVpns",
+    "msgVpnBridgeRemoteMsgVpn",
+    "remoteMsgVpn",
+    Records("remote_msg_vpns", fields=("name", "location"), rest=("",)),
+    name_of("remoteMsgVpnName", limits.MSG_VPN_NAME_LENGTH, "The remote message VPN."),
+    name_of(
+        "remoteMsgVpnLocation",
+        limits.LOCATION_LENGTH,
+        "HOST[:PORT], [IPV6][:PORT] or v:ROUTER of the remote router.",
+    ),
+    always_of(
+        "remoteMsgVpnInterface",
+        "",
+        "The interface to go out by: the system chooses.",
+        identifying=True,
+        required=False,
+    ),
+    path="{remoteMsgVpnName},{remoteMsgVpnLocation},{remoteMsgVpnInterface:blank}",
+    model=RemoteMsgVpn,
+    parent=BRIDGE,
+    differences=Differences(
+        names={"router": "remoteRouterName"},
+        defaults={"enabled": False},
+        lengths={
+            "clientUsername": (0, limits.CLIENT_USERNAME_LENGTH),
+            "password": PASSWORD,
+            "clientCertPassword": PASSWORD,
+            "queueBinding": (0, limits.QUEUE_NAME_LENGTH),
+            "remoteRouterName": (0, limits.ROUTER_NAME_LENGTH),
+        },
+        ours=frozenset(
+            {
+                "authenticationScheme",
+                "clientCertCertificate",
+                "clientCertKey",
+                "clientCertPassword",
+                "remoteRouterName",
+            }
+        ),
+        files=frozenset({"clientCertCertificate", "clientCertKey"}),
+        left={"name": KEY, "location": KEY},
+    ),
+    absent=absent.REMOTE_MSG_VPN,
+    together=(("clientUsername", "password"),),
+)
+
+REMOTE_SUBSCRIPTION: Final = kind_of(
+    "remoteSubscriptions",
+    "msgVpnBridgeRemoteSubscription",
+    "remoteSubscription",
+    Records("remote_subscriptions", fields=("topic",)),
+    name_of("remoteSubscriptionTopic", limits.TOPIC_BYTES, "A topic filter for Direct messages."),
+    model=RemoteSubscription,
+    parent=BRIDGE,
+    differences=Differences(
+        required=frozenset({"deliverAlwaysEnabled"}),
+        ours=frozenset({"selector"}),
+        left={"topic": KEY},
+    ),
+    changes=False,
+)
+
+TRUSTED_COMMON_NAME: Final = kind_of(
+    "tlsTrustedCommonNames",
+    "msgVpnBridgeTlsTrustedCommonName",
+    "tlsTrustedCommonName",
+    Texts("bridging", "tls_server_cert", "trusted_common_names"),
+    name_of(
+        "tlsTrustedCommonName",
+        limits.COMMON_NAME_LENGTH,
+        "A common name that remote routers may have; it holds for all bridges of the message VPN.",
+    ),
+    parent=BRIDGE,
+    above=1,
+    differences=Differences(),
+    changes=False,
+    deprecated=True,
+)
+
+
+_ENDPOINT_DEFAULTS: Final[Mapping[str, Any]] = {
+    "egressEnabled": False,
+    "ingressEnabled": False,
+    "permission": "no-access",
+}
+_ENDPOINT_LENGTHS: Final = {
+    "deadMsgQueue": (1, limits.QUEUE_NAME_LENGTH),
+    "owner": (0, limits.CLIENT_USERNAME_LENGTH),
+}
+
+QUEUE: Final = kind_of(
+    "queues",
+    "msgVpnQueue",
+    "queue",
+    Named("queues"),
+    name_of("queueName", limits.QUEUE_NAME_LENGTH, "Name of the queue."),
+    model=Queue,
+    parent=MSG_VPN,
+    differences=Differences(
+        defaults=_ENDPOINT_DEFAULTS,
+        lengths=_ENDPOINT_LENGTHS,
+        ours=frozenset({"maxSpooledMsgCount", "topicSyntax"}),
+        left={"subscriptions": CHILDREN},
+    ),
+    absent=absent.QUEUE,
+)
+
+QUEUE_SUBSCRIPTION: Final = kind_of(
+    "subscriptions",
+    "msgVpnQueueSubscription",
+    "subscription",
+    Texts("subscriptions"),
+    name_of("subscriptionTopic", limits.TOPIC_BYTES, "A topic filter of what the queue attracts."),
+    parent=QUEUE,
+    differences=Differences(),
+    changes=False,
+)
+
+TOPIC_ENDPOINT: Final = kind_of(
+    "topicEndpoints",
+    "msgVpnTopicEndpoint",
+    "topicEndpoint",
+    Named("topic_endpoints"),
+    name_of("topicEndpointName", limits.QUEUE_NAME_LENGTH, "Name of the topic endpoint."),
+    model=TopicEndpoint,
+    parent=MSG_VPN,
+    differences=Differences(
+        defaults=_ENDPOINT_DEFAULTS,
+        lengths=_ENDPOINT_LENGTHS,
+        ours=frozenset({"maxSpooledMsgCount"}),
+    ),
+    absent=absent.TOPIC_ENDPOINT,
+)
+
+REPLAY_LOG: Final = kind_of(
+    "replayLogs",
+    "msgVpnReplayLog",
+    "replayLog",
+    Named("replay_logs"),
+    name_of("replayLogName", limits.REPLAY_LOG_NAME_LENGTH, "Name of the replay log."),
+    model=ReplayLog,
+    parent=MSG_VPN,
+    differences=Differences(
+        defaults={
+            "egressEnabled": False,
+            "ingressEnabled": False,
+            "maxSpoolUsage": 0,
+            "topicFilterEnabled": False,
+        },
+        ours=frozenset({"topicFilterTopicSyntax"}),
+        left={"topic_filter.subscriptions": CHILDREN},
+    ),
+)
+
+TOPIC_FILTER: Final = kind_of(
+    "topicFilterSubscriptions",
+    "msgVpnReplayLogTopicFilterSubscription",
+    "topicFilterSubscription",
+    Texts("topic_filter", "subscriptions"),
+    name_of("topicFilterSubscription", limits.TOPIC_BYTES, "A topic filter of what is logged."),
+    parent=REPLAY_LOG,
+    differences=Differences(),
+    changes=False,
+)
+
 
 KINDS: Final = (
     MSG_VPN,

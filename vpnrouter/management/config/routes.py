@@ -10,9 +10,15 @@ from starlette.responses import Response
 
 from vpnrouter.config.document import Plain
 from vpnrouter.management.access import Caller
-from vpnrouter.management.asked import AskedMany, AskedOne, Many
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.body import not_found
 from vpnrouter.management.config import change, describe
+from vpnrouter.management.config.change import (
+    Asked,
+    Given,
+    key_of,
+    known_by_path,
+    read_given,
+)
 from vpnrouter.management.config.editing import (
     NO_OPAQUE_PASSWORD,
     ChangerHere,
@@ -24,25 +30,26 @@ from vpnrouter.management.config.editing import (
     keys_of,
     look,
 )
-from vpnrouter.management.config.given import Asked, Given, key_of, known_by_path, read_given
-from vpnrouter.management.config.kind import Keys, Kind
-from vpnrouter.management.config.kinds import KINDS, children_of
-from vpnrouter.management.config.msg_vpn_kind import MSG_VPN
-from vpnrouter.management.config.read import keys_in, row_at
+from vpnrouter.management.config.kind import Keys, Kind, keys_in, row_at
+from vpnrouter.management.config.kinds import KINDS, MSG_VPN, children_of
 from vpnrouter.management.context import CallerHere
-from vpnrouter.management.editor import Editor
-from vpnrouter.management.envelope import (
+from vpnrouter.management.rows import (
+    AskedMany,
+    AskedOne,
+    Key,
     Links,
+    Many,
+    Row,
     done_reply,
     list_reply,
     object_reply,
+    page_of,
+    parse_select,
+    parse_where,
     root_of,
     segment,
 )
-from vpnrouter.management.faults import not_found
-from vpnrouter.management.paging import Key, page_of
-from vpnrouter.management.select import parse_select
-from vpnrouter.management.where import parse_where
+from vpnrouter.management.sources import Editor
 
 CONFIG: Final = "/SEMP/v2/config"
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 
 from vpnrouter.config.document import Plain
 from vpnrouter.config.problem import Path
-from vpnrouter.management.faults import not_allowed
-from vpnrouter.management.paging import Key
+from vpnrouter.management.body import not_allowed
+from vpnrouter.management.rows import Key
 
 AUTO: Final = "auto"
 """The one virtual router that a bridge here is on."""

@@ -1,5 +1,7 @@
 """The page that a scrape gets, made in portions between which the router goes on."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, final
@@ -7,27 +9,75 @@ from typing import Any, Final, NamedTuple, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.management.metrics.family import Family, head, labelled
-from vpnrouter.management.metrics.figures import FigureSource
-from vpnrouter.management.metrics.router_families import (
+from vpnrouter.management.metrics.families import (
+    BRIDGE,
+    BRIDGE_LABELS,
     LEFT_OUT,
     LEFT_OUT_LABELS,
     LISTENER,
     LISTENER_LABELS,
-    PROCESS,
-    ROUTER,
-    SPOOL,
-    TRACE,
-)
-from vpnrouter.management.metrics.sheet import Sheet
-from vpnrouter.management.metrics.vpn_families import (
-    BRIDGE,
-    BRIDGE_LABELS,
     MSG_VPN,
     MSG_VPN_LABELS,
+    PROCESS,
     QUEUE,
     QUEUE_LABELS,
+    ROUTER,
+    RX,
+    SPOOL,
+    TRACE,
+    TX,
+    Family,
+    head,
+    labelled,
+    samples,
 )
+from vpnrouter.management.metrics.figures import FigureSource
+
+WHOLE: Final = frozenset({"", "direction"})
+"""Splits of which each object has as many samples as the others, so that a template can be kept."""
+
+
+@final
+class Sheet:
+    """One section: `families` in the order of a row's values, behind `labels` values that are labels."""
+
+    def __init__(self, families: Sequence[Family], labels: int) -> None:
+        self._families = families
+        self._place = labels
+        self._known: list[str] = []
+        self._templates: list[str] = []
+
+    def write(
+        self, labels: list[str], rows: Sequence[Sequence[object]]
+    ) -> Iterator[tuple[Family, str]]:
+        """Each family with its samples; of each row, `labels` has what it is called."""
+        if labels != self._known:
+            self._known = labels
+            self._templates = [self._template(family) for family in self._families]
+        columns = list(zip(*rows, strict=True))
+        for place, (family, template) in enumerate(
+            zip(self._families, self._templates, strict=True), self._place
+        ):
+            column = columns[place]
+            if family.sparse and not any(column):
+                continue
+            if family.split == "direction" and template:
+                column = tuple([one for pair in column for one in pair])
+            if template and None not in column:
+                yield family, template % column
+            else:
+                yield family, samples(family, labels, columns[place])
+
+    def _template(self, family: Family) -> str:
+        """All samples with places for their values; "" where their number is not known before."""
+        if family.sparse or family.split not in WHOLE:
+            return ""
+        name = family.name
+        known = [labels.replace("%", "%%") for labels in self._known]
+        if family.split:
+            return "".join([f"{name}{labels}{way}}} %s\n" for labels in known for way in (RX, TX)])
+        return "".join([f"{name}{labels}}} %s\n" for labels in known])
+
 
 PORTION_NS: Final = 3_000_000
 """How long work goes on before the router's other tasks have their turn."""

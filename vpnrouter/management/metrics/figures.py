@@ -7,7 +7,7 @@ and what went out. None stands for "does not apply".
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol, final
 
-from vpnrouter.management.metrics.family import Histogram
+from vpnrouter.management.metrics.families import Histogram
 
 Pair = tuple[float | None, float | None]
 """Received, sent."""

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from vpnrouter import limits
+from vpnrouter.management.body import busy, invalid
 from vpnrouter.management.context import CallerHere, MonitorHere, sources_of
-from vpnrouter.management.faults import busy, invalid
 
 routes: Final = APIRouter(tags=["vpnrouter"])
 

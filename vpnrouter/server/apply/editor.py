@@ -24,7 +24,7 @@ from vpnrouter.config.overlay_file import overlay_of
 from vpnrouter.config.reuse import reuse
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
-from vpnrouter.management.editor import Edited, Examined
+from vpnrouter.management.sources import Edited, Examined
 from vpnrouter.server.apply.overlay_disk import OverlayDisk
 from vpnrouter.server.apply.reload import Candidate, Packed, base_of, candidate, pack, reload_file
 from vpnrouter.server.events.narrate import tell

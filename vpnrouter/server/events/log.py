@@ -21,7 +21,7 @@ from vpnrouter.events.levels import NAMES
 from vpnrouter.events.lines import as_json, readable, shortened
 from vpnrouter.events.log import EventLog
 from vpnrouter.events.rate import RateLimit
-from vpnrouter.management.event_source import EventStatus
+from vpnrouter.management.sources import EventStatus
 from vpnrouter.server.events.narrate import log_to
 from vpnrouter.server.events.publisher import EventPublisher
 from vpnrouter.server.events.sampler import LOOK_S, EventSampler

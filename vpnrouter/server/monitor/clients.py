@@ -22,8 +22,7 @@ from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
-from vpnrouter.management.session_status import MqttSessionStatus
+from vpnrouter.management.client_source import ClientStatus, MqttSessionStatus, SubscriptionStatus
 from vpnrouter.server.monitor.cleared import reasons_since
 from vpnrouter.server.monitor.profiles import Profiles
 from vpnrouter.server.net.dial import transport_of
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.management.profile_status import (
+    from vpnrouter.management.client_source import (
         AclProfileStatus,
         ClientProfileStatus,
         ClientUsernameStatus,

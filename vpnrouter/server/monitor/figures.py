@@ -16,7 +16,7 @@ from vpnrouter import __version__
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.build_info import build_kind
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
-from vpnrouter.management.metrics.family import Histogram
+from vpnrouter.management.metrics.families import Histogram
 from vpnrouter.management.metrics.figures import (
     BridgeFigures,
     ListenerFigures,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.core.login import DEFAULT
-from vpnrouter.management.profile_status import (
+from vpnrouter.management.client_source import (
     AclProfileStatus,
     ClientProfileStatus,
     ClientUsernameStatus,

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.bridge_actions import ACTIONS, BridgeAction
 from vpnrouter.tui.ends import other_end

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui import paths
 from vpnrouter.tui.client_actions import disconnect

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui import paths
 from vpnrouter.tui.keys import bindings_of

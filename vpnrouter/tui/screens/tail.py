@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from vpnrouter.limits import TUI_TAIL
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.pieces import Line, text
 from vpnrouter.tui.router import Router

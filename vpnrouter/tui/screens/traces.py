@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from vpnrouter.limits import TUI_TAIL_ROWS
-from vpnrouter.management.attributes import Row
+from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui import paths
 from vpnrouter.tui.pieces import Line, text

@@ -1,8 +1,276 @@
-"""The metrics of message VPNs, bridges and queues."""
+"""Metric families (Prometheus text format 0.0.4, OpenMetrics): of the router, its parts, message VPNs and bridges."""
 
-from typing import Final
+from __future__ import annotations
 
-from vpnrouter.management.metrics.family import Family
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+Split = Literal["", "reason", "direction", "state", "info", "le"]
+
+RX: Final = ',direction="rx"'
+TX: Final = ',direction="tx"'
+
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+_BARE: Final = str.maketrans("", "", '\\"\n')
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric. Its labels are those of its section, and `labels` beyond them.
+
+    What a value is, by `split`: "" a number; "reason" numbers by reason; "direction" a pair, received and
+    sent; "state" the one state that is true; "info" texts by label; "le" a `Histogram`. None stands for no sample.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    split: Split = ""
+    info: tuple[str, ...] = ()
+    """The labels of an "info"."""
+    sparse: bool = False
+    """Whether there is a sample only where the value is not 0: what nearly always is 0 would fill pages."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels beyond those of the section."""
+        if self.split == "info":
+            return self.info
+        return (self.split,) if self.split else ()
+
+
+class Histogram(NamedTuple):
+    """How often a duration was at most each of `bounds` seconds; `counts` has one more, for all beyond."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
+    """Sum of all, in seconds."""
+
+
+def escaped(value: str) -> str:
+    r"""A label's value as it is written: `\`, `"` and line feeds escaped."""
+    if value.translate(_BARE) == value:
+        return value
+    return value.translate(_ESCAPES)
+
+
+def labelled(names: Sequence[str], values: Sequence[str]) -> str:
+    """`name="value"` for each, with a comma before each but the first."""
+    return ",".join(f'{name}="{escaped(value)}"' for name, value in zip(names, values, strict=True))
+
+
+def head(family: Family, *, openmetrics: bool) -> str:
+    """The lines HELP and TYPE."""
+    name = family.name
+    if openmetrics and family.kind == "counter":
+        name = name.removesuffix("_total")
+    return f"# HELP {name} {family.help}\n# TYPE {name} {family.kind}\n"
+
+
+def samples(family: Family, rows: Sequence[str], values: Sequence[object]) -> str:
+    """The samples of a family: of each row its labels, as `{name="value"` without the end, and its value."""
+    name = family.name
+    split = family.split
+    found: list[str] = []
+    for labels, value in zip(rows, values, strict=True):
+        if not split and value is not None and (value or not family.sparse):
+            found.append(f"{name}{labels}}} {value}\n")
+        elif value:
+            found += _several(name + labels, name, labels, split, value)
+    return "".join(found)
+
+
+def _several(begin: str, name: str, labels: str, split: str, value: object) -> list[str]:
+    match value:
+        case Histogram():
+            return _buckets(name, labels, value)
+        case (received, sent):
+            pairs = ((RX, received), (TX, sent))
+            return [f"{begin}{way}}} {one}\n" for way, one in pairs if one is not None]
+        case str():
+            return [f'{begin},{split}="{escaped(value)}"}} 1\n']
+        case dict() if split == "info":
+            return [f"{begin},{labelled(tuple(value), tuple(value.values()))}}} 1\n"]
+        case dict():
+            return [
+                f'{begin},{split}="{escaped(reason)}"}} {count}\n'
+                for reason, count in value.items()
+            ]
+    return []
+
+
+def _buckets(name: str, labels: str, value: Histogram) -> list[str]:
+    found = []
+    count = 0
+    for bound, more in zip((*value.bounds, None), value.counts, strict=True):
+        count += more
+        shown = "+Inf" if bound is None else f"{bound}"
+        found.append(f'{name}_bucket{labels},le="{shown}"}} {count}\n')
+    found.append(f"{name}_count{labels}}} {count}\n")
+    found.append(f"{name}_sum{labels}}} {value.total:.9f}\n")
+    return found
+
+
+ROUTER: Final[dict[str, Family]] = {
+    "info": Family(
+        "vpnrouter_build_info",
+        "gauge",
+        "Version and build of the router, always 1.",
+        "info",
+        ("version", "build", "python"),
+    ),
+    "ready": Family(
+        "vpnrouter_ready", "gauge", "1 from the moment that the router serves until it stops."
+    ),
+    "uptime": Family("vpnrouter_uptime_seconds", "gauge", "Time since the router was started."),
+    "connections": Family(
+        "vpnrouter_connections", "gauge", "Clients and bridges that are connected."
+    ),
+    "protocol_errors": Family(
+        "vpnrouter_protocol_errors_total",
+        "counter",
+        "Connections ended because the peer broke its protocol or no TLS handshake came about.",
+    ),
+    "logins_refused": Family(
+        "vpnrouter_logins_refused_total", "counter", "Clients and bridges that were not let in."
+    ),
+    "accepts_refused": Family(
+        "vpnrouter_accepts_refused_total",
+        "counter",
+        "Connections closed at once because their listener had as many as it may have.",
+    ),
+    "accept_errors": Family(
+        "vpnrouter_accept_errors_total",
+        "counter",
+        "Connections that the system could not give to the router, for want of file descriptors.",
+    ),
+    "faults": Family(
+        "vpnrouter_faults_total",
+        "counter",
+        "Unexpected errors that were contained, by what they cost: connection, timer, spool, bridge, request,"
+        " listener, task, thread.",
+        "reason",
+    ),
+    "strangers": Family(
+        "vpnrouter_strangers",
+        "gauge",
+        "Connections for clients and bridges that have not logged in.",
+    ),
+    "logins_waiting": Family(
+        "vpnrouter_logins_waiting", "gauge", "Logins whose password hash waits to be verified."
+    ),
+    "strangers_refused": Family(
+        "vpnrouter_strangers_refused_total",
+        "counter",
+        "Connections and logins turned away to stay within a bound.",
+        "reason",
+    ),
+    "loop_lag": Family(
+        "vpnrouter_event_loop_lag_seconds",
+        "histogram",
+        "How much later than wished a task of the event loop had its turn, measured twice a second.",
+        "le",
+    ),
+}
+
+PROCESS: Final[dict[str, Family]] = {
+    "cpu_seconds": Family(
+        "process_cpu_seconds_total", "counter", "Processor time that the process has had."
+    ),
+    "resident_size": Family(
+        "process_resident_memory_bytes", "gauge", "Memory of the process that is in RAM."
+    ),
+    "virtual_size": Family(
+        "process_virtual_memory_bytes", "gauge", "Address space of the process."
+    ),
+    "open_descriptors": Family("process_open_fds", "gauge", "File descriptors that are open."),
+    "most_descriptors": Family(
+        "process_max_fds", "gauge", "File descriptors that may be open at a time."
+    ),
+    "threads": Family("process_threads", "gauge", "Threads of the process."),
+    "start_time": Family(
+        "process_start_time_seconds", "gauge", "When the process began, since 1970, UTC."
+    ),
+}
+
+LISTENER: Final[dict[str, Family]] = {
+    "connections": Family(
+        "vpnrouter_listener_connections", "gauge", "Connections that are open on the listener."
+    ),
+    "max_connections": Family(
+        "vpnrouter_listener_max_connections", "gauge", "Connections that may be open on it."
+    ),
+}
+
+LISTENER_LABELS: Final = ("protocol", "bind")
+
+SPOOL: Final[dict[str, Family]] = {
+    "up": Family("vpnrouter_spool_up", "gauge", "1 while the message spool can be written."),
+    "messages_size": Family(
+        "vpnrouter_spool_usage_bytes", "gauge", "Messages in the spool, counted for each endpoint."
+    ),
+    "max_messages_size": Family(
+        "vpnrouter_spool_max_usage_bytes", "gauge", "What these may come to; 0 for no bound."
+    ),
+    "unit_size": Family(
+        "vpnrouter_spool_unit_bytes", "gauge", "What is collected for the next commit."
+    ),
+    "segments": Family(
+        "vpnrouter_spool_segments", "gauge", "Segments in which the spool keeps messages."
+    ),
+    "commits": Family(
+        "vpnrouter_spool_commit_seconds",
+        "histogram",
+        "How long commits took, each with a sync of the disk.",
+        "le",
+    ),
+    "failed_commits": Family(
+        "vpnrouter_spool_failed_commits_total", "counter", "Commits that failed and were repeated."
+    ),
+    "troubles": Family(
+        "vpnrouter_spool_troubles_total",
+        "counter",
+        "Times that the store could not give a message back, or not note that one has gone.",
+    ),
+}
+
+TRACE: Final[dict[str, Family]] = {
+    "rows": Family(
+        "vpnrouter_trace_rows_total", "counter", "Trace rows that the router has recorded."
+    ),
+    "dropped": Family(
+        "vpnrouter_trace_dropped_rows_total",
+        "counter",
+        "Trace rows that were lost: tracing never delays a message.",
+        "reason",
+    ),
+    "files": Family("vpnrouter_trace_files_total", "counter", "Trace files that were completed."),
+    "size": Family(
+        "vpnrouter_trace_file_bytes_total", "counter", "Bytes of the files that were completed."
+    ),
+    "removed_files": Family(
+        "vpnrouter_trace_removed_files_total", "counter", "Trace files removed by retention."
+    ),
+    "tails": Family(
+        "vpnrouter_trace_tails", "gauge", "Filters by which traces are looked at live now."
+    ),
+}
+
+LEFT_OUT: Final[dict[str, Family]] = {
+    "left_out": Family(
+        "vpnrouter_metrics_left_out",
+        "gauge",
+        "Objects without series because there are more than a scrape shows.",
+    ),
+}
+
+LEFT_OUT_LABELS: Final = ("kind",)
+
 
 MSG_VPN_LABELS: Final = ("msg_vpn",)
 
