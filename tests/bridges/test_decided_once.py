@@ -7,7 +7,7 @@ import pytest
 from vpnrouter.core.tracing import TraceFilter, TraceTerms
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.properties import Properties
 
 TRACE = 0x4BF92F3577B34DA6A3CE929D0E0E4736

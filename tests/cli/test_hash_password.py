@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vpnrouter.config.passwords import verify_password
+from vpnrouter.config.secrets import verify_password
 from vpnrouter.limits import PASSWORD_BYTES
 
 PROGRAM = [sys.executable, "-c", "from vpnrouter.cli.app import main; main()", "hash-password"]

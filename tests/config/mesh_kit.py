@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from vpnrouter.config.load import Loaded
-from vpnrouter.config.mesh import check_mesh
-from vpnrouter.config.mesh_finding import MeshFindings
-from vpnrouter.config.mesh_graph import Graph
-from vpnrouter.config.mesh_halves import check_half
-from vpnrouter.config.mesh_remotes import Routers, remotes
+from vpnrouter.config.mesh.check import check_mesh
+from vpnrouter.config.mesh.finding import MeshFindings
+from vpnrouter.config.mesh.graph import Graph
+from vpnrouter.config.mesh.halves import check_half
+from vpnrouter.config.mesh.remotes import Routers, remotes
 from vpnrouter.config.parse import parse
 from vpnrouter.config.problem import Problem
 from vpnrouter.config.router import RouterConfig

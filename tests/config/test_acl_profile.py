@@ -1,6 +1,6 @@
 import pytest
 
-from vpnrouter.config.acl_profile import GROUPS, AclProfile, allow_by_default
+from vpnrouter.config.access import GROUPS, AclProfile, allow_by_default
 
 
 def actions(profile: AclProfile) -> list[str]:

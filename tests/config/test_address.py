@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from vpnrouter.config.address import (
+from vpnrouter.config.listeners import (
     Address,
     Location,
     parse_bind,

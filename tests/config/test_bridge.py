@@ -1,13 +1,13 @@
 import pytest
 from pydantic import ValidationError
 
-from vpnrouter.config.address import Address
 from vpnrouter.config.bridge import (
     Bridge,
     RemoteConnection,
     RemoteMsgVpn,
     RemoteSubscription,
 )
+from vpnrouter.config.listeners import Address
 from vpnrouter.limits import HOPS
 
 

@@ -1,8 +1,14 @@
 import pytest
 
 from vpnrouter.config.bridge import RemoteMsgVpn
-from vpnrouter.config.change import Change, Effect, Item, describe, show_change_path
-from vpnrouter.config.secret import Password, Secret
+from vpnrouter.config.effects import (
+    Change,
+    Effect,
+    Item,
+    describe,
+    show_change_path,
+)
+from vpnrouter.config.secrets import Password, Secret
 
 BRIDGE = ("msg_vpns", "blue", "bridges", "from-x")
 

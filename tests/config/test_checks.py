@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from vpnrouter.config.checks import check_config
+from vpnrouter.config.checks.router import check_config
 from vpnrouter.config.parse import parse
 from vpnrouter.config.router import RouterConfig
 

@@ -1,5 +1,5 @@
 from vpnrouter import limits
-from vpnrouter.config.client_profile import ClientProfile
+from vpnrouter.config.access import ClientProfile
 from vpnrouter.config.shape import bounds_of
 
 

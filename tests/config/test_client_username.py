@@ -1,4 +1,4 @@
-from vpnrouter.config.client_username import ClientUsername
+from vpnrouter.config.access import ClientUsername
 
 
 def test_a_written_client_username_is_on() -> None:

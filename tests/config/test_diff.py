@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from vpnrouter.config.change import Change, Effect, Item, describe
 from vpnrouter.config.diff import changes
+from vpnrouter.config.effects import Change, Effect, Item, describe
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.secret import ENVIRONMENT
+from vpnrouter.config.secrets import ENVIRONMENT
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
 

@@ -1,5 +1,4 @@
-from vpnrouter.config.document import Document
-from vpnrouter.config.parse import parse
+from vpnrouter.config.parse import Document, parse
 from vpnrouter.config.problem import Position
 
 TEXT = b"""\

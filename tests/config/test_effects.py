@@ -2,8 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vpnrouter.config.change import Effect
-from vpnrouter.config.effects import ANY, IDENTITIES, TABLE, Pattern, effect_of
+from vpnrouter.config.effects import ANY, IDENTITIES, TABLE, Effect, Pattern, effect_of
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.shape import kind_of

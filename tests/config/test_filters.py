@@ -1,6 +1,6 @@
 import pytest
 
-from vpnrouter.config.filters import FilterRules, check_filters
+from vpnrouter.config.checks.message_vpns import FilterRules, check_filters
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.parse import parse
 

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from vpnrouter.config.guaranteed_msging import GuaranteedMsging
+from vpnrouter.config.endpoint import GuaranteedMsging
 
 
 def test_defaults() -> None:

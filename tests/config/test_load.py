@@ -7,7 +7,7 @@ import yaml
 from vpnrouter.config.load import load, read
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.secret import ENVIRONMENT, REVEAL
+from vpnrouter.config.secrets import ENVIRONMENT, REVEAL
 from vpnrouter.errors import ConfigError
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"

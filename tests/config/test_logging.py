@@ -3,9 +3,8 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from vpnrouter.config.logging import AreaLevel, LevelName, Levels, Logging
-from vpnrouter.events.kind import AREAS
-from vpnrouter.events.levels import NAMES
+from vpnrouter.config.router import AreaLevel, LevelName, Levels, Logging
+from vpnrouter.events.table import AREAS, NAMES
 
 
 def test_areas_and_levels_are_those_of_the_events() -> None:

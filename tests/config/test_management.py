@@ -1,4 +1,4 @@
-from vpnrouter.config.management import Management
+from vpnrouter.config.router import Management
 
 
 def test_user() -> None:

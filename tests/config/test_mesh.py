@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from vpnrouter.config.load import Loaded, load
-from vpnrouter.config.mesh import check_mesh
-from vpnrouter.config.passwords import hash_password
+from vpnrouter.config.mesh.check import check_mesh
+from vpnrouter.config.secrets import hash_password
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
 EDGE = (CONFIGS / "edge.yaml").read_text(encoding="utf-8")

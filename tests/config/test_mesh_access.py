@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.config.mesh_access import (
+from vpnrouter.config.mesh.topics import (
     ALL_OF_IT,
     NOTHING,
     PART_OF_IT,
     Publishers,
+    Topics,
     account_of,
     may_subscribe,
 )
-from vpnrouter.config.mesh_topics import Topics
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.topics.grammar import SMF, parse_filter
 

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from vpnrouter.config.mesh_doubles import DoubleSearch, needs_two_remotes
-from vpnrouter.config.mesh_search import Budget
+from vpnrouter.config.mesh.doubles import DoubleSearch, needs_two_remotes
+from vpnrouter.config.mesh.graph import Budget
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.oracle import oracle_matches
 

@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from vpnrouter.config.mesh_finding import MeshFindings
+from vpnrouter.config.mesh.finding import MeshFindings
 
 KIT = runpy.run_path(str(Path(__file__).with_name("mesh_kit.py")))
 router, load_all = KIT["router"], KIT["load_all"]

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.config.mesh_finding import MeshFindings
-from vpnrouter.config.mesh_loops import tell_loops
-from vpnrouter.config.mesh_search import Budget
+from vpnrouter.config.mesh.finding import MeshFindings
+from vpnrouter.config.mesh.graph import Budget
+from vpnrouter.config.mesh.loops import tell_loops
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.oracle import oracle_matches
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.config.mesh_remotes import Routers, listener_at, remotes
+from vpnrouter.config.mesh.remotes import Routers, listener_at, remotes
 
 KIT = runpy.run_path(str(Path(__file__).with_name("mesh_kit.py")))
 bridge, vpn, router, load_all = (KIT[name] for name in ("bridge", "vpn", "router", "load_all"))

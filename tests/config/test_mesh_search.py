@@ -4,8 +4,8 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from vpnrouter.config.mesh_search import Budget, Frontier, Step
-from vpnrouter.config.mesh_topics import TopicSet
+from vpnrouter.config.mesh.graph import Budget, Frontier, Step
+from vpnrouter.config.mesh.topics import TopicSet
 from vpnrouter.topics.grammar import SMF, parse_filter
 
 KIT = runpy.run_path(str(Path(__file__).with_name("mesh_kit.py")))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.config.mesh_topics import Topics, TopicSet, meet
+from vpnrouter.config.mesh.topics import Topics, TopicSet, meet
 from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
 from vpnrouter.topics.oracle import oracle_matches
 

@@ -1,7 +1,6 @@
 import pytest
 
-from vpnrouter.config.mqtt import Mqtt, SessionQueue
-from vpnrouter.config.queue import Queue
+from vpnrouter.config.endpoint import Mqtt, Queue, SessionQueue
 
 OURS = {"respect_ttl_enabled"}
 """What the protocol wants and the field leaves off."""

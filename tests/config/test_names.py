@@ -3,23 +3,23 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from vpnrouter.config import names
+from vpnrouter.config import model
 
 
 @pytest.mark.parametrize(
     ("kind", "longest"),
     [
-        (names.RouterName, 64),
-        (names.MsgVpnName, 32),
-        (names.BridgeName, 150),
-        (names.QueueName, 200),
-        (names.TopicEndpointName, 200),
-        (names.ReplayLogName, 185),
-        (names.ClientUsernameName, 189),
-        (names.ClientProfileName, 32),
-        (names.AclProfileName, 32),
-        (names.UserName, 189),
-        (names.FilePath, 4096),
+        (model.RouterName, 64),
+        (model.MsgVpnName, 32),
+        (model.BridgeName, 150),
+        (model.QueueName, 200),
+        (model.TopicEndpointName, 200),
+        (model.ReplayLogName, 185),
+        (model.ClientUsernameName, 189),
+        (model.ClientProfileName, 32),
+        (model.AclProfileName, 32),
+        (model.UserName, 189),
+        (model.FilePath, 4096),
     ],
 )
 def test_lengths(kind: Any, longest: int) -> None:
@@ -35,14 +35,14 @@ def test_lengths(kind: Any, longest: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     [
-        (names.RouterName, "edge-1.eu_west", "/ =é"),
-        (names.MsgVpnName, "blue VPN/ü@x", "*?"),
-        (names.BridgeName, '#a-b:"~`!\\@$%|^()_+={},.;[]', "/*?<> é"),
-        (names.QueueName, "#P2P/QUE/orders ü", "*?'<>&;"),
-        (names.ClientUsernameName, "ann@example.com", "*?"),
-        (names.ClientProfileName, "#client-profile", ". /@é"),
-        (names.AclProfileName, "any thing", ""),
-        (names.UserName, "ann@example.com", ":"),
+        (model.RouterName, "edge-1.eu_west", "/ =é"),
+        (model.MsgVpnName, "blue VPN/ü@x", "*?"),
+        (model.BridgeName, '#a-b:"~`!\\@$%|^()_+={},.;[]', "/*?<> é"),
+        (model.QueueName, "#P2P/QUE/orders ü", "*?'<>&;"),
+        (model.ClientUsernameName, "ann@example.com", "*?"),
+        (model.ClientProfileName, "#client-profile", ". /@é"),
+        (model.AclProfileName, "any thing", ""),
+        (model.UserName, "ann@example.com", ":"),
     ],
 )
 def test_characters(kind: Any, good: str, bad: str) -> None:
@@ -57,4 +57,4 @@ def test_characters(kind: Any, good: str, bad: str) -> None:
 def test_hash_leads_a_client_profile_name_only() -> None:
     """`#` may stand first in a client profile name and nowhere else."""
     with pytest.raises(ValidationError, match="after an optional leading #"):
-        TypeAdapter(names.ClientProfileName).validate_python("a#b")
+        TypeAdapter(model.ClientProfileName).validate_python("a#b")

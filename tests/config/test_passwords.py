@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.config.passwords import (
+from vpnrouter.config.secrets import (
     check_stored,
     hash_password,
     is_hash,

@@ -1,5 +1,4 @@
-from vpnrouter.config.endpoint import Endpoint
-from vpnrouter.config.queue import Queue
+from vpnrouter.config.endpoint import Endpoint, Queue
 
 FIELD = {
     "event": {

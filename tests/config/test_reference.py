@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from vpnrouter.config.endpoint import Queue
 from vpnrouter.config.load import read
 from vpnrouter.config.model import Model
-from vpnrouter.config.queue import Queue
 from vpnrouter.config.reference import field_docs, reference
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.shape import kind_of

@@ -1,4 +1,4 @@
-from vpnrouter.config.replay_log import ReplayLog
+from vpnrouter.config.endpoint import ReplayLog
 
 
 def test_what_is_written_is_on() -> None:

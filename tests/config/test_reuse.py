@@ -6,10 +6,9 @@ from typing import Any
 
 import yaml
 
-from vpnrouter.config.diff import changes
-from vpnrouter.config.reuse import reuse
+from vpnrouter.config.diff import changes, reuse
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.secret import ENVIRONMENT
+from vpnrouter.config.secrets import ENVIRONMENT
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
 

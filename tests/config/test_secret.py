@@ -5,8 +5,16 @@ import pytest
 from pydantic import ValidationError
 
 from vpnrouter.config.model import Model
-from vpnrouter.config.passwords import hash_password
-from vpnrouter.config.secret import AS_TEXT, ENVIRONMENT, HIDDEN, REVEAL, Origin, Password, Secret
+from vpnrouter.config.secrets import (
+    AS_TEXT,
+    ENVIRONMENT,
+    HIDDEN,
+    REVEAL,
+    Origin,
+    Password,
+    Secret,
+    hash_password,
+)
 
 HASH = hash_password("hunter2", bytes(8), ln=4, r=1)
 

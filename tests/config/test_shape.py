@@ -1,10 +1,10 @@
 import pytest
 
+from vpnrouter.config.access import ClientUsername
 from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
-from vpnrouter.config.client_username import ClientUsername
+from vpnrouter.config.endpoint import Queue
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.queue import Queue
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.shape import Kind, bounds_of, field_at, grouped_key, kind_of, model_at
 

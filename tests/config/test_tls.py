@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from vpnrouter.config.tls import ListenerTls
+from vpnrouter.config.listeners import ListenerTls
 
 
 def test_defaults() -> None:

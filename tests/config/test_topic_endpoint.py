@@ -1,5 +1,4 @@
-from vpnrouter.config.endpoint import Endpoint
-from vpnrouter.config.topic_endpoint import TopicEndpoint
+from vpnrouter.config.endpoint import Endpoint, TopicEndpoint
 
 FIELD = {
     "event": {

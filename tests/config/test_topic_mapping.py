@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from vpnrouter.config.topic_mapping import TopicMapping
+from vpnrouter.config.bridge import TopicMapping
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import pytest
 from pydantic import ValidationError
 
 from vpnrouter import limits
-from vpnrouter.config.secret import REVEAL
-from vpnrouter.config.trace_export import Otlp
+from vpnrouter.config.secrets import REVEAL
+from vpnrouter.config.trace import Otlp
 
 
 def test_nothing_is_sent_unless_asked_for() -> None:

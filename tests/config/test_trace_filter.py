@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from vpnrouter import limits
-from vpnrouter.config.trace import Trace
-from vpnrouter.config.trace_filter import TraceFilter
+from vpnrouter.config.trace import Trace, TraceFilter
 
 
 def test_a_name_is_enough() -> None:

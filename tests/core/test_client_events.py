@@ -10,8 +10,7 @@ from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.message import Message
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.events.event import Event
-from vpnrouter.events.log import EventLog
+from vpnrouter.events.log import Event, EventLog
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import SubscriptionRequest, Will
 

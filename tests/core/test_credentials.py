@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.config.passwords import hash_password, is_hash, parse_hash, verify_password
+from vpnrouter.config.secrets import (
+    hash_password,
+    is_hash,
+    parse_hash,
+    verify_password,
+)
 from vpnrouter.core.login import (
     ALTERNATE_NAME,
     ANONYMOUS,

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vpnrouter.core.tracing import TraceTerms, read
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties, with_user_properties

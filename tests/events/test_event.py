@@ -2,7 +2,7 @@
 
 from vpnrouter import limits
 from vpnrouter.events import table
-from vpnrouter.events.event import Event
+from vpnrouter.events.log import Event
 
 
 def test_names_and_texts_are_cut() -> None:

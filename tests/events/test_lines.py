@@ -4,8 +4,7 @@ import json
 
 from vpnrouter import limits
 from vpnrouter.events import table
-from vpnrouter.events.event import Event
-from vpnrouter.events.lines import as_json, readable, rfc3339, shortened
+from vpnrouter.events.log import Event, as_json, readable, rfc3339, shortened
 
 TIME_NS = 1_767_225_599_000_000_042
 

@@ -4,8 +4,7 @@ from itertools import count
 
 from vpnrouter import limits
 from vpnrouter.events import table
-from vpnrouter.events.event import Event
-from vpnrouter.events.log import EventLog
+from vpnrouter.events.log import Event, EventLog
 
 
 def log_at(*times: int) -> EventLog:

@@ -1,6 +1,6 @@
 """The bound on lines of one name."""
 
-from vpnrouter.events.rate import SECOND_NS, RateLimit
+from vpnrouter.events.log import SECOND_NS, RateLimit
 
 
 def test_each_name_has_its_own_second() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from vpnrouter.events import table
-from vpnrouter.events.kind import AREAS, Kind
-from vpnrouter.events.levels import NAMES
+from vpnrouter.events.table import AREAS, NAMES, Kind
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "events.md"
 KINDS = list(table.TABLE.values())

@@ -18,7 +18,7 @@ from vpnrouter.bridges.status import (
     Surroundings,
     status_of,
 )
-from vpnrouter.config.management import Management
+from vpnrouter.config.router import Management
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app

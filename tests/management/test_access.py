@@ -7,9 +7,8 @@ import trio
 import trio.testing
 
 from vpnrouter import limits
-from vpnrouter.config.management import Management
-from vpnrouter.config.passwords import hash_password
-from vpnrouter.config.secret import Password
+from vpnrouter.config.router import Management
+from vpnrouter.config.secrets import Password, hash_password
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from vpnrouter.config.management import Management
+from vpnrouter.config.router import Management
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import ROUTERS, build_app
 from vpnrouter.management.queues import _operator

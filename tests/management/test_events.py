@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.config.management import Management
+from vpnrouter.config.router import Management
 from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
 from vpnrouter.management.access import Access

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.config.change import Change, Effect
-from vpnrouter.config.document import Plain
+from vpnrouter.config.effects import Change, Effect
+from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.sources import Edited, Examined, Sources

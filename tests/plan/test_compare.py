@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from vpnrouter.config.change import describe
 from vpnrouter.config.diff import changes
+from vpnrouter.config.effects import describe
 from vpnrouter.config.load import combine
 from vpnrouter.config.parse import parse
 from vpnrouter.config.problem import Problem

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vpnrouter.config.change import Effect
+from vpnrouter.config.effects import Effect
 from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
 
 STANDING = Standing(

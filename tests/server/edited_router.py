@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
-from vpnrouter.config.document import Plain
 from vpnrouter.config.load import load
+from vpnrouter.config.parse import Plain
 from vpnrouter.server.apply.editor import RouterEditor
 from vpnrouter.server.run import Node, serve
 

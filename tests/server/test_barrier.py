@@ -24,7 +24,7 @@ from vpnrouter.core.barrier import (
 )
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.timers import Timed
-from vpnrouter.events.event import Event
+from vpnrouter.events.log import Event
 from vpnrouter.server.net import loop
 from vpnrouter.server.net.listeners import bind, serve_streams
 from vpnrouter.server.net.loop import kept

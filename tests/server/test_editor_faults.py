@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.config.document import Plain
 from vpnrouter.config.load import read
+from vpnrouter.config.parse import Plain
 from vpnrouter.errors import OperationError
 
 

@@ -20,7 +20,7 @@ import trio.testing
 import trustme
 
 from vpnrouter import limits
-from vpnrouter.config.management import Management
+from vpnrouter.config.router import Management
 from vpnrouter.core.login import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits

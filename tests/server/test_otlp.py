@@ -17,15 +17,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from vpnrouter import __version__
 from vpnrouter.bridges.bridge import Inbound
-from vpnrouter.config.trace import Trace
-from vpnrouter.config.trace_export import Otlp
+from vpnrouter.config.trace import Otlp, Trace
 from vpnrouter.errors import OperationError
 from vpnrouter.server.otlp import SDK_LOGGER, OtlpThread, open_exporter
 from vpnrouter.server.traces import check_traces
 from vpnrouter.trace import events
 from vpnrouter.trace.parquet import table
 from vpnrouter.trace.recorder import Context, Recorder
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import span_id
 
 PATIENCE_S = 20.0
 NOON_NS = 20_000 * 86_400 * 10**9

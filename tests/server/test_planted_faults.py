@@ -28,7 +28,7 @@ import vpnrouter
 from vpnrouter.build_info import build_kind
 from vpnrouter.core import barrier as barrier_module
 from vpnrouter.core.guaranteed.endpoint import Endpoint
-from vpnrouter.events.event import Event
+from vpnrouter.events.log import Event
 from vpnrouter.server.run import Node
 from vpnrouter.testing.history import History
 from vpnrouter.testing.history_check import check

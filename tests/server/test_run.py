@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from vpnrouter.config.passwords import hash_password
+from vpnrouter.config.secrets import hash_password
 from vpnrouter.errors import OperationError
 from vpnrouter.server.run import Node, serve
 from vpnrouter.wire.mqtt.packets import Disconnect

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.config.logging import Logging
+from vpnrouter.config.router import Logging
 from vpnrouter.events import table
-from vpnrouter.events.event import Event
-from vpnrouter.events.kind import Kind
+from vpnrouter.events.log import Event
+from vpnrouter.events.table import Kind
 from vpnrouter.server.events.log import LogWriter, StderrLog
 
 

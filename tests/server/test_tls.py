@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
 from vpnrouter import limits
-from vpnrouter.config.tls import ListenerTls
+from vpnrouter.config.listeners import ListenerTls
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.listeners import bind_all, reload_tls
 from vpnrouter.server.net.tls import ServerTls

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from vpnrouter import limits
-from vpnrouter.config.passwords import hash_password, verify_password
+from vpnrouter.config.secrets import hash_password, verify_password
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.router import Router
 from vpnrouter.server import verify

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.load import read
-from vpnrouter.config.mesh import check_mesh
+from vpnrouter.config.mesh.check import check_mesh
 
 
 def test_configurations_are_those_of_the_mesh(

@@ -11,7 +11,12 @@ import pytest
 from vpnrouter.errors import OperationError
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
 from vpnrouter.topology.input.inventory import take_inventory
-from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, SAMPLE_KEY, VERSION_KEY
+from vpnrouter.trace.schema import (
+    FILE_COLUMNS,
+    ROUTER_KEY,
+    SAMPLE_KEY,
+    VERSION_KEY,
+)
 
 SECOND_NS = 10**9
 

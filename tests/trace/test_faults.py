@@ -2,7 +2,13 @@ import errno
 
 import pytest
 
-from vpnrouter.trace.faults import DISK_FULL, INTERNAL_ERROR, IO_ERROR, PERMISSION, reason_of
+from vpnrouter.trace.schema import (
+    DISK_FULL,
+    INTERNAL_ERROR,
+    IO_ERROR,
+    PERMISSION,
+    reason_of,
+)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,18 @@
 from pathlib import Path
 
 from vpnrouter.trace.events import EVENT_NAMES
-from vpnrouter.trace.faults import BUFFER_FULL, DISK_FULL, INTERNAL_ERROR, IO_ERROR, PERMISSION
-from vpnrouter.trace.schema import COLUMNS, FILE_COLUMNS, VERSION, VERSION_KEY, file_metadata
+from vpnrouter.trace.schema import (
+    BUFFER_FULL,
+    COLUMNS,
+    DISK_FULL,
+    FILE_COLUMNS,
+    INTERNAL_ERROR,
+    IO_ERROR,
+    PERMISSION,
+    VERSION,
+    VERSION_KEY,
+    file_metadata,
+)
 
 # The contract that readers script against.
 NAMES = (

@@ -1,9 +1,9 @@
-"""vpnrouter.trace.span_ids: equal for equal rows, different for others."""
+"""vpnrouter.trace.span: equal for equal rows, different for others."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import span_id
 
 half = st.integers(0, (1 << 64) - 1)
 row = st.tuples(

@@ -1,8 +1,7 @@
 from typing import Any
 
 from vpnrouter import limits
-from vpnrouter.trace.span import Span
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import Span, span_id
 from vpnrouter.trace.spans import COLUMNS, SEND_WAIT_NS, SpanMaker
 
 HIGH, LOW, NUMBER = 0x11, 0x22, 7

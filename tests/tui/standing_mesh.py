@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vpnrouter.bridges.status import RemoteStatus
-from vpnrouter.config.management import Management
+from vpnrouter.config.router import Management
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from vpnrouter.cli._printed import console_for, line
 from vpnrouter.cli._told import say_json
-from vpnrouter.config.change import Effect
+from vpnrouter.config.effects import Effect
 from vpnrouter.plan.risks import effect_name
 
 if TYPE_CHECKING:

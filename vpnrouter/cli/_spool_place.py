@@ -23,7 +23,7 @@ def config_of(path: Path) -> "RouterConfig":
 
     Raises ConfigError.
     """
-    from vpnrouter.config.check_files import close_to_others
+    from vpnrouter.config.checks.listeners import close_to_others
     from vpnrouter.config.load import load
 
     config = load(str(path)).config
@@ -33,7 +33,7 @@ def config_of(path: Path) -> "RouterConfig":
 
 def spool_of(config: "RouterConfig") -> Path:
     """The directory of a router's spool."""
-    from vpnrouter.config.check_files import SPOOL_FOLDER
+    from vpnrouter.config.checks.listeners import SPOOL_FOLDER
 
     return Path(config.router.data_dir) / SPOOL_FOLDER
 

@@ -10,7 +10,7 @@ from vpnrouter.cli._told import note, say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Reading
-    from vpnrouter.config.mesh_finding import Finding
+    from vpnrouter.config.mesh.finding import Finding
     from vpnrouter.config.problem import Problem
 
 _REFUSED: Final = 2
@@ -40,7 +40,7 @@ def command(
     warnings and notes or not, and 2 when one is refused.
     """
     from vpnrouter.config.load import read
-    from vpnrouter.config.mesh import check_mesh
+    from vpnrouter.config.mesh.check import check_mesh
 
     readings = [read(path, overlay=not no_overlay) for path in configs]
     together = check_mesh([reading.loaded for reading in readings if reading.loaded is not None])

@@ -26,7 +26,7 @@ def command(
     Asks for the password twice on a terminal; elsewhere reads the first line of standard input.
     Prints the hash, which may stand wherever a configuration takes a password.
     """
-    from vpnrouter.config.passwords import hash_password, scram_verifier
+    from vpnrouter.config.secrets import hash_password, scram_verifier
 
     password = _read_password()
     hashed = scram_verifier if scram else hash_password

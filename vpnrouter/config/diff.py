@@ -1,17 +1,70 @@
-"""The differences between two configurations of one router, each with what it takes.
+"""The differences between two configurations of one router, and what is shared where they are equal."""
 
-Pure: it compares values. A file that a configuration names (a certificate, a password's file) may
-have other content under the same name; a reload reads such files always.
-"""
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from vpnrouter.config.change import Change, ChangePath, Effect, Item
-from vpnrouter.config.effects import ANY, IDENTITIES, TABLE, Pattern, effect_of
+from vpnrouter.config.effects import (
+    ANY,
+    IDENTITIES,
+    TABLE,
+    Change,
+    ChangePath,
+    Effect,
+    Item,
+    Pattern,
+    effect_of,
+)
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.secrets import Secret
+
+T = TypeVar("T")
+
+
+def reuse(before: T, after: T) -> T:
+    """`after`, with the objects of `before` where they are equal; `before` itself if all of it is.
+
+    Names in another order, or a secret from another place, are no equal parts. Neither is changed.
+    """
+    if before is after:
+        return before
+    if type(before) is not type(after):
+        return after
+    if isinstance(before, Model) and isinstance(after, Model):
+        return _model(before, after)
+    if isinstance(before, dict) and isinstance(after, dict):
+        made = {
+            key: reuse(before[key], new) if key in before else new for key, new in after.items()
+        }
+        same = list(before) == list(after) and all(made[key] is before[key] for key in made)
+        return before if same else made  # type: ignore[return-value]
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        if len(before) != len(after):
+            return after
+        items = tuple(map(reuse, before, after))
+        same = all(one is other for one, other in zip(before, items, strict=True))
+        return before if same else items  # type: ignore[return-value]
+    if isinstance(before, Secret) and isinstance(after, Secret):
+        return before if before == after and before.origin == after.origin else after
+    return before if before == after else after
+
+
+def _model(before: T, after: T) -> T:
+    old, new = vars(before), vars(after)
+    shared = {}
+    same = True
+    for name, value in new.items():
+        kept = reuse(old[name], value)
+        same = same and kept is old[name]
+        if kept is not value:
+            shared[name] = kept
+    if same:
+        return before
+    return after.model_copy(update=shared) if shared else after  # type: ignore[attr-defined]
+
 
 Step = TypeVar("Step", str, Item)
 
@@ -30,10 +83,10 @@ class _Place(NamedTuple):
     path: ChangePath
     pattern: Pattern
 
-    def key(self, name: str) -> "_Place":
+    def key(self, name: str) -> _Place:
         return _Place((*self.path, name), (*self.pattern, name))
 
-    def member(self, step: str | Item) -> "_Place":
+    def member(self, step: str | Item) -> _Place:
         return _Place((*self.path, step), (*self.pattern, ANY))
 
 
@@ -76,7 +129,7 @@ def _of_members(
             member = place.member(step)
             yield Change(member.path, model, None, _kind(member, Effect.REMOVED))
     for step, model in old.items():
-        # One object in both (reuse.py) is asked for nothing.
+        # One object in both (`reuse`) is asked for nothing.
         if step in new and model is not new[step] and model != new[step]:
             yield from _of_models(place.member(step), model, new[step])
     for step, model in new.items():

@@ -4,7 +4,7 @@ import pathlib
 from typing import final
 
 from vpnrouter import limits
-from vpnrouter.config.document import Document
+from vpnrouter.config.parse import Document
 from vpnrouter.config.problem import Path, Problem
 
 

@@ -8,18 +8,16 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from vpnrouter import limits
-from vpnrouter.config.check_files import check_files
-from vpnrouter.config.checks import check_config
-from vpnrouter.config.document import Document, Plain
+from vpnrouter.config.checks.listeners import check_files
+from vpnrouter.config.checks.router import check_config
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.locations import check_locations
 from vpnrouter.config.not_yet import not_yet
-from vpnrouter.config.overlay import merge
-from vpnrouter.config.overlay_file import overlay_of, refusals, way_out
-from vpnrouter.config.parse import parse
+from vpnrouter.config.overlay import merge, overlay_of, refusals, way_out
+from vpnrouter.config.parse import Document, Plain, parse
 from vpnrouter.config.problem import Path, Position, Problem
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.secret import ENVIRONMENT
+from vpnrouter.config.secrets import ENVIRONMENT
 from vpnrouter.errors import ConfigError
 
 _ROUNDS = 4

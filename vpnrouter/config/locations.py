@@ -19,9 +19,9 @@ from vpnrouter.config.problem import Path, Problem, show_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpnrouter.config.document import Document
     from vpnrouter.config.findings import Findings
     from vpnrouter.config.load import Loaded
+    from vpnrouter.config.parse import Document
     from vpnrouter.config.router import RouterConfig
 
     IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -5,26 +5,23 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from vpnrouter import limits
-from vpnrouter.config.acl_profile import AclProfile, allow_by_default
+from vpnrouter.config.access import AclProfile, ClientProfile, ClientUsername, allow_by_default
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.client_profile import ClientProfile
-from vpnrouter.config.client_username import ClientUsername
+from vpnrouter.config.endpoint import Mqtt, Queue, ReplayLog, TopicEndpoint
 from vpnrouter.config.event import VpnEvent
-from vpnrouter.config.model import Many, Model, Named
-from vpnrouter.config.mqtt import Mqtt
-from vpnrouter.config.names import (
+from vpnrouter.config.model import (
     AclProfileName,
     BridgeName,
     ClientProfileName,
     ClientUsernameName,
     FilePath,
+    Many,
+    Model,
+    Named,
     QueueName,
     ReplayLogName,
     TopicEndpointName,
 )
-from vpnrouter.config.queue import Queue
-from vpnrouter.config.replay_log import ReplayLog
-from vpnrouter.config.topic_endpoint import TopicEndpoint
 
 
 class BasicAuthentication(Model):

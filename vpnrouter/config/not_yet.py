@@ -7,7 +7,7 @@ A row leaves this table in the change that brings the feature.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from vpnrouter.config.document import Document, Plain
+from vpnrouter.config.parse import Document, Plain
 from vpnrouter.config.problem import Path, Problem
 
 ANY: Final = "*"

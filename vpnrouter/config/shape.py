@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.problem import Path
-from vpnrouter.config.secret import Secret
+from vpnrouter.config.secrets import Secret
 
 
 class Kind(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.mqtt.session import MqttSession
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.events.kind import Kind
+    from vpnrouter.events.table import Kind
 
 PUBLISH_DENIED: Final = 1
 SUBSCRIBE_DENIED: Final = 2

@@ -11,7 +11,7 @@ from vpnrouter.topics.grammar import MQTT
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, EVENT_NAMES, NON_PERSISTENT, PERSISTENT
 from vpnrouter.trace.recorder import Context
 from vpnrouter.trace.sampler import Sampler
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.fields import read_binary, read_string
 from vpnrouter.wire.mqtt.properties import (

@@ -1,20 +1,132 @@
-"""The event log of one router: keeps the newest events, and hands each one to whoever listens."""
+"""The event log of one router: keeps the newest events, writes each one as a line, and bounds floods of one kind."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
+from datetime import UTC, datetime
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.events.event import Event
-from vpnrouter.events.levels import DEBUG
+from vpnrouter.events.table import DEBUG, ERROR, WARNING
+from vpnrouter.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from vpnrouter.events.kind import Kind
+    from vpnrouter.events.table import Kind
+
+
+@final
+class Event:
+    """What happened when: `time_ns` is UTC since 1970, `event_id` rises by one.
+
+    `msg_vpn` is "" for what is the router's as a whole; `name` is the client, bridge, queue or listener
+    that it is about, "" for none. Names and text are one printable line each.
+    """
+
+    __slots__ = ("event_id", "kind", "msg_vpn", "name", "text", "time_ns")
+
+    def __init__(
+        self, event_id: int, time_ns: int, kind: Kind, msg_vpn: str, name: str, text: str
+    ) -> None:
+        self.event_id = event_id
+        self.time_ns = time_ns
+        self.kind = kind
+        self.msg_vpn = msg_vpn
+        self.name = printable(name, limits.EVENT_NAME_CHARS)
+        self.text = printable(text, limits.EVENT_TEXT_CHARS)
+
+
+SECOND_NS: Final = 1_000_000_000
+
+
+@final
+class RateLimit:
+    """Lets `most` events a second of each name through, and counts the others. 0 lets all through.
+
+    Names come from the table, so there are not many. Times are nanoseconds of one clock.
+    """
+
+    __slots__ = ("_began_ns", "_count", "_suppressed", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._began_ns: dict[str, int] = {}
+        self._count: dict[str, int] = {}
+        self._suppressed: dict[str, int] = {}
+
+    def admits(self, name: str, now_ns: int) -> bool:
+        """Whether an event of this name may be told now; one that may not is counted."""
+        if not self.most:
+            return True
+        began_ns = self._began_ns.get(name)
+        # A wall clock may have been set back.
+        if began_ns is None or not 0 <= now_ns - began_ns < SECOND_NS:
+            self._began_ns[name] = now_ns
+            self._count[name] = 0
+        count = self._count[name]
+        if count >= self.most:
+            self._suppressed[name] = self._suppressed.get(name, 0) + 1
+            return False
+        self._count[name] = count + 1
+        return True
+
+    def suppressed(self) -> dict[str, int]:
+        """How many events of each name were not told since this was asked last."""
+        found = self._suppressed
+        self._suppressed = {}
+        return found
+
+
+_COLOURS: Final = {WARNING: "\x1b[33m", ERROR: "\x1b[31m"}
+_PLAIN: Final = "\x1b[0m"
+
+
+def readable(event: Event, *, colour: bool = False) -> str:
+    """`vpnrouter: NAME: text`; without the name where the text says it all."""
+    kind = event.kind
+    label = kind.name if kind.label is None else kind.label
+    line = f"vpnrouter: {label}: {event.text}" if label else f"vpnrouter: {event.text}"
+    shade = _COLOURS.get(kind.level, "") if colour else ""
+    return f"{shade}{line}{_PLAIN}" if shade else line
+
+
+def as_json(event: Event, router_name: str, tag: str = "") -> str:
+    """One JSON object; `tag` is the `log_tag` of the event's message VPN, left out where there is none."""
+    kind = event.kind
+    fields: dict[str, str] = {
+        "time": rfc3339(event.time_ns),
+        "level": kind.level_name,
+        "event": kind.name,
+        "scope": kind.scope,
+        "area": kind.area,
+        "router": router_name,
+        "msgVpn": printable(event.msg_vpn),
+        "name": event.name,
+        "text": event.text,
+    }
+    if tag:
+        fields["tag"] = printable(tag)
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def rfc3339(time_ns: int) -> str:
+    """`2026-01-31T23:59:59.123456789Z`; nanoseconds since 1970, UTC."""
+    seconds, rest = divmod(time_ns, SECOND_NS)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+
+
+def shortened(event: Event) -> Event:
+    """The event with so little text that any line of it fits `limits.EVENT_LINE_BYTES`."""
+    # A character has four bytes at most, or six where JSON escapes it.
+    most = limits.EVENT_LINE_BYTES // 12
+    text = event.text if len(event.text) <= most else event.text[: most - 1] + "…"
+    return Event(
+        event.event_id, event.time_ns, event.kind, event.msg_vpn, event.name[: most // 2], text
+    )
 
 
 @final

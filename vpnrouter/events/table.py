@@ -1,24 +1,62 @@
-"""The names of all events: level, area, what they tell and what they clear. docs/events.md is held to it.
-
-Names are those of the field where it has one. Each constant is what `EventLog.raise_event` takes.
-"""
+"""The names of all events: level, area, what they tell and what they clear. docs/events.md is the table for people."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from vpnrouter.events.kind import (
-    BRIDGE,
-    CLIENT,
-    CONFIG,
-    MANAGEMENT,
-    QUEUE,
-    SYSTEM,
-    TRACE,
-    VPN,
-    Kind,
-)
-from vpnrouter.events.levels import ERROR, INFO, NOTICE, WARNING
+DEBUG: Final = 0
+INFO: Final = 1
+NOTICE: Final = 2
+WARNING: Final = 3
+ERROR: Final = 4
+
+NAMES: Final = ("debug", "info", "notice", "warning", "error")
+"""By level, as configuration, log lines and management API have them."""
+
+TOPIC_NAMES: Final = ("DEBUG", "INFO", "NOTICE", "WARN", "ERROR")
+"""By level, as the field's topics of events have them."""
+
+
+SYSTEM: Final = "system"
+VPN: Final = "vpn"
+CLIENT: Final = "client"
+BRIDGE: Final = "bridge"
+QUEUE: Final = "queue"
+MANAGEMENT: Final = "management"
+CONFIG: Final = "config"
+TRACE: Final = "trace"
+
+AREAS: Final = (SYSTEM, VPN, CLIENT, BRIDGE, QUEUE, MANAGEMENT, CONFIG, TRACE)
+"""Parts of the router whose events have a level of their own in `logging.levels`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """One name of the event log. `level` is one of the levels below.
+
+    `clears` is the name of the event that this one ends, "" for none. `one_shot` says that it stays
+    silent until it is cleared. `label` stands before the text of a readable line, None for the name.
+    """
+
+    name: str
+    level: int
+    area: str
+    tells: str
+    clears: str = ""
+    one_shot: bool = False
+    label: str | None = None
+
+    @property
+    def scope(self) -> str:
+        """`SYSTEM`, `VPN` or `CLIENT`: how the field's names begin."""
+        return self.name.partition("_")[0]
+
+    @property
+    def level_name(self) -> str:
+        """`info`, `warning` and so on."""
+        return NAMES[self.level]
+
 
 # -- the router itself -------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, final
 
 if TYPE_CHECKING:
-    from vpnrouter.events.kind import Kind
+    from vpnrouter.events.table import Kind
 
 
 class Marks(NamedTuple):

@@ -12,7 +12,7 @@ from vpnrouter.topics.grammar import MQTT, SMF
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.config.acl_profile import PublishTopic, SubscribeTopic
+    from vpnrouter.config.access import PublishTopic, SubscribeTopic
     from vpnrouter.config.load import Loaded
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.login import ClientUsername

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter.bridges.link import Link, LinkDoor
-from vpnrouter.config.mesh_remotes import is_loopback, link_listeners, listener_at
+from vpnrouter.config.mesh.remotes import is_loopback, link_listeners, listener_at
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.wire import Wire
 from vpnrouter.server.net.dial import Connector
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from vpnrouter.config.mesh_remotes import Place, Routers
+    from vpnrouter.config.mesh.remotes import Place, Routers
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.login import PeerCertificate
     from vpnrouter.explain.node import Node

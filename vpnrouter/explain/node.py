@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook
-from vpnrouter.config.passwords import verify_password
+from vpnrouter.config.secrets import verify_password
 from vpnrouter.config.trace import Trace
 from vpnrouter.core.guaranteed.recover import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.config.mesh_remotes import Routers
+from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.cables import Cables
 from vpnrouter.explain.node import Node

@@ -8,7 +8,7 @@ from vpnrouter.bridges.bridge import Bridge
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.terms import LinkEvent, Owner
 from vpnrouter.config.listeners import server_certificate
-from vpnrouter.config.mesh_remotes import Place
+from vpnrouter.config.mesh.remotes import Place
 from vpnrouter.errors import OperationError
 from vpnrouter.server.bridges.approach import Approach
 from vpnrouter.server.bridges.standing import facts_of

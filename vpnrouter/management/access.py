@@ -14,8 +14,8 @@ from typing import Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.management import Management, User
-from vpnrouter.config.secret import Password
+from vpnrouter.config.router import Management, User
+from vpnrouter.config.secrets import Password
 from vpnrouter.core.entrance import Attempts, address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import NAME_SHOWN_CHARS

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, final
 
 from vpnrouter.bridges.status import BridgeStatus, LocalSubscriptionStatus, RemoteSubscriptionStatus
-from vpnrouter.config.change import Change
-from vpnrouter.config.document import Plain
+from vpnrouter.config.effects import Change
+from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.management.client_source import ClientSource, NoClients

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from vpnrouter.config.change import Effect
-from vpnrouter.config.document import Plain
+from vpnrouter.config.effects import Effect
+from vpnrouter.config.parse import Plain
 from vpnrouter.errors import OperationError
 from vpnrouter.management.rows import Row
 from vpnrouter.plan.documents import Step, steps, unnamed, wanted

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Final, NamedTuple
 
-from vpnrouter.config.document import Plain
+from vpnrouter.config.parse import Plain
 
 MSG_VPNS: Final = "msg_vpns"
 BRIDGES: Final = "bridges"

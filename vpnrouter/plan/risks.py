@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from vpnrouter.bridges.status import LOGGED_IN
-from vpnrouter.config.change import Effect
+from vpnrouter.config.effects import Effect
 from vpnrouter.management.rows import Row
 
 Kind = Literal["flaps", "disconnects", "loses"]

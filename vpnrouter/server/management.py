@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         LocalSubscriptionStatus,
         RemoteSubscriptionStatus,
     )
-    from vpnrouter.config.management import Management
+    from vpnrouter.config.router import Management
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from vpnrouter.config.trace_export import Otlp
+    from vpnrouter.config.trace import Otlp
     from vpnrouter.trace.span import Span
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import trio
 
 from vpnrouter.bridges.book import LinkBook
-from vpnrouter.config.check_files import close_to_others
+from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.sources import Sources

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from vpnrouter.config import trace, trace_filter
+    from vpnrouter.config import trace
     from vpnrouter.config.trace import Trace
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.router import Router
@@ -57,7 +57,7 @@ def terms_of(written: trace.Trace | None, seed: int) -> TraceTerms | None:
     )
 
 
-def _filter(written: trace_filter.TraceFilter, seed: int) -> TraceFilter:
+def _filter(written: trace.TraceFilter, seed: int) -> TraceFilter:
     dialect = MQTT if written.topic_syntax == "mqtt" else SMF
     return TraceFilter(
         Sampler(written.sample, seed),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.passwords import verify_password
+from vpnrouter.config.secrets import verify_password
 from vpnrouter.server.net.reactor import flush_ready
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vpnrouter import limits
-from vpnrouter.trace.faults import reason_of
+from vpnrouter.trace.schema import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,12 +1,35 @@
-"""The columns of trace files, as data; docs/traces.md is the same table for people.
+"""The columns of trace files, as data; docs/traces.md is the table for people. And why events are lost."""
 
-Columns marked `partition` stand only in the directory names (`date=…/router=…`), as Spark, Hive
-and pyarrow datasets write and read them, and never inside the files: with two sources for one
-column, readers disagree on its type and place.
-"""
+from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+BUFFER_FULL: Final = "buffer-full"
+"""Dropped by the recorder: the writer was behind."""
+
+DISK_FULL: Final = "disk-full"
+PERMISSION: Final = "permission"
+IO_ERROR: Final = "io-error"
+INTERNAL_ERROR: Final = "internal-error"
+
+_REASONS: Final = {
+    errno.ENOSPC: DISK_FULL,
+    errno.EDQUOT: DISK_FULL,
+    errno.EFBIG: DISK_FULL,
+    errno.EACCES: PERMISSION,
+    errno.EPERM: PERMISSION,
+    errno.EROFS: PERMISSION,
+}
+
+
+def reason_of(error: Exception) -> str:
+    """The name of what went wrong: one of the last four above."""
+    if isinstance(error, OSError):
+        return _REASONS.get(error.errno or 0, IO_ERROR)
+    return INTERNAL_ERROR
+
 
 VERSION: Final = 1
 """Raised when a column changes its meaning or type or goes away; new columns keep it."""

@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vpnrouter import limits
 from vpnrouter.trace import span as names
-from vpnrouter.trace.span import ACCEPTED, REJECTED, RELEASED, Span, SpanEvent, Value
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import (
+    ACCEPTED,
+    REJECTED,
+    RELEASED,
+    Span,
+    SpanEvent,
+    Value,
+    span_id,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

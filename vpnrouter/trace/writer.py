@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from vpnrouter import limits
 from vpnrouter.trace import schema
-from vpnrouter.trace.faults import BUFFER_FULL, reason_of
+from vpnrouter.trace.schema import BUFFER_FULL, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ import pytest
 
 from vpnrouter.core.losses import MSG_TOO_BIG, Losses
 from vpnrouter.spool import keys
-from vpnrouter.trace.span_ids import span_id
+from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.packets import Ack, Publish, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL

@@ -25,8 +25,7 @@ from vpnrouter.core.losses import (
 )
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.events.event import Event
-from vpnrouter.events.log import EventLog
+from vpnrouter.events.log import Event, EventLog
 from vpnrouter.events.table import SESSION_END
 from vpnrouter.server.apply.parts import judge_all
 from vpnrouter.spool import keys

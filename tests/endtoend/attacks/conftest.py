@@ -11,7 +11,7 @@ import pytest
 import trustme
 import yaml
 
-from vpnrouter.config.passwords import hash_password
+from vpnrouter.config.secrets import hash_password
 
 MARK = "redmark"
 """Stands in every name of the message VPN that not everybody sees."""

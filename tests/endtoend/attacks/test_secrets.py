@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.secret import Secret
+from vpnrouter.config.secrets import Secret
 from vpnrouter.config.shape import keys_of, kind_of
 
 MARK = "planted"

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import trustme
 
-from vpnrouter.config.passwords import hash_password
+from vpnrouter.config.secrets import hash_password
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Will

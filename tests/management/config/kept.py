@@ -14,8 +14,8 @@ import trio
 import yaml
 
 from vpnrouter.config.load import load
-from vpnrouter.config.management import Management
 from vpnrouter.config.problem import Position, Problem
+from vpnrouter.config.router import Management
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app

@@ -3,7 +3,7 @@
 import pytest
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.secret import Secret
+from vpnrouter.config.secrets import Secret
 from vpnrouter.errors import RequestError
 from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.kinds import BRIDGE

@@ -2,8 +2,8 @@
 
 import pytest
 
+from vpnrouter.config.endpoint import Queue
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.queue import Queue
 from vpnrouter.management.config.derive import Differences, derived
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.config.passwords import verify_password
+from vpnrouter.config.secrets import verify_password
 from vpnrouter.errors import OperationError
 
 BLUE = "/msgVpns/blue"

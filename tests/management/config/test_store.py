@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.endpoint import Queue
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.queue import Queue
 from vpnrouter.errors import RequestError
 from vpnrouter.management.config.store import AUTO, Named, Records, Texts, opened, reached
 

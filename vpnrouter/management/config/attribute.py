@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vpnrouter import limits
-from vpnrouter.config.document import Plain
 from vpnrouter.config.model import Model
-from vpnrouter.config.secret import Secret
+from vpnrouter.config.parse import Plain
+from vpnrouter.config.secrets import Secret
 from vpnrouter.config.shape import keys_of
 from vpnrouter.management.body import invalid
 from vpnrouter.management.rows import camel

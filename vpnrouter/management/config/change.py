@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vpnrouter import limits
-from vpnrouter.config.document import Plain
+from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path
 from vpnrouter.management.body import (
     already_exists,

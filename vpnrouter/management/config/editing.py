@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import trio
 from fastapi import Depends, Query, Request
 
-from vpnrouter.config import passwords
-from vpnrouter.config.document import Plain
+from vpnrouter.config import secrets
+from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path, show_path
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.management.access import Caller
@@ -184,7 +184,7 @@ async def hash_passwords(kind: Kind, given: Given) -> None:
             try:
                 given[name] = await trio.to_thread.run_sync(
                     # Bridges log in with nothing less.
-                    passwords.scram_verifier,
+                    secrets.scram_verifier,
                     given[name],
                     os.urandom(_SALT_BYTES),
                     limiter=_HASHING,
@@ -195,7 +195,7 @@ async def hash_passwords(kind: Kind, given: Given) -> None:
 
 def _is_good_hash(text: str) -> bool:
     try:
-        passwords.check_stored(text)
+        secrets.check_stored(text)
     except ValueError:
         return False
     return True

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from vpnrouter import limits
-from vpnrouter.config.document import Plain
 from vpnrouter.config.model import Model
+from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.derive import Differences, derived

@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from vpnrouter import limits
-from vpnrouter.config.acl_profile import AclProfile
+from vpnrouter.config.access import AclProfile, ClientProfile, ClientUsername
 from vpnrouter.config.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
-from vpnrouter.config.client_profile import ClientProfile
-from vpnrouter.config.client_username import ClientUsername
+from vpnrouter.config.endpoint import Queue, ReplayLog, TopicEndpoint
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.queue import Queue
-from vpnrouter.config.replay_log import ReplayLog
-from vpnrouter.config.topic_endpoint import TopicEndpoint
 from vpnrouter.management.config import absent
 from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.derive import Differences

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import Response
 
-from vpnrouter.config.document import Plain
+from vpnrouter.config.parse import Plain
 from vpnrouter.management.access import Caller
 from vpnrouter.management.body import not_found
 from vpnrouter.management.config import change, describe

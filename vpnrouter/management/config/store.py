@@ -8,7 +8,7 @@ written out where something in it changes.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
-from vpnrouter.config.document import Plain
+from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path
 from vpnrouter.management.body import not_allowed
 from vpnrouter.management.rows import Key

@@ -18,7 +18,7 @@ from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace.recorder import Recorder
 
 if TYPE_CHECKING:
-    from vpnrouter.config import acl_profile, client_profile, client_username, msg_vpn
+    from vpnrouter.config import access, msg_vpn
     from vpnrouter.config.router import RouterConfig
 
 
@@ -114,7 +114,7 @@ def take_authorities(router: Router, found: dict[str, frozenset[bytes]]) -> None
             rules.authorities = authorities
 
 
-def _username(name: str, written: client_username.ClientUsername) -> ClientUsername:
+def _username(name: str, written: access.ClientUsername) -> ClientUsername:
     password = written.password
     return ClientUsername(
         name,
@@ -129,7 +129,7 @@ def _username(name: str, written: client_username.ClientUsername) -> ClientUsern
     )
 
 
-def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfile:
+def profile_of(name: str, written: access.ClientProfile) -> ClientProfile:
     """What the clients of a client profile may do."""
     return ClientProfile(
         name,
@@ -160,7 +160,7 @@ def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfil
     )
 
 
-def acl_of(name: str, written: acl_profile.AclProfile) -> AclProfile:
+def acl_of(name: str, written: access.AclProfile) -> AclProfile:
     """What an ACL profile allows."""
     connect = written.client_connect
     return AclProfile(
@@ -174,7 +174,7 @@ def acl_of(name: str, written: acl_profile.AclProfile) -> AclProfile:
 
 
 def _rule(
-    written: acl_profile.PublishTopic | acl_profile.SubscribeTopic | acl_profile.SubscribeShareName,
+    written: access.PublishTopic | access.SubscribeTopic | access.SubscribeShareName,
 ) -> TopicRule:
     dialect = MQTT if written.topic_syntax == "mqtt" else SMF
     return TopicRule(

@@ -17,11 +17,11 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.beside import beside
-from vpnrouter.config.change import Effect, describe
+from vpnrouter.config.diff import reuse
+from vpnrouter.config.effects import Effect, describe
 from vpnrouter.config.load import read
 from vpnrouter.config.locations import Locations
-from vpnrouter.config.overlay_file import overlay_of
-from vpnrouter.config.reuse import reuse
+from vpnrouter.config.overlay import overlay_of
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
 from vpnrouter.management.sources import Edited, Examined
@@ -32,9 +32,9 @@ from vpnrouter.server.events.narrate import tell
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from vpnrouter.config.change import Change, ChangePath
-    from vpnrouter.config.document import Plain
+    from vpnrouter.config.effects import Change, ChangePath
     from vpnrouter.config.load import Loaded, Reading
+    from vpnrouter.config.parse import Plain
     from vpnrouter.config.problem import Path, Position
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.server.apply.reload import Reload

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.link import Link
-from vpnrouter.config.change import Effect, Item
+from vpnrouter.config.effects import Effect, Item
 from vpnrouter.core import client_events
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connect import judge_again
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.book import LinkBook
-    from vpnrouter.config.acl_profile import AclProfile
-    from vpnrouter.config.change import Change
-    from vpnrouter.config.client_profile import ClientProfile
-    from vpnrouter.config.client_username import ClientUsername
+    from vpnrouter.config.access import AclProfile, ClientProfile, ClientUsername
+    from vpnrouter.config.effects import Change
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.config.router import RouterConfig

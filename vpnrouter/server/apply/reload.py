@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import trio
 
 from vpnrouter.beside import beside
-from vpnrouter.config.change import Effect, describe
-from vpnrouter.config.diff import changes
+from vpnrouter.config.diff import changes, reuse
+from vpnrouter.config.effects import Effect, describe
 from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.load import combine, read
 from vpnrouter.config.locations import location_problems
-from vpnrouter.config.mask import unmask
-from vpnrouter.config.overlay import difference, fill_nulls
-from vpnrouter.config.overlay_file import text_of
+from vpnrouter.config.overlay import difference, fill_nulls, text_of
 from vpnrouter.config.parse import parse
-from vpnrouter.config.plain import compact, copy_plain
+from vpnrouter.config.plain import compact, copy_plain, unmask
 from vpnrouter.config.problem import Path, Position, Problem, show_path
-from vpnrouter.config.reuse import reuse
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.assemble import read_authorities, take_authorities, vpn_of
@@ -41,11 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.bridges.book import LinkBook
-    from vpnrouter.config.change import Change
-    from vpnrouter.config.document import Document, Plain
-    from vpnrouter.config.guaranteed_msging import GuaranteedMsging
+    from vpnrouter.config.effects import Change
+    from vpnrouter.config.endpoint import GuaranteedMsging
     from vpnrouter.config.load import Loaded, Reading
     from vpnrouter.config.locations import Locations
+    from vpnrouter.config.parse import Document, Plain
     from vpnrouter.server.net.dial import Connector
     from vpnrouter.server.net.listeners import Answering
     from vpnrouter.server.spool.spooling import Spooling

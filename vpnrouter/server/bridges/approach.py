@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.link import dial
 from vpnrouter.bridges.remotes import SECOND, Backoff, Remote, Remotes
 from vpnrouter.bridges.terms import Half
-from vpnrouter.config.address import router_of
+from vpnrouter.config.listeners import router_of
 from vpnrouter.errors import OperationError
 from vpnrouter.server.bridges.terms import client_cert_of, expected_router, mapping_of, terms_of
 from vpnrouter.server.net.dial import TlsTerms
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.terms import BridgeTerms, Owner
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.config.bridge import RemoteMsgVpn
+    from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.config.msg_vpn import TlsServerCert
-    from vpnrouter.config.tls import ListenerTls
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.net.dial import Connector
     from vpnrouter.server.net.tls import Secured

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter.bridges.parking_lot import POLICIES
 from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
-from vpnrouter.config.address import router_of
 from vpnrouter.config.bridge import ClientCertRemoteAuthentication
+from vpnrouter.config.listeners import router_of
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
 from vpnrouter.wire.link.encode import subscription_flags
@@ -21,8 +21,8 @@ from vpnrouter.wire.link.frames import (
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
+    from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.config.msg_vpn import TlsServerCert
-    from vpnrouter.config.tls import ListenerTls
 
 
 LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}

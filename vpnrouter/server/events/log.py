@@ -15,12 +15,8 @@ import trio
 from vpnrouter import limits
 from vpnrouter.core.barrier import TASK
 from vpnrouter.events import table
-from vpnrouter.events.event import Event
-from vpnrouter.events.kind import AREAS, CONFIG
-from vpnrouter.events.levels import NAMES
-from vpnrouter.events.lines import as_json, readable, shortened
-from vpnrouter.events.log import EventLog
-from vpnrouter.events.rate import RateLimit
+from vpnrouter.events.log import Event, EventLog, RateLimit, as_json, readable, shortened
+from vpnrouter.events.table import AREAS, CONFIG, NAMES
 from vpnrouter.management.sources import EventStatus
 from vpnrouter.server.events.narrate import log_to
 from vpnrouter.server.events.publisher import EventPublisher
@@ -29,8 +25,7 @@ from vpnrouter.server.events.sampler import LOOK_S, EventSampler
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from vpnrouter.config.logging import Logging
-    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.config.router import Logging, RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.server.management import BridgeSource
     from vpnrouter.server.monitor.meters import VpnMeters

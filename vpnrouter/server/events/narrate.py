@@ -15,16 +15,14 @@ from vpnrouter import limits
 from vpnrouter.bridges.book import LinkLog, client_name_of
 from vpnrouter.bridges.outbound import host_of
 from vpnrouter.events import table
-from vpnrouter.events.event import Event
-from vpnrouter.events.lines import readable
-from vpnrouter.events.log import EventLog
+from vpnrouter.events.log import Event, EventLog, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.core.router import Plane
-    from vpnrouter.events.kind import Kind
+    from vpnrouter.events.table import Kind
     from vpnrouter.wire.link.frames import Hello
 
 

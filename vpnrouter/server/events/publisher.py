@@ -17,7 +17,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.core.message import Message
-from vpnrouter.events.levels import TOPIC_NAMES
+from vpnrouter.events.table import TOPIC_NAMES
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.text import printable
 from vpnrouter.topics.grammar import EVENT_PREFIX, to_smf
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.events.event import Event
+    from vpnrouter.events.log import Event
     from vpnrouter.server.net.reactor import Host
 
 

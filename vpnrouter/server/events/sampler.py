@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.client_profile import ClientProfile
+from vpnrouter.config.access import ClientProfile
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.events import table

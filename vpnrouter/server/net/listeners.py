@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import trio
 
 from vpnrouter.bridges.link import LinkDoor
-from vpnrouter.config.change import Item
+from vpnrouter.config.effects import Item
 from vpnrouter.core.barrier import LISTENER
 from vpnrouter.core.entrance import origin_of
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.listeners import Listener
-    from vpnrouter.config.management import Management
+    from vpnrouter.config.router import Management
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.entrance import Strangers
     from vpnrouter.core.login import PeerCertificate

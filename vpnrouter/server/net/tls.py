@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cryptography import x509
 
     from vpnrouter.config.bridge import ClientCertRemoteAuthentication
+    from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.config.msg_vpn import TlsServerCert
-    from vpnrouter.config.tls import ListenerTls
 
 
 _UNTRUSTED: Final = frozenset({2, 18, 19, 20, 21})

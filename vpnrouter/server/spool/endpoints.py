@@ -27,8 +27,8 @@ from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from vpnrouter.config.endpoint import Queue
     from vpnrouter.config.msg_vpn import MsgVpn
-    from vpnrouter.config.queue import Queue
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
 

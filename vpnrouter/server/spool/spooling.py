@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
-from vpnrouter.config.check_files import SPOOL_FOLDER
+from vpnrouter.config.checks.listeners import SPOOL_FOLDER
 from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.guaranteed.recover import (
     Definition,

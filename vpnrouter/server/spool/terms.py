@@ -18,11 +18,7 @@ from vpnrouter.core.guaranteed.terms import (
 )
 
 if TYPE_CHECKING:
-    from vpnrouter.config.endpoint import Endpoint
-    from vpnrouter.config.mqtt import SessionQueue
-    from vpnrouter.config.queue import Queue
-    from vpnrouter.config.replay_log import ReplayLog
-    from vpnrouter.config.topic_endpoint import TopicEndpoint
+    from vpnrouter.config.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
 
 
 REJECTING: Final = {

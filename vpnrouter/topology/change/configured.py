@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.filters import DIALECTS
+from vpnrouter.config.checks.message_vpns import DIALECTS
 from vpnrouter.config.load import Loaded, load
-from vpnrouter.config.mesh_remotes import Place as Remote
-from vpnrouter.config.mesh_remotes import Routers
+from vpnrouter.config.mesh.remotes import Place as Remote
+from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.errors import ConfigError, TopicError
 from vpnrouter.topics.grammar import parse_filter, to_smf
 from vpnrouter.topology.structure.graph import Place

@@ -1,0 +1,330 @@
+"""Checks of the bridges of one message VPN, as far as one router's configuration shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter.config.bridge import (
+    Bridge,
+    ClientCertRemoteAuthentication,
+    RemoteMsgVpn,
+    RemoteSubscription,
+    TopicMapping,
+)
+from vpnrouter.config.checks.message_vpns import (
+    DIALECTS,
+    FilterRules,
+    check_exceptions,
+    check_filters,
+    clause_of,
+)
+from vpnrouter.config.findings import Findings
+from vpnrouter.config.listeners import router_of, server_certificate
+from vpnrouter.config.msg_vpn import TlsServerCert
+from vpnrouter.config.problem import Path
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.errors import SelectorError, TopicError
+from vpnrouter.topics.grammar import Filter
+
+if TYPE_CHECKING:
+    from vpnrouter.topics.mapping import MappingRule
+
+
+_ATTRACTING: Final = ("remote_subscriptions", "remote_msg_vpns")
+_OTHER_DELIVERY: Final = "the other deliver_always_enabled"
+
+
+def check_attraction(found: Findings, path: Path, bridge: Bridge, rules: FilterRules) -> None:
+    """Check the subscriptions and topic mappings of the bridge at `path`."""
+    _check_subscriptions(found, (*path, "remote_subscriptions"), bridge, rules)
+    if bridge.topic_mapping:
+        _check_mapping(found, (*path, "topic_mapping"), bridge)
+    attracts = bridge.remote_subscriptions or any(
+        remote.queue_binding for remote in bridge.remote_msg_vpns
+    )
+    whole = found.is_whole(path) and all(
+        found.is_whole((*path, key)) for key in _ATTRACTING if found.document.has((*path, key))
+    )
+    if attracts or not whole:
+        return
+    found.key_warning(
+        path, "attracts nothing: it has neither remote_subscriptions nor a queue_binding"
+    )
+
+
+def _is_exception(subscription: RemoteSubscription) -> bool:
+    return subscription.topic.startswith("!")
+
+
+def _check_subscriptions(found: Findings, place: Path, bridge: Bridge, rules: FilterRules) -> None:
+    groups: dict[tuple[bool, str | None], list[tuple[Path, str]]] = {(False, None): []}
+    for index, each in enumerate(bridge.remote_subscriptions):
+        at = (*place, index)
+        if _is_exception(each):
+            _check_exception(found, at, each)
+        elif each.selector is not None:
+            _check_selector(found, (*at, "selector"), each.selector)
+        # What one receiver gets is not covered by what all get, nor the other way round.
+        key = (each.deliver_always_enabled, each.selector)
+        groups.setdefault(key, []).append((_topic_path(found, at), each.topic))
+    seen: dict[Filter, tuple[Path, bool]] = {}
+    for (always, _), texts in sorted(groups.items(), key=lambda group: group[0][0]):
+        parsed = {filter_: at for at, filter_ in check_filters(found, texts, rules)}
+        for filter_, at in parsed.items():
+            if filter_ not in seen:
+                seen[filter_] = (at, always)
+                continue
+            other = found.document.value_at(seen[filter_][0])
+            with_ = "another selector" if seen[filter_][1] is always else _OTHER_DELIVERY
+            found.error(at, f"the filter stands at {other} with {with_}")
+    check_exceptions(found, [(at, filter_) for filter_, (at, _) in seen.items()])
+    if found.is_whole(place) and all(_is_exception(each) for each in bridge.remote_subscriptions):
+        for index in range(len(bridge.remote_subscriptions)):
+            at = _topic_path(found, (*place, index))
+            found.error(at, "an exception needs a filter beside it that attracts")
+
+
+def _topic_path(found: Findings, path: Path) -> Path:
+    """Where the filter stands: in the short form the item is the filter."""
+    return (*path, "topic") if found.document.has((*path, "topic")) else path
+
+
+def _check_exception(found: Findings, place: Path, subscription: RemoteSubscription) -> None:
+    if subscription.deliver_always_enabled:
+        found.error((*place, "deliver_always_enabled"), "an exception (!) has no delivery")
+    if subscription.selector is not None:
+        found.error((*place, "selector"), "an exception (!) has no selector")
+
+
+def _check_selector(found: Findings, place: Path, selector: str) -> None:
+    # Imported late: most configurations hold no selector, and start-up time counts.
+    from vpnrouter.selectors import parse_selector
+
+    try:
+        parse_selector(selector)
+    except SelectorError as error:
+        found.error(place, str(error))
+
+
+def _check_mapping(found: Findings, place: Path, bridge: Bridge) -> None:
+    # Imported late: most configurations hold no mapping, and start-up time counts.
+    from vpnrouter.topics.mapping import directed
+
+    dialect = DIALECTS[bridge.topic_syntax]
+    rules: list[MappingRule] = []
+    for index, written in enumerate(bridge.topic_mapping):
+        try:
+            rule = _rule(written, dialect)
+            if written.direction == "both":
+                rule.inverse()
+        except TopicError as error:
+            found.error((*place, index), f"{error}{clause_of(error)}")
+            continue
+        rules.append(rule)
+    if len(rules) < len(bridge.topic_mapping):
+        return
+    try:
+        directed(rules, [written.direction for written in bridge.topic_mapping])
+    except TopicError as error:
+        found.error(place, f"{error}{clause_of(error)}")
+
+
+def _rule(written: TopicMapping, dialect: int) -> MappingRule:
+    from vpnrouter.topics.mapping import add_prefix, parse_rule, strip_prefix
+
+    if written.add_prefix is not None:
+        return add_prefix(written.add_prefix, dialect)
+    if written.strip_prefix is not None:
+        return strip_prefix(written.strip_prefix, dialect)
+    return parse_rule(written.from_ or "", written.to or "", dialect)
+
+
+_BASIC: Final = "basic"
+
+
+def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
+    """Check all bridges of one message VPN."""
+    vpn = config.msg_vpns[msg_vpn]
+    found.readable(
+        ("msg_vpns", msg_vpn, "bridging", "tls_server_cert", "ca"), vpn.bridging.tls_server_cert.ca
+    )
+    sources: dict[tuple[str, str], Path] = {}
+    for name, bridge in vpn.bridges.items():
+        path = ("msg_vpns", msg_vpn, "bridges", name)
+        rules = FilterRules(
+            bridge.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
+        )
+        check_attraction(found, path, bridge, rules)
+        _check_remotes(found, path, bridge)
+        _check_parking(found, path, bridge)
+        _check_authentication(found, path, bridge, server_certificate(config.listeners) is not None)
+        _check_proof(found, path, bridge, vpn.bridging.tls_server_cert, config.router.name)
+        for index, remote in enumerate(bridge.remote_msg_vpns):
+            place = (*path, "remote_msg_vpns", index)
+            if _is_itself(config, msg_vpn, remote):
+                found.error(place, f"leads back to message VPN {msg_vpn} of this router")
+        for source in {
+            (remote.router or remote.location, remote.name) for remote in bridge.remote_msg_vpns
+        }:
+            if source in sources:
+                at = found.document.key_at(sources[source])
+                found.key_warning(
+                    path, f"the bridge at {at} takes from message VPN {source[1]} there as well"
+                )
+            sources[source] = path
+
+
+def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
+    place = (*path, "remote_msg_vpns")
+    if not bridge.remote_msg_vpns:
+        if found.is_whole(path) and (not found.document.has(place) or found.is_whole(place)):
+            _tell_no_remotes(found, path, bridge)
+        return
+    seen: dict[tuple[str, str], Path] = {}
+    for index, remote in enumerate(bridge.remote_msg_vpns):
+        key = (remote.name, remote.location)
+        if key in seen:
+            at = found.document.value_at(seen[key])
+            found.error((*place, index), f"the same remote message VPN stands at {at}")
+        seen.setdefault(key, (*place, index))
+        if remote.password is not None and remote.client_username is None:
+            found.error((*place, index, "password"), "needs client_username beside it")
+    if bridge.enabled and not any(remote.enabled for remote in bridge.remote_msg_vpns):
+        found.warning(place, "none is enabled, so the bridge stays down")
+
+
+def _tell_no_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
+    """A bridge is made before its remote message VPNs where both are made one by one, as the field's
+    scripts do: it stays down, and says why in the field's words.
+    """
+    if bridge.enabled:
+        found.key_warning(
+            path, "No remote message-vpns configured (remote_msg_vpns), so the bridge stays down"
+        )
+
+
+def _check_parking(found: Findings, path: Path, bridge: Bridge) -> None:
+    """Tell keys for guaranteed messages that have no effect."""
+    quota = (*path, "max_parked_msg_spool_usage")
+    default = Bridge.model_fields["max_parked_msg_spool_usage"].default
+    if bridge.on_reject == "park":
+        if not bridge.max_parked_msg_spool_usage:
+            found.warning(quota, "leaves no room to set anything aside: on_reject: park is block")
+    elif bridge.max_parked_msg_spool_usage != default:
+        found.warning(quota, "has no effect without on_reject: park")
+
+
+def _check_authentication(found: Findings, path: Path, bridge: Bridge, has_server: bool) -> None:
+    """The field finds these when the bridge starts; here the configuration is refused."""
+    schemes = {_scheme(bridge, remote) for remote in bridge.remote_msg_vpns}
+    if _BASIC in schemes or bridge.remote_authentication.scheme == _BASIC:
+        _check_basic(found, path, bridge)
+    own = bridge.remote_authentication.client_cert
+    place = (*path, "remote_authentication")
+    told = False
+    for index, remote in enumerate(bridge.remote_msg_vpns):
+        at = (*path, "remote_msg_vpns", index)
+        if _scheme(bridge, remote) == _BASIC:
+            if remote.client_cert is not None:
+                found.warning((*at, "client_cert"), "has no effect with scheme basic")
+            continue
+        if remote.client_cert is not None:
+            _check_certificate(found, at, (*at, "client_cert"), remote.client_cert, has_server)
+        elif not told:
+            told = True
+            from_bridge = remote.authentication_scheme is None
+            told_at = place if from_bridge else at
+            _check_certificate(found, told_at, (*place, "client_cert"), own, has_server)
+        if not remote.tls_enabled:
+            found.error(
+                at,
+                "Client-Certificate Authentication Scheme used but not all Remote Message VPNs use"
+                " SSL (tls_enabled: true)",
+            )
+
+
+def _check_proof(
+    found: Findings, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
+) -> None:
+    """Check that passwords are shown to verified names alone, and that a remote known by name has to prove itself."""
+    named = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
+    basic = bridge.remote_authentication.basic
+    for index, remote in enumerate(bridge.remote_msg_vpns):
+        at = (*path, "remote_msg_vpns", index)
+        password = basic.password if remote.client_username is None else remote.password
+        has_password = _scheme(bridge, remote) == _BASIC and password is not None
+        if has_password and basic.mechanism == "plain" and not (remote.tls_enabled and named):
+            found.error(
+                at,
+                "mechanism plain shows the password, which needs tls_enabled here, and in"
+                " tls_server_cert validate_name_enabled or trusted_common_names",
+            )
+        proves = has_password and basic.mechanism != "plain"
+        if router_of(remote.location) not in {None, own} and not (
+            proves or (remote.tls_enabled and named)
+        ):
+            found.warning(
+                (*at, "location"),
+                "names a router that nothing would prove: it is not dialled without a password, or"
+                " tls_enabled and a verified name",
+            )
+
+
+def _scheme(bridge: Bridge, remote: RemoteMsgVpn) -> str:
+    """How the bridge logs in there."""
+    return remote.authentication_scheme or bridge.remote_authentication.scheme
+
+
+def _check_basic(found: Findings, path: Path, bridge: Bridge) -> None:
+    place = (*path, "remote_authentication")
+    basic = bridge.remote_authentication.basic
+    # Only where it would be dialled: until then the name may be on its way.
+    nameless = bridge.enabled and any(
+        remote.enabled and remote.client_username is None and _scheme(bridge, remote) == _BASIC
+        for remote in bridge.remote_msg_vpns
+    )
+    parts = [path, place, (*place, "basic")]
+    written = [part for part in parts if found.document.has(part)]
+    if basic.client_username is None and nameless:
+        if all(found.is_whole(part) for part in written):
+            found.key_error(
+                written[-1],
+                "Basic Authentication Scheme used but Basic Client Username not configured",
+            )
+    elif basic.client_username is None and basic.password is not None:
+        found.error((*place, "basic", "password"), "needs client_username beside it")
+
+
+def _check_certificate(
+    found: Findings,
+    told_at: Path,
+    place: Path,
+    certificate: ClientCertRemoteAuthentication,
+    has_server: bool,
+) -> None:
+    if has_server and certificate.certificate is None and certificate.key is None:
+        # The bridge shows the router's own certificate.
+        return
+    whole = found.is_whole(place) or not found.document.has(place)
+    if whole and (certificate.certificate is None or certificate.key is None):
+        found.error(
+            told_at,
+            "Authentication Scheme is Client-Certificate but no certificate is configured"
+            " (client_cert: {certificate: …, key: …})",
+        )
+    found.readable((*place, "certificate"), certificate.certificate)
+    found.readable((*place, "key"), certificate.key)
+
+
+def _is_itself(config: RouterConfig, msg_vpn: str, remote: RemoteMsgVpn) -> bool:
+    if remote.name != msg_vpn:
+        return False
+    if remote.router is not None:
+        return remote.router == config.router.name
+    address = remote.address
+    if address is None:
+        return remote.location == f"v:{config.router.name}"
+    return any(
+        listener.protocol in ("link", "links") and listener.address == address
+        for listener in config.listeners
+    )

@@ -1,0 +1,385 @@
+"""Checks of one message VPN: names refer to something, filters parse, what keeps messages has its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from vpnrouter import limits
+from vpnrouter.config.access import AclProfile, ClientProfile
+from vpnrouter.config.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
+from vpnrouter.config.findings import Findings
+from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.problem import Path
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.trace import TraceFilter
+from vpnrouter.errors import TopicError
+from vpnrouter.topics.algebra import covers, intersects, matches
+from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
+
+DIALECTS: Final = {"smf": SMF, "mqtt": MQTT}
+
+
+class FilterRules(NamedTuple):
+    """What filters of one list may be; `exceptions` says that a leading `!` marks an exception
+    here.
+    """
+
+    syntax: str
+    max_levels: int = limits.TOPIC_LEVELS
+    max_bytes: int = limits.TOPIC_BYTES
+    exceptions: bool = False
+
+
+def check_filters(
+    found: Findings, texts: Sequence[tuple[Path, str]], rules: FilterRules
+) -> list[tuple[Path, Filter]]:
+    """Parse each filter; tell what does not parse, what stands twice and what adds nothing.
+
+    Returns the filters that parse, each with its path.
+    """
+    parsed: list[tuple[Path, Filter]] = []
+    for path, text in texts:
+        try:
+            parsed.append(
+                (
+                    path,
+                    parse_filter(
+                        text,
+                        DIALECTS[rules.syntax],
+                        max_levels=rules.max_levels,
+                        max_bytes=rules.max_bytes,
+                        exceptions=rules.exceptions,
+                    ),
+                )
+            )
+        except TopicError as error:
+            found.error(path, f"{error}{clause_of(error)}{_other_dialect(text, rules)}")
+            continue
+        if text.startswith("!") and not rules.exceptions:
+            found.warning(
+                path, "a leading ! is literal here; it marks an exception on queues and bridges"
+            )
+    _tell_overlaps(found, parsed)
+    return parsed
+
+
+def check_exceptions(found: Findings, parsed: Sequence[tuple[Path, Filter]]) -> None:
+    """Tell exceptions that except nothing, and filters of which an exception leaves nothing."""
+    exceptions = [(path, filter_) for path, filter_ in parsed if filter_.exception]
+    others = [(path, filter_) for path, filter_ in parsed if not filter_.exception]
+    found.filter_pairs -= len(exceptions) * len(others)
+    if found.filter_pairs < 0 or not others:
+        return
+    for path, exception in exceptions:
+        if not any(intersects(exception, filter_) for _, filter_ in others):
+            found.warning(path, "excepts nothing: no filter beside it attracts such topics")
+        for place, filter_ in others:
+            if covers(exception, filter_):
+                at = found.document.value_at(path)
+                found.warning(place, f"attracts nothing: {exception.original} at {at} excepts it")
+
+
+def clause_of(error: TopicError) -> str:
+    """The rule of docs/topics.md that is broken, as it stands behind a message."""
+    return f" ({error.clause})" if error.clause else ""
+
+
+def _other_dialect(text: str, rules: FilterRules) -> str:
+    """A hint where the other dialect takes the filter."""
+    other = "mqtt" if rules.syntax == "smf" else "smf"
+    try:
+        parse_filter(text, DIALECTS[other], exceptions=rules.exceptions)
+    except TopicError:
+        return ""
+    return f"; with topic_syntax: {other} it would be a filter"
+
+
+def _tell_overlaps(found: Findings, parsed: Sequence[tuple[Path, Filter]]) -> None:
+    first: dict[Filter, Path] = {}
+    for path, filter_ in parsed:
+        if filter_ in first:
+            found.warning(
+                path, f"the same filter stands at {found.document.value_at(first[filter_])}"
+            )
+        else:
+            first[filter_] = path
+    found.filter_pairs -= len(first) * len(first)
+    if found.filter_pairs < 0:
+        return
+    for filter_, path in first.items():
+        for other, place in first.items():
+            if other is not filter_ and _same_purpose(other, filter_) and covers(other, filter_):
+                at = found.document.value_at(place)
+                found.warning(path, f"adds nothing: {other.original} at {at} covers it")
+                break
+
+
+def _same_purpose(a: Filter, b: Filter) -> bool:
+    return a.share == b.share and a.noexport == b.noexport and a.exception == b.exception
+
+
+def check_trace(found: Findings, config: RouterConfig) -> None:
+    """Tell filters that do not parse, fit nothing, or are never asked."""
+    trace = config.trace
+    if trace is None:
+        return
+    names: dict[str, int] = {}
+    whole = ""
+    for index, one in enumerate(trace.filters):
+        path: Path = ("trace", "filters", index)
+        name = one.trace_filter_name
+        if name in names:
+            found.error(
+                (*path, "trace_filter_name"),
+                f"the filter at index {names[name]} is named {name} too",
+            )
+        names.setdefault(name, index)
+        _check_filter(found, path, one)
+        if not one.enabled:
+            continue
+        if whole:
+            found.warning(
+                (*path, "trace_filter_name"), f"never asked: {whole} before it fits every message"
+            )
+        elif not (one.subscriptions or one.msg_vpns or one.client_usernames or one.client_names):
+            whole = name
+
+
+def _check_filter(found: Findings, path: Path, one: TraceFilter) -> None:
+    texts = [
+        ((*path, "subscriptions", index), text) for index, text in enumerate(one.subscriptions)
+    ]
+    for place, filter_ in check_filters(found, texts, FilterRules(one.topic_syntax)):
+        if filter_.share:
+            found.error(place, "a trace filter looks at topics, which no share takes part in")
+    for index, vpn in enumerate(one.msg_vpns):
+        if not found.is_written(("msg_vpns", vpn)):
+            found.error((*path, "msg_vpns", index), f"there is no message VPN {vpn}")
+    for index, text in enumerate(one.client_names):
+        if "*" in text[:-1]:
+            found.warning(
+                (*path, "client_names", index), "a * that is not at the end is a letter like others"
+            )
+
+
+DEAD_MSG_QUEUE: Final = "#DEAD_MSG_QUEUE"
+"""The dead message queue of whoever names none; that it does not exist is nothing to tell."""
+
+
+def check_endpoints(found: Findings, path: Path, vpn: MsgVpn) -> None:
+    """Check all endpoints of one message VPN."""
+    for name, queue in vpn.queues.items():
+        _check_queue(found, (*path, "queues", name), queue, vpn)
+        _check_endpoint(found, path, (*path, "queues", name), queue)
+        _check_quota(found, (*path, "queues", name, "max_msg_spool_usage"), queue, vpn)
+    for name, endpoint in vpn.topic_endpoints.items():
+        place = (*path, "topic_endpoints", name)
+        _check_endpoint(found, path, place, endpoint)
+        _check_low_priority(found, place, endpoint)
+        _check_quota(found, (*place, "max_spool_usage"), endpoint, vpn)
+    session = (*path, "mqtt", "session_queue")
+    _check_low_priority(found, session, vpn.mqtt.session_queue)
+    _check_dead_msg_queue(found, path, session, vpn.mqtt.session_queue)
+    for name, log in vpn.replay_logs.items():
+        _check_replay_log(found, (*path, "replay_logs", name), log, vpn)
+    for name in list(vpn.replay_logs)[1:]:
+        first = found.document.key_at((*path, "replay_logs", next(iter(vpn.replay_logs))))
+        found.key_error(
+            (*path, "replay_logs", name),
+            f"a message VPN has one replay log; the first is at {first}",
+        )
+
+
+def _check_endpoint(found: Findings, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:
+    """What holds for queues and topic endpoints alike."""
+    delay = endpoint.redelivery.delay
+    if delay.initial_interval > delay.max_interval:
+        found.error(
+            (*path, "redelivery", "delay"),
+            f"initial_interval {delay.initial_interval} is above max_interval {delay.max_interval}",
+        )
+    if endpoint.owner is not None and not found.is_written(
+        (*vpn_path, "client_usernames", endpoint.owner)
+    ):
+        found.warning((*path, "owner"), f"there is no client username {endpoint.owner}")
+    if endpoint.max_ttl and not endpoint.respect_ttl_enabled:
+        found.warning((*path, "max_ttl"), "has no effect without respect_ttl_enabled: true")
+    _check_dead_msg_queue(found, vpn_path, path, endpoint)
+
+
+def _check_dead_msg_queue(
+    found: Findings, vpn_path: Path, path: Path, endpoint: Endpoint | SessionQueue
+) -> None:
+    name = endpoint.dead_msg_queue
+    if name == DEAD_MSG_QUEUE:
+        # Also of the queue of that name: what is dead there as well is discarded, as in the field.
+        return
+    if path == (*vpn_path, "queues", name):
+        found.error((*path, "dead_msg_queue"), "is the queue itself")
+    elif not found.is_written((*vpn_path, "queues", name)):
+        found.warning(
+            (*path, "dead_msg_queue"),
+            f"there is no queue {name}; what expires or is redelivered too often is discarded",
+        )
+
+
+def _check_low_priority(
+    found: Findings, path: Path, endpoint: Queue | TopicEndpoint | SessionQueue
+) -> None:
+    if endpoint.reject_low_priority_msg.enabled and (
+        endpoint.reject_msg_to_sender_on_discard_behavior == "never"
+    ):
+        found.error(
+            (*path, "reject_low_priority_msg", "enabled"),
+            "needs reject_msg_to_sender_on_discard_behavior other than never",
+        )
+
+
+def _check_quota(found: Findings, path: Path, endpoint: Queue | TopicEndpoint, vpn: MsgVpn) -> None:
+    usage = (
+        endpoint.max_msg_spool_usage if isinstance(endpoint, Queue) else endpoint.max_spool_usage
+    )
+    if usage > vpn.max_msg_spool_usage and found.is_written(path):
+        found.warning(
+            path, f"{usage} MB is more than the message VPN's {vpn.max_msg_spool_usage} MB"
+        )
+
+
+def _check_queue(found: Findings, path: Path, queue: Queue, vpn: MsgVpn) -> None:
+    rules = FilterRules(
+        queue.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
+    )
+    texts = [
+        ((*path, "subscriptions", index), text) for index, text in enumerate(queue.subscriptions)
+    ]
+    check_filters(found, texts, rules)
+    if queue.partition.count and queue.access_type == "exclusive":
+        # In the field the queue comes up and stands at invalid-exclusive.
+        found.error((*path, "partition", "count"), "partitions need access_type: non-exclusive")
+    elif queue.partition.count and not queue.max_msg_spool_usage:
+        found.error(
+            (*path, "partition", "count"),
+            "a last value queue (max_msg_spool_usage: 0) keeps one message and has no partitions",
+        )
+    _check_low_priority(found, path, queue)
+
+
+def _check_replay_log(found: Findings, path: Path, log: ReplayLog, vpn: MsgVpn) -> None:
+    chosen = log.topic_filter
+    rules = FilterRules(
+        chosen.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
+    )
+    place = (*path, "topic_filter", "subscriptions")
+    texts = [((*place, index), text) for index, text in enumerate(chosen.subscriptions)]
+    check_filters(found, texts, rules)
+    if chosen.subscriptions and not chosen.enabled:
+        found.warning(place, "has no effect with enabled: false; every message is logged")
+
+
+BUILT_IN = "default"
+
+
+def check_msg_vpn(found: Findings, path: Path, vpn: MsgVpn) -> None:
+    """Check one message VPN, its bridges left out."""
+    found.readable((*path, "bridging", "tls_server_cert", "crl"), vpn.bridging.tls_server_cert.crl)
+    for name, account in vpn.client_usernames.items():
+        place = (*path, "client_usernames", name)
+        for kind, wanted in (
+            ("client_profile", account.client_profile),
+            ("acl_profile", account.acl_profile),
+        ):
+            if wanted != BUILT_IN and not found.is_written((*path, f"{kind}s", wanted)):
+                what = "client profile" if kind == "client_profile" else "ACL profile"
+                found.error((*place, kind), f"there is no {what} {wanted}")
+    for name, profile in vpn.acl_profiles.items():
+        _check_acl_profile(found, (*path, "acl_profiles", name), profile, vpn)
+    _check_queue_names(found, path, vpn)
+    for name, client_profile in vpn.client_profiles.items():
+        _check_client_profile(found, (*path, "client_profiles", name), client_profile)
+    check_endpoints(found, path, vpn)
+
+
+def _check_client_profile(found: Findings, path: Path, profile: ClientProfile) -> None:
+    if profile.end_to_end_bridge is not None and not profile.allow_guaranteed_msg_send_enabled:
+        found.warning(
+            (*path, "end_to_end_bridge"),
+            "has no effect with allow_guaranteed_msg_send_enabled: false",
+        )
+
+
+def _check_acl_profile(found: Findings, path: Path, profile: AclProfile, vpn: MsgVpn) -> None:
+    _check_networks(
+        found, (*path, "client_connect", "exceptions"), profile.client_connect.exceptions
+    )
+    for group, rule in (
+        ("publish_topic", profile.publish_topic),
+        ("subscribe_topic", profile.subscribe_topic),
+        ("subscribe_share_name", profile.subscribe_share_name),
+    ):
+        place = (*path, group, "exceptions")
+        rules = FilterRules(rule.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes)
+        check_filters(
+            found, [((*place, index), text) for index, text in enumerate(rule.exceptions)], rules
+        )
+
+
+def _check_queue_names(found: Findings, path: Path, vpn: MsgVpn) -> None:
+    """Warn of wildcards behind `$queue/` that let clients publish to queues that are closed to them."""
+    closed = {
+        name: queue
+        for name, queue in vpn.queues.items()
+        if queue.permission in ("no-access", "read-only")
+    }
+    for name, profile in vpn.acl_profiles.items():
+        rule = profile.publish_topic
+        if not closed or rule.default_action == "allow":
+            continue
+        users = [key for key, one in vpn.client_usernames.items() if one.acl_profile == name]
+        for index, text in enumerate(rule.exceptions):
+            try:
+                filter_ = parse_filter(text, DIALECTS[rule.topic_syntax])
+            except TopicError:
+                continue
+            if filter_.literal or filter_.levels[0] != "$queue":
+                continue
+            for queue_name, queue in closed.items():
+                strangers = [user for user in users if user != queue.owner]
+                if strangers and matches(filter_, f"$queue/{queue_name}"):
+                    found.warning(
+                        (*path, "acl_profiles", name, "publish_topic", "exceptions", index),
+                        f"lets client username {strangers[0]} fill queue {queue_name}, which is"
+                        f" {queue.permission} to it; name the queues that are meant",
+                    )
+                    break
+
+
+def _check_networks(found: Findings, path: Path, networks: tuple[str, ...]) -> None:
+    if not networks:
+        return
+    # Imported late: most configurations name no network, and start-up time counts.
+    import ipaddress
+
+    seen: dict[object, Path] = {}
+    for index, text in enumerate(networks):
+        place = (*path, index)
+        try:
+            network = ipaddress.ip_network(text)
+        except ValueError:
+            found.error(place, _network_reason(text))
+            continue
+        if network in seen:
+            found.warning(
+                place, f"the same network stands at {found.document.value_at(seen[network])}"
+            )
+        seen.setdefault(network, place)
+
+
+def _network_reason(text: str) -> str:
+    import ipaddress
+
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return "must be an IPv4 or IPv6 network (CIDR), for example 192.0.2.0/24 or 2001:db8::/32"
+    return f"has bits set behind its prefix; the network is {network}"

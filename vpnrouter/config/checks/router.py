@@ -1,0 +1,55 @@
+"""Checks over one configuration that no single model can make."""
+
+from __future__ import annotations
+
+from vpnrouter.config.checks.bridges import check_bridges
+from vpnrouter.config.checks.listeners import check_listeners
+from vpnrouter.config.checks.message_vpns import check_msg_vpn, check_trace
+from vpnrouter.config.findings import Findings
+from vpnrouter.config.parse import Document
+from vpnrouter.config.problem import Problem
+from vpnrouter.config.router import RouterConfig
+
+
+def check_config(
+    config: RouterConfig, document: Document, written: Document | None = None
+) -> list[Problem]:
+    """All problems of a configuration whose parts are sound by themselves.
+
+    `document` is what `config` was made from. `written` is the file's own document where the two
+    differ because unsound parts were dropped.
+    """
+    found = Findings(document, written or document)
+    check_listeners(found, config)
+    for name, user in config.management.users.items():
+        for index, msg_vpn in enumerate(user.msg_vpns or ()):
+            if not found.is_written(("msg_vpns", msg_vpn)):
+                path = ("management", "users", name, "msg_vpns", index)
+                found.error(path, f"there is no message VPN {msg_vpn}")
+    _check_guaranteed_msging(found, config)
+    check_trace(found, config)
+    for name, vpn in config.msg_vpns.items():
+        check_msg_vpn(found, ("msg_vpns", name), vpn)
+        check_bridges(found, config, name)
+    return found.problems
+
+
+def _check_guaranteed_msging(found: Findings, config: RouterConfig) -> None:
+    """Tell what needs a spool where there is none, and quotas beyond the router's."""
+    whole = config.guaranteed_msging
+    for name, vpn in config.msg_vpns.items():
+        path = ("msg_vpns", name)
+        if whole.enabled:
+            quota = (*path, "max_msg_spool_usage")
+            if vpn.max_msg_spool_usage > whole.max_msg_spool_usage and found.is_written(quota):
+                found.warning(
+                    quota,
+                    f"{vpn.max_msg_spool_usage} MB is more than the router's"
+                    f" {whole.max_msg_spool_usage} MB (guaranteed_msging)",
+                )
+            continue
+        for key in ("queues", "topic_endpoints", "replay_logs"):
+            if getattr(vpn, key):
+                found.key_warning(
+                    (*path, key), "not served: guaranteed_msging: {enabled: false} above"
+                )

@@ -1,0 +1,243 @@
+"""What a bridge asks for and can never get: nobody publishes it, or its subscriptions can attract nothing."""
+
+from __future__ import annotations
+
+from vpnrouter.config.checks.message_vpns import DIALECTS
+from vpnrouter.config.load import Loaded
+from vpnrouter.config.mesh.finding import MeshFindings
+from vpnrouter.config.mesh.graph import Crossing, Graph, Vpn, attraction_of, queue_topics
+from vpnrouter.config.mesh.remotes import Meant, Place, Routers
+from vpnrouter.config.mesh.topics import (
+    ALL_OF_IT,
+    NOTHING,
+    TopicSet,
+    account_of,
+    login,
+    may_subscribe,
+)
+from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.problem import Path
+from vpnrouter.errors import TopicError
+from vpnrouter.topics.algebra import covers
+from vpnrouter.topics.grammar import Filter, parse_filter
+
+_NAMES = 3
+"""Message VPNs named one by one."""
+
+
+def tell_without_source(found: MeshFindings, graph: Graph, routers: Routers) -> None:
+    """Tell the remote subscriptions that attract nothing since their topics are never published."""
+    brought: dict[int, list[TopicSet] | None] = {}
+    for crossing in graph.crossings:
+        source = graph.vpns[crossing.source]
+        if crossing.source not in brought:
+            brought[crossing.source] = _brought(graph, source, routers)
+        others = brought[crossing.source]
+        if others is None or any(each.mapped for each in _into(graph, crossing.source)):
+            continue
+        for topics in (*crossing.direct, *crossing.maybe):
+            topic = graph.topics.example(topics)
+            # The router itself may publish topics that begin with these.
+            if topic is None or topic.startswith(("$", "#")):
+                continue
+            if source.publishers.part_of(topics) is not None:
+                continue
+            if any(graph.topics.common(each, topics) is not None for each in others):
+                continue
+            at = source.loaded.positions.key_at(
+                ("msg_vpns", crossing.place.remote.name, "acl_profiles")
+            )
+            found.tell(
+                "warning",
+                crossing.place.loaded,
+                (*crossing.place.bridge_path, "remote_subscriptions"),
+                f"black hole: nobody may publish topics such as {topic} in {source.name} ({at}), and no"
+                f" bridge brings them there, so none crosses"
+                f" {graph.route(crossing.source, [crossing])}",
+            )
+
+
+def _into(graph: Graph, vpn: int) -> list[Crossing]:
+    return [graph.crossings[number] for number in graph.vpns[vpn].into]
+
+
+def _brought(graph: Graph, vpn: Vpn, routers: Routers) -> list[TopicSet] | None:
+    """What bridges may bring into a message VPN, wherever they lead; None: there is no telling."""
+    brought: list[TopicSet] = []
+    for name, bridge in vpn.msg_vpn.bridges.items():
+        if not bridge.enabled:
+            continue
+        if bridge.topic_mapping:
+            return None
+        attraction = attraction_of(graph.topics, bridge)
+        brought += [*attraction.sure, *attraction.maybe]
+        for index, remote in enumerate(bridge.remote_msg_vpns):
+            if remote.queue_binding is None or not remote.enabled:
+                continue
+            path = (
+                "msg_vpns",
+                vpn.name.partition("/")[2],
+                "bridges",
+                name,
+                "remote_msg_vpns",
+                index,
+            )
+            meant: Meant = routers.meant(Place(vpn.loaded, path, bridge, remote))
+            peer = meant.peer.config.msg_vpns.get(remote.name) if meant.peer is not None else None
+            queue = peer.queues.get(remote.queue_binding) if peer is not None else None
+            if queue is None:
+                return None
+            brought += queue_topics(graph.topics, queue)
+    return brought
+
+
+def tell_broken_chains(found: MeshFindings, graph: Graph) -> None:
+    """Tell the message VPNs that bridges bring topics into and other bridges take other topics from."""
+    for hub, vpn in enumerate(graph.vpns):
+        into = [each for each in _into(graph, hub) if each.all_kinds]
+        known = {each.bridge for each in _into(graph, hub)}
+        if len(known) < sum(bridge.enabled for bridge in vpn.msg_vpn.bridges.values()):
+            continue  # what a router brings that no file describes may go on
+        ends: list[tuple[Crossing, list[Crossing]]] = []
+        for number in vpn.out:
+            onward = graph.crossings[number]
+            if onward.mapped or not onward.all_kinds:
+                continue
+            directly = {each.source for each in _into(graph, onward.target)}
+            before = [
+                each
+                for each in into
+                if each.source != onward.target and each.source not in directly
+            ]
+            if before and not any(
+                each.mapped or _have_common(graph, each, onward) for each in into
+            ):
+                ends.append((onward, before))
+        if ends:
+            _tell_ends(found, graph, ends)
+
+
+def _tell_ends(
+    found: MeshFindings, graph: Graph, ends: list[tuple[Crossing, list[Crossing]]]
+) -> None:
+    """One note for all bridges that lead out of one message VPN."""
+    onward, before = ends[0]
+    first = before[0]
+    topic = graph.topics.example(first.all_kinds[0])
+    froms = _named(graph, {each.source for _, each_before in ends for each in each_before})
+    to = _named(graph, {each.target for each, _ in ends})
+    found.tell_key(
+        "note",
+        onward.place.loaded,
+        onward.place.bridge_path,
+        f"chain ends: nothing that bridges bring from {froms} into {graph.vpns[onward.source].name}"
+        f" goes on to {to}, since no filter there matches it; topic {topic} goes"
+        f" {graph.route(first.source, [first])} and no further",
+    )
+
+
+def _named(graph: Graph, numbers: set[int]) -> str:
+    names = sorted(graph.vpns[each].name for each in numbers)
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more
+
+
+def _have_common(graph: Graph, one: Crossing, other: Crossing) -> bool:
+    return any(
+        graph.topics.common(a, b) is not None for a in one.all_kinds for b in other.all_kinds
+    )
+
+
+def check_filters_alone(found: MeshFindings, graph: Graph, place: Place) -> None:
+    """Tell the filters of a bridge that no topic matches, and those that its exceptions empty."""
+    parsed = _filters(place)
+    exceptions = [filter_ for _, filter_ in parsed if filter_.exception]
+    for path, filter_ in parsed:
+        if filter_.exception:
+            continue
+        if graph.topics.of(filter_) is None:
+            message = f"no topic that a client can publish matches {filter_.original}"
+            found.tell("warning", place.loaded, path, message)
+        elif graph.topics.of(filter_, exceptions) is None and not any(
+            covers(each, filter_)
+            for each in exceptions  # told where the file is checked by itself
+        ):
+            found.tell(
+                "warning",
+                place.loaded,
+                path,
+                f"attracts nothing: the exceptions of the bridge together leave nothing of"
+                f" {filter_.original}",
+            )
+
+
+def check_filters_there(found: MeshFindings, place: Place, peer: Loaded) -> None:
+    """Tell the filters of a bridge that the remote message VPN refuses."""
+    vpn = peer.config.msg_vpns.get(place.remote.name)
+    if vpn is None:
+        return
+    router = peer.config.router.name
+    where = f"message VPN {place.remote.name} of router {router}"
+    username = login(place).client_username
+    name = f"#bridge/{place.loaded.config.router.name}/{place.msg_vpn}/{place.bridge_name}"
+    for path, filter_ in _filters(place):
+        refusal = _too_large(filter_, vpn)
+        if refusal:
+            at = peer.positions.key_at(("msg_vpns", place.remote.name))
+            found.tell("warning", place.loaded, path, f"{where} refuses it: {refusal} ({at})")
+        elif username is not None and not filter_.exception:
+            granted = may_subscribe(vpn, username, name, filter_)
+            if granted == ALL_OF_IT:
+                continue
+            account = account_of(vpn, username)
+            profile = account.acl_profile if account is not None else "default"
+            acl = ("msg_vpns", place.remote.name, "acl_profiles", profile, "subscribe_topic")
+            found.tell(
+                "warning",
+                place.loaded,
+                path,
+                f"{where} {'refuses it' if granted == NOTHING else 'sends only a part of it'}: ACL profile {profile}"
+                f" of client username {username} forbids to subscribe to {filter_.original}"
+                f"{'' if granted == NOTHING else ' as a whole'} ({peer.positions.key_at(acl)})",
+            )
+
+
+def check_queue(found: MeshFindings, graph: Graph, place: Place, peer: Loaded) -> None:
+    """Tell a bound queue that no topic leads into."""
+    name = place.remote.queue_binding
+    vpn = peer.config.msg_vpns.get(place.remote.name)
+    queue = vpn.queues.get(name) if vpn is not None and name is not None else None
+    if queue is None or queue_topics(graph.topics, queue):
+        return
+    at = peer.positions.key_at(("msg_vpns", place.remote.name, "queues", str(name)))
+    why = "all its subscriptions are empty" if queue.subscriptions else "it has no subscriptions"
+    found.tell(
+        "warning",
+        place.loaded,
+        (*place.path, "queue_binding"),
+        f"queue {name} of {peer.config.router.name}/{place.remote.name} attracts nothing: {why} ({at});"
+        f" only what is published to $queue/{name} itself crosses",
+    )
+
+
+def _filters(place: Place) -> list[tuple[Path, Filter]]:
+    found: list[tuple[Path, Filter]] = []
+    for index, subscription in enumerate(place.bridge.remote_subscriptions):
+        path: Path = (*place.bridge_path, "remote_subscriptions", index)
+        if place.loaded.positions.has((*path, "topic")):
+            path = (*path, "topic")
+        try:
+            dialect = DIALECTS[place.bridge.topic_syntax]
+            found.append((path, parse_filter(subscription.topic, dialect, exceptions=True)))
+        except TopicError:
+            continue  # told where the file is checked by itself
+    return found
+
+
+def _too_large(filter_: Filter, vpn: MsgVpn) -> str:
+    levels, size = len(filter_.levels), len(filter_.original.encode())
+    if levels > vpn.max_topic_levels:
+        return f"{filter_.original} has {levels} levels, max_topic_levels is {vpn.max_topic_levels}"
+    if size > vpn.max_topic_bytes:
+        return f"it has {size} bytes, max_topic_bytes is {vpn.max_topic_bytes}"
+    return ""

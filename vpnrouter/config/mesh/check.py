@@ -1,0 +1,96 @@
+"""Checks over several routers' configurations: does the mesh that they make together hold?
+
+Do the halves of each bridge fit, does a topic go round or arrive twice, does anything attracted never
+come? A remote that none of the files describes is noted and left alone. docs/mesh-check.md lists all
+findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vpnrouter import limits
+from vpnrouter.config.load import Loaded
+from vpnrouter.config.mesh.attraction import (
+    check_filters_alone,
+    check_filters_there,
+    check_queue,
+    tell_broken_chains,
+    tell_without_source,
+)
+from vpnrouter.config.mesh.doubles import tell_doubles
+from vpnrouter.config.mesh.finding import Finding, MeshFindings
+from vpnrouter.config.mesh.graph import Budget, Graph
+from vpnrouter.config.mesh.halves import check_half, check_pairs, tell_wrong_router
+from vpnrouter.config.mesh.loops import tell_loops, tell_too_far
+from vpnrouter.config.mesh.queues import check_end_to_end, check_losing_queues, check_shared_queues
+from vpnrouter.config.mesh.remotes import Place, Routers, check_names, remotes
+
+_SEARCHES = 3
+"""Searches from each message VPN: loops, double delivery, hop limits."""
+
+
+def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> list[Finding]:
+    """All findings that only show when the configurations are seen together.
+
+    `steps` bounds the searches, in comparisons of topic sets.
+    """
+    found = MeshFindings()
+    check_names(found, mesh)
+    routers = Routers(mesh)
+    graph = Graph(mesh)
+    fitting: list[tuple[Place, Loaded]] = []
+    seen: set[tuple[str, ...]] = set()
+    for loaded in mesh:
+        for place in remotes(loaded):
+            bridge = (loaded.positions.file, place.msg_vpn, place.bridge_name)
+            if bridge not in seen:
+                seen.add(bridge)
+                check_filters_alone(found, graph, place)
+            peer = _peer(found, place, routers)
+            if peer is not None and check_half(found, place, peer, routers):
+                check_filters_there(found, place, peer)
+                check_queue(found, graph, place, peer)
+                fitting.append((place, peer))
+    check_pairs(found, fitting)
+    check_shared_queues(found, fitting)
+    check_losing_queues(found, graph, fitting)
+    check_end_to_end(found, mesh, fitting)
+    graph.connect(fitting)
+    tell_without_source(found, graph, routers)
+    tell_broken_chains(found, graph)
+    _search(found, graph, mesh, steps)
+    return found.found
+
+
+def _peer(found: MeshFindings, place: Place, routers: Routers) -> Loaded | None:
+    """The router that a remote means; if none is known, that is told."""
+    meant = routers.meant(place)
+    if meant.peer is not None:
+        return meant.peer
+    other = routers.listening_instead(place)
+    if other is not None:
+        tell_wrong_router(found, place, other)
+    else:
+        message = f"unknown: {meant.unknown}; what lies behind this remote is not judged"
+        found.tell("note", place.loaded, place.path, message)
+    return None
+
+
+def _search(found: MeshFindings, graph: Graph, mesh: Sequence[Loaded], steps: int) -> None:
+    if not graph.crossings:
+        return
+    budget = Budget(graph, steps, _SEARCHES * len(graph.vpns))
+    tell_loops(found, graph, budget)
+    for target in range(len(graph.vpns)):
+        tell_doubles(found, graph, target, budget)
+    tell_too_far(found, graph, budget)
+    if budget.cut:
+        more = f" and {len(budget.cut) - 1} more" if len(budget.cut) > 1 else ""
+        found.tell(
+            "note",
+            mesh[0],
+            ("router",),
+            f"the search was cut after {steps:,} comparisons: {budget.cut[0]}{more}; what was found"
+            " stands, there may be more",
+        )

@@ -1,0 +1,156 @@
+"""Does each half of a bridge fit the router that it leads to, and the half that comes back?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from vpnrouter.bridges.terms import Half, incompatible
+from vpnrouter.config.load import Loaded
+from vpnrouter.config.mesh.finding import MeshFindings
+from vpnrouter.config.mesh.queues import check_bound_queue
+from vpnrouter.config.mesh.remotes import Place, Routers, link_listeners, listener_at
+from vpnrouter.config.mesh.topics import account_of, login, scheme
+from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.problem import Path
+
+
+def check_half(found: MeshFindings, place: Place, peer: Loaded, routers: Routers) -> bool:
+    """Tell what keeps a remote from the router that it means. Returns whether nothing does."""
+    before = found.errors()
+    loaded, remote, path = place.loaded, place.remote, place.path
+    router = peer.config.router.name
+    listeners = link_listeners(peer.config)
+    if not listeners:
+        at = peer.positions.key_at(("listeners",))
+        found.tell("error", loaded, path, f"router {router} has no link listener ({at})")
+    _check_location(found, place, peer, routers)
+    vpn = peer.config.msg_vpns.get(remote.name)
+    at = peer.positions.key_at(("msg_vpns", remote.name))
+    if vpn is None:
+        near = [name for name in peer.config.msg_vpns if name.casefold() == remote.name.casefold()]
+        hint = f", but {near[0]}" if near else ""
+        if near:
+            at = peer.positions.key_at(("msg_vpns", near[0]))
+        message = f"router {router} has no message VPN {remote.name}{hint} ({at})"
+        found.tell("error", loaded, (*path, "name"), message)
+        return False
+    where = f"message VPN {remote.name} of router {router}"
+    if not vpn.enabled:
+        found.tell("error", loaded, (*path, "name"), f"{where} is disabled ({at})")
+    vpn_path = ("msg_vpns", remote.name)
+    _check_login(found, place, peer, vpn, where, vpn_path)
+    check_bound_queue(found, place, peer, vpn, where)
+    return found.errors() == before
+
+
+def _check_location(found: MeshFindings, place: Place, peer: Loaded, routers: Routers) -> None:
+    path, loaded = (*place.path, "location"), place.loaded
+    router = peer.config.router.name
+    other = routers.listening_instead(place)
+    if other is not None:
+        tell_wrong_router(found, place, other)
+        return
+    listener = listener_at(peer.config, place.remote.address)
+    if listener is None:
+        return
+    at = peer.positions.value_at(("listeners", peer.config.listeners.index(listener)))
+    if (listener.protocol == "links") != place.remote.tls_enabled:
+        speaks = "TLS" if listener.protocol == "links" else "no TLS"
+        found.tell("error", loaded, path, f"router {router} speaks {speaks} there ({at})")
+    elif (
+        scheme(place) == "client-certificate"
+        and listener.tls is not None
+        and listener.tls.client_ca is None
+    ):
+        found.tell(
+            "error",
+            loaded,
+            path,
+            f"router {router} asks for no client certificate there, it has no tls.client_ca ({at})",
+        )
+
+
+def tell_wrong_router(found: MeshFindings, place: Place, other: Loaded) -> None:
+    """The remote names a router, and another one listens where it leads."""
+    router = other.config.router.name
+    at = other.positions.key_at(("router", "name"))
+    found.tell(
+        "error",
+        place.loaded,
+        place.path,
+        f"names router {place.wanted}, but router {router} listens at {place.remote.address} ({at})",
+    )
+
+
+def _check_login(
+    found: MeshFindings, place: Place, peer: Loaded, vpn: MsgVpn, where: str, vpn_path: Path
+) -> None:
+    loaded = place.loaded
+    if scheme(place) == "client-certificate":
+        if not vpn.authentication.client_cert.enabled:
+            at = peer.positions.key_at((*vpn_path, "authentication", "client_cert", "enabled"))
+            message = f"{where} takes no client certificates ({at})"
+            found.tell("error", loaded, place.path, message)
+        return
+    path, username, password = login(place)
+    if username is None:
+        return
+    account = account_of(vpn, username)
+    if account is None:
+        at = peer.positions.key_at((*vpn_path, "client_usernames"))
+        found.tell("error", loaded, path, f"{where} has no client username {username} ({at})")
+        return
+    at = peer.positions.key_at((*vpn_path, "client_usernames", username))
+    if not account.enabled:
+        message = f"client username {username} of {where} is disabled ({at})"
+        found.tell("error", loaded, path, message)
+    profile = vpn.client_profiles.get(account.client_profile)
+    if profile is not None and not profile.allow_bridge_connections_enabled:
+        there = peer.positions.key_at((*vpn_path, "client_profiles", account.client_profile))
+        found.tell(
+            "error",
+            loaded,
+            path,
+            f"client username {username} of {where} may not open bridges: client profile"
+            f" {account.client_profile} lacks allow_bridge_connections_enabled: true ({there})",
+        )
+    if not vpn.authentication.basic.enabled:
+        return
+    said = f"client username {username} of {where}"
+    if password is None and not account.password_required:
+        return
+    if account.password is None:
+        found.tell("error", loaded, path, f"{said} has no password ({at})")
+    elif password is None:
+        found.tell("error", loaded, path, f"{said} needs a password ({at})")
+    elif not account.password.is_hash and not account.password.verify(password.reveal().encode()):
+        # Hashes are left alone: a mesh of hundreds would take minutes.
+        found.tell("error", loaded, path, f"the password is not that of {said} ({at})")
+
+
+def check_pairs(found: MeshFindings, fitting: Sequence[tuple[Place, Loaded]]) -> None:
+    """Tell of two message VPNs with a bridge each way that cannot share one connection."""
+    ways: dict[tuple[str, str, str, str], list[tuple[Place, Half]]] = defaultdict(list)
+    for place, peer in fitting:
+        router, remote_router = place.loaded.config.router.name, peer.config.router.name
+        tls = place.remote.tls_enabled
+        # A router that the remote does not name is learned when the connection first stands.
+        half = Half(router, place.msg_vpn, remote_router, place.remote.name, tls)
+        ways[router, place.msg_vpn, remote_router, place.remote.name].append((place, half))
+    for (router, vpn, remote_router, remote_vpn), there in ways.items():
+        if (router, vpn) > (remote_router, remote_vpn):
+            continue
+        back = ways.get((remote_router, remote_vpn, router, vpn))
+        if not back or any(not incompatible(a, b) for _, a in there for _, b in back):
+            continue
+        (place, half), (other, other_half) = there[0], back[0]
+        at = other.loaded.positions.key_at(other.bridge_path)
+        why = "; ".join(incompatible(half, other_half))
+        found.tell_key(
+            "error",
+            place.loaded,
+            place.bridge_path,
+            f"cannot share one connection with the bridge {other.bridge_name} that leads back"
+            f" ({at}): {why}; two message VPNs have one connection between them",
+        )
