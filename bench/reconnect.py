@@ -22,8 +22,7 @@ from bench.dialects import MQTT
 from bench.ours import ready_addresses, ready_line
 from bench.processes import running
 from bench.products import Address, directory
-from vpnrouter.testing.faulty_link import FaultyLink
-from vpnrouter.testing.faulty_network import FaultyNetwork
+from vpnrouter.testing.network import FaultyLink, FaultyNetwork
 
 GOAL_MS = 100.0
 TURNS = 20

@@ -397,5 +397,5 @@ def mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MeshAtHand:
     """A mesh file that asks for another message VPN at edge than the one that is there."""
     found = MeshAtHand(tmp_path)
     routers = {"edge": found.edge, "core": found.core}
-    monkeypatch.setattr("vpnrouter.cli._mesh_access._client", lambda asked: routers[asked.name])
+    monkeypatch.setattr("vpnrouter.cli._mesh._client", lambda asked: routers[asked.name])
     return found

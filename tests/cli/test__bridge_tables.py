@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.cli._bridge_tables import (
+from vpnrouter.cli._tables import (
     Tables,
     direction,
     duration,

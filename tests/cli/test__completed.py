@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli import _completed as completed
-from vpnrouter.cli._show_what import What
+from vpnrouter.cli._show_rows import What
 
 
 def context(**given: Any) -> Any:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from vpnrouter.cli._event_lines import json_line_of, line_of, weighs
+from vpnrouter.cli.events import json_line_of, line_of, weighs
 
 ROW = {
     "eventId": 7,

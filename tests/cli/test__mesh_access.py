@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.cli import _mesh_access
+from vpnrouter.cli import _mesh
 from vpnrouter.errors import ConfigError, OperationError
 
 
@@ -16,7 +16,7 @@ def test_a_client_for_each_router(tmp_path: Path) -> None:
         "  edge: {url: 'http://127.0.0.1:1', user: ann, password: pw, config: {msg_vpns: {a: {}}}}\n"
         "  core: {url: 'http://127.0.0.1:2/', config: {msg_vpns: {b: {}}}}\n"
     )
-    with _mesh_access.reached(_mesh_access.read(path)) as clients:
+    with _mesh.reached(_mesh.read(path)) as clients:
         assert {name: client.url for name, client in clients.items()} == {
             "edge": "http://127.0.0.1:1",
             "core": "http://127.0.0.1:2",
@@ -30,5 +30,5 @@ def test_a_file_that_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mesh.yaml"
     path.write_text("routers: {edge: {url: no, config: {nothing: 1}}}\n")
     with pytest.raises(ConfigError) as refused:
-        _mesh_access.read(path)
+        _mesh.read(path)
     assert len(refused.value.problems) >= 1

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.cli._mqtt_publisher import Publisher
-from vpnrouter.cli._mqtt_source import Messages, Same
+from vpnrouter.cli.pub import Messages, Publisher, Same
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.fields import frame_at

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from vpnrouter.cli._mqtt_shown import Format, dump, printed
-from vpnrouter.cli._mqtt_stamp import stamped
+from vpnrouter.cli._mqtt_link import stamped
+from vpnrouter.cli.sub import Format, dump, printed
 from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 

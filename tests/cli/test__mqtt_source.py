@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from vpnrouter.cli._mqtt_source import Lines, Messages, Random, Same
-from vpnrouter.cli._mqtt_stamp import stamp_of
+from vpnrouter.cli._mqtt_link import stamp_of
+from vpnrouter.cli.pub import Lines, Messages, Random, Same
 from vpnrouter.errors import OperationError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vpnrouter.cli._mqtt_stamp import STAMP_BYTES, stamp_of, stamped
+from vpnrouter.cli._mqtt_link import STAMP_BYTES, stamp_of, stamped
 
 
 def test_there_and_back() -> None:

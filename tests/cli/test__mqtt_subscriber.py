@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.cli._mqtt_stamp import stamped
-from vpnrouter.cli._mqtt_subscriber import Subscriber
+from vpnrouter.cli._mqtt_link import stamped
+from vpnrouter.cli.sub import Subscriber
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.fields import frame_at

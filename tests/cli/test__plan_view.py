@@ -2,7 +2,7 @@
 
 import io
 
-from vpnrouter.cli._plan_view import print_plans
+from vpnrouter.cli._mesh import print_plans
 from vpnrouter.plan.compare import RouterPlan
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli import app
-from vpnrouter.cli._queue_browse import when
+from vpnrouter.cli.queue import when
 
 BROWSE = ["queue", "browse", "orders"]
 

@@ -1,4 +1,4 @@
-"""vpnrouter.cli._queue_replay: `vpnrouter queue replay`."""
+"""vpnrouter.cli.queue: `vpnrouter queue replay`."""
 
 import json
 from typing import Any

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.cli._queue_tables import QueueTables, age, is_stuck, megabytes, quota
+from vpnrouter.cli._tables import QueueTables, age, is_stuck, megabytes, quota
 from vpnrouter.management.queue_source import QueueStatus
 from vpnrouter.management.rows import row_of
 

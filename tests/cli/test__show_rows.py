@@ -6,8 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from vpnrouter.cli._show_rows import rows_of
-from vpnrouter.cli._show_what import Asked, What
+from vpnrouter.cli._show_rows import Asked, What, rows_of
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
 

@@ -7,8 +7,8 @@ import pytest
 
 from vpnrouter.cli import _show_watch
 from vpnrouter.cli._printed import RX_RATE, TX_RATE, Collected
+from vpnrouter.cli._show_rows import What
 from vpnrouter.cli._show_watch import Rates, height, watch
-from vpnrouter.cli._show_what import What
 from vpnrouter.errors import OperationError
 
 

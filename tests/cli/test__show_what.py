@@ -2,7 +2,7 @@
 
 import pytest
 
-from vpnrouter.cli._show_what import Asked, What
+from vpnrouter.cli._show_rows import Asked, What
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli import app
-from vpnrouter.cli._spool_findings import findings
+from vpnrouter.cli.spool import findings
 from vpnrouter.errors import SpoolError
 
 

@@ -2,7 +2,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from vpnrouter.cli._spool_findings import ReadOnlyStore, findings
+from vpnrouter.cli.spool import ReadOnlyStore, findings
 from vpnrouter.spool import keys
 from vpnrouter.spool.rocks_store import COPY_MARK, RocksStore
 from vpnrouter.spool.store import Batch

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.cli._spool_place import config_of, held, is_running, spool_of
+from vpnrouter.cli.spool import config_of, held, is_running, spool_of
 from vpnrouter.errors import OperationError
 
 

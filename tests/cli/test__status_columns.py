@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli._listing import Listing, Spec
-from vpnrouter.cli._status_columns import CLIENTS, SUBSCRIPTIONS, VPNS
+from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
 from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
 from vpnrouter.management.rows import row_of
 

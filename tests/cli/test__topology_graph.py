@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vpnrouter.cli._topology_graph import Edge, Place, RouterView, edges_of
+from vpnrouter.cli._topology import Edge, Place, RouterView, edges_of
 
 
 def bridge(name: str, **changes: Any) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 import io
 from typing import Any
 
-from vpnrouter.cli._topology_graph import RouterView
-from vpnrouter.cli._topology_tree import draw
+from vpnrouter.cli._topology import RouterView, draw
 
 VPN = {"msgVpnName": "blue", "msgVpnConnections": 1, "subscriptionCount": 2, "state": "up"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from vpnrouter.cli._trial_authority import TrialAuthority, general_name
+from vpnrouter.cli.certs import TrialAuthority, general_name
 from vpnrouter.errors import OperationError
 
 NOW = dt.datetime(2030, 5, 1, tzinfo=dt.UTC)

@@ -24,7 +24,7 @@ def published(ann: list[str], *arguments: str) -> None:
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[str], list[str]], None]]:
     """`meanwhile(ann, arguments)` publishes as soon as a subscription stands."""
-    from vpnrouter.cli._mqtt_subscriber import Subscriber
+    from vpnrouter.cli.sub import Subscriber
 
     ready = threading.Event()
     threads: list[threading.Thread] = []
@@ -116,7 +116,7 @@ def test_interrupted_is_a_good_end(
     ann: list[str], monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     """^C ends it with 0, and without a traceback."""
-    from vpnrouter.cli._mqtt_subscriber import Subscriber
+    from vpnrouter.cli.sub import Subscriber
 
     def interrupted(self: Subscriber, until_s: float) -> None:
         raise KeyboardInterrupt

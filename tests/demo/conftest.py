@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.demo.flights import Flights, read_flights
-from vpnrouter.demo.folder import claimed
+from vpnrouter.demo.progress import claimed
 from vpnrouter.demo.routers import Routers, running_routers
+from vpnrouter.demo.scene import Flights, read_flights
 
 SOME = 3_000
 

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.demo import expect, scene
-from vpnrouter.demo.clients import Counted, connected_clients
-from vpnrouter.demo.connections import accepted
-from vpnrouter.demo.flights import Flights
+from vpnrouter.demo import scene
+from vpnrouter.demo.clients import Counted, accepted, connected_clients
 from vpnrouter.demo.progress import PUBLISHED, Lines
 from vpnrouter.demo.routers import running_routers
+from vpnrouter.demo.scene import Flights
 from vpnrouter.errors import OperationError
 
 
@@ -22,10 +21,10 @@ def test_everything_arrives(flights: Flights, folder: Path) -> None:
         counted: Counted = clients.run(flights, Lines({PUBLISHED: 1}))
         assert accepted(routers.link_ports) in {1, None}
     assert counted.published == {
-        one.name: int(expect.published(flights, one).sum()) for one in scene.PUBLISHERS
+        one.name: int(scene.published(flights, one).sum()) for one in scene.PUBLISHERS
     }
     for one in scene.SUBSCRIBERS:
-        assert counted.tallies[one.name] == expect.tally(flights, one), one.name
+        assert counted.tallies[one.name] == scene.tally(flights, one), one.name
 
 
 def test_nobody_answers(folder: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.demo.connections import PROC, accepted
+from vpnrouter.demo.clients import PROC, accepted
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue\n"
 ROW = "   {number}: 0100007F:{own:04X} 0100007F:{far:04X} {state} 00000000:00000000\n"

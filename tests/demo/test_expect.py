@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from vpnrouter.demo import expect, scene
-from vpnrouter.demo.flights import Flights
+from vpnrouter.demo import scene
+from vpnrouter.demo.scene import Flights
 
 ALL = {one.name: one for one in scene.SUBSCRIBERS}
 
@@ -44,8 +44,8 @@ def test_received(name: str, flights: Flights) -> None:
             brute[subscriber.place][topic] += 1
         if subscriber.place == scene.YELLOW and any(takes(topic) for takes in crosses):
             brute[scene.BLUE][topic] += 1
-    assert expect.tally(flights, subscriber) == brute
-    sums = expect.cumulative(expect.received(flights, subscriber), len(flights))
+    assert scene.tally(flights, subscriber) == brute
+    sums = scene.cumulative(scene.received(flights, subscriber), len(flights))
     assert sums[0] == 0
     assert sums[-1] == sum(counts.total() for counts in brute.values()) > 0
     assert (sums[1:] >= sums[:-1]).all()
@@ -60,30 +60,30 @@ def test_alerts(name: str, flights: Flights) -> None:
     for topic, delay in zip(topics_one_by_one(flights), delays, strict=True):
         if delay is not None and delay >= 60 and any(takes(topic) for takes in crosses):
             brute[topic.replace("flights/", "alerts/")] += 1
-    assert expect.tally(flights, ALL[name]) == {scene.YELLOW: brute}
-    assert 0 < brute.total() == expect.crossings(flights)[scene.YELLOW, scene.BLUE]
+    assert scene.tally(flights, ALL[name]) == {scene.YELLOW: brute}
+    assert 0 < brute.total() == scene.crossings(flights)[scene.YELLOW, scene.BLUE]
 
 
 def test_published_count(flights: Flights) -> None:
     """In yellow alerts are published besides flights, elsewhere flights only."""
     for place in scene.PLACES:
-        besides = int(expect.alerted(flights).sum()) if place == scene.YELLOW else 0
-        sent = int(expect.published_at(flights, place).sum())
-        assert expect.published_count(flights, place) == sent + besides
+        besides = int(scene.alerted(flights).sum()) if place == scene.YELLOW else 0
+        sent = int(scene.published_at(flights, place).sum())
+        assert scene.published_count(flights, place) == sent + besides
 
 
 @pytest.mark.parametrize("pattern", scene.REMOTE_SUBSCRIPTIONS)
 def test_each_remote_subscription_matters(pattern: str, flights: Flights) -> None:
     """Without any one of the remote subscriptions less would cross, so that its lack is seen."""
     others = [text for text in scene.REMOTE_SUBSCRIPTIONS if text != pattern]
-    assert expect.taken(flights, others).sum() < expect.bridged(flights).sum() < len(flights)
+    assert scene.taken(flights, others).sum() < scene.bridged(flights).sum() < len(flights)
 
 
 def test_airports_share_the_flights(flights: Flights) -> None:
     """Each flight is published in blue by exactly one airport."""
-    masks = [expect.published(flights, one) for one in scene.PUBLISHERS if one.place == scene.BLUE]
+    masks = [scene.published(flights, one) for one in scene.PUBLISHERS if one.place == scene.BLUE]
     assert sum(int(mask.sum()) for mask in masks) == len(flights)
-    assert expect.published_at(flights, scene.BLUE).all()
+    assert scene.published_at(flights, scene.BLUE).all()
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_airports_share_the_flights(flights: Flights) -> None:
 )
 def test_takes(pattern: str, taken: bool) -> None:
     """The matcher knows literals, one level, prefixes and the rest of both dialects."""
-    assert expect.takes(pattern, ("UA", "JFK", "LAX")) is taken
+    assert scene.takes(pattern, ("UA", "JFK", "LAX")) is taken
     assert (as_regex(pattern)("flights/UA/JFK/LAX") is not None) is taken

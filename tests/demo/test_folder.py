@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.demo.folder import MARKER, ROUTERS, claimed
+from vpnrouter.demo.progress import MARKER, ROUTERS, claimed
 from vpnrouter.errors import OperationError
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vpnrouter.demo.pace import AHEAD, STALL_S, WINDOW, Pace
+from vpnrouter.demo.clients import AHEAD, STALL_S, WINDOW, Pace
 
 FLIGHTS = 10 * WINDOW
 EACH = np.arange(FLIGHTS + 1, dtype=np.int64)

@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from vpnrouter.demo import scene
-from vpnrouter.demo.flights import Flights, topic
 from vpnrouter.demo.publishing import Station, connected, descriptor
 from vpnrouter.demo.routers import Routers
+from vpnrouter.demo.scene import Flights, topic
 from vpnrouter.demo.subscribing import Ear
 from vpnrouter.errors import OperationError
 

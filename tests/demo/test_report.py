@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.demo.report import make_report, read_report
+from vpnrouter.demo.summary import make_report, read_report
 from vpnrouter.errors import OperationError
 
 

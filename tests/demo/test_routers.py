@@ -8,7 +8,7 @@ import yaml
 
 from vpnrouter.config.load import load
 from vpnrouter.demo import scene
-from vpnrouter.demo.connections import accepted
+from vpnrouter.demo.clients import accepted
 from vpnrouter.demo.routers import (
     Routers,
     core_config,

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.demo import expect, scene
-from vpnrouter.demo.flights import Flights
-from vpnrouter.demo.report import Report
-from vpnrouter.demo.summary import Check, Outcome, checks, show
+from vpnrouter.demo import scene
+from vpnrouter.demo.scene import Flights
+from vpnrouter.demo.summary import Check, Outcome, Report, checks, show
 
 
 @pytest.fixture
@@ -20,10 +19,10 @@ def outcome(flights: Flights, tmp_path: Path) -> Outcome:
     """A run in which everything is as it must be."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
-    due = {one.name: expect.tally(flights, one) for one in scene.SUBSCRIBERS}
-    published = {one.name: int(expect.published(flights, one).sum()) for one in scene.PUBLISHERS}
-    places = {place: expect.published_count(flights, place) for place in scene.PLACES}
-    crossings = expect.crossings(flights)
+    due = {one.name: scene.tally(flights, one) for one in scene.SUBSCRIBERS}
+    published = {one.name: int(scene.published(flights, one).sum()) for one in scene.PUBLISHERS}
+    places = {place: scene.published_count(flights, place) for place in scene.PLACES}
+    crossings = scene.crossings(flights)
     nodes: list[Mapping[str, Any]] = [
         {
             "router": scene.router_of(place),

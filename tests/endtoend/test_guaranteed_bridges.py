@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from vpnrouter.testing.faulty_network import FaultyNetwork
+from vpnrouter.testing.network import FaultyNetwork
 
 OPEN: dict[str, Any] = {
     "authentication": {"basic": {"enabled": False}},

@@ -10,7 +10,7 @@ from vpnrouter.explain.question import Question
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Loaded
-    from vpnrouter.explain.explanation import Explanation, Step
+    from vpnrouter.explain.question import Explanation, Step
 
 EDGE = """\
 listeners: [{protocol: link, bind: "127.0.0.1:55555"}]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from explain_asking import EDGE, ask, lines, step, steps
 
 from vpnrouter.config.load import Loaded, load
-from vpnrouter.explain.explanation import BRIDGE, NO
+from vpnrouter.explain.question import BRIDGE, NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from vpnrouter.core.guaranteed.traces import CONSUMER
 from vpnrouter.explain.explain import explain
-from vpnrouter.explain.explanation import CLIENT, ENDPOINT, Explanation
-from vpnrouter.explain.question import Question, Subscriber
+from vpnrouter.explain.question import CLIENT, ENDPOINT, Explanation, Question, Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,7 @@ from explain_asking import ask, lines, step
 from vpnrouter.config.load import Loaded, load
 from vpnrouter.explain import explain as module
 from vpnrouter.explain.explain import explain
-from vpnrouter.explain.explanation import BRIDGE, ENDPOINT, NO
-from vpnrouter.explain.question import (
-    Question,
-    parse_subscriber,
-)
+from vpnrouter.explain.question import BRIDGE, ENDPOINT, NO, Question, parse_subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 from explain_asking import ask
 
 from vpnrouter.config.load import Loaded
-from vpnrouter.explain.explanation import BRIDGE
-from vpnrouter.explain.question import (
-    Subscriber,
-)
+from vpnrouter.explain.question import BRIDGE, Subscriber
 from vpnrouter.explain.render import tree
 
 if TYPE_CHECKING:

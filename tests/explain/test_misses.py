@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from explain_asking import ask, steps
 
 from vpnrouter.config.load import Loaded
-from vpnrouter.explain.explanation import ENDPOINT
+from vpnrouter.explain.question import ENDPOINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

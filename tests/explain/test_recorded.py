@@ -1,6 +1,6 @@
 """Events out of a recorder."""
 
-from vpnrouter.explain.event import Event
+from vpnrouter.explain.question import Event
 from vpnrouter.explain.recorded import take_events
 from vpnrouter.trace.events import DISCARD, INGRESS, LINK_UP
 from vpnrouter.trace.recorder import Context, Recorder

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from vpnrouter.explain.explanation import (
+from vpnrouter.explain.question import (
     BRIDGE,
     LOSS,
     NO,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.load import Loaded
 
-from vpnrouter.explain.rules import attribute, rule
+from vpnrouter.explain.scene import attribute, rule
 
 
 def test_written_and_default(pair: Callable[..., list[Loaded]]) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 from vpnrouter.explain.scene import Scene, client_of
 from vpnrouter.explain.twin import Twin
-from vpnrouter.explain.visits import Visit
+from vpnrouter.explain.why_bridge import Visit
 
 
 def test_bridges_of_a_message_vpn(pair: Callable[..., list[Loaded]]) -> None:

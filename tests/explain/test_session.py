@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.explain.session import Session
+from vpnrouter.explain.probe import Session
 from vpnrouter.explain.twin import Twin
 
 if TYPE_CHECKING:

@@ -12,10 +12,8 @@ import pytest
 
 from vpnrouter.config.load import load
 from vpnrouter.errors import OperationError
-from vpnrouter.explain.event import Event
 from vpnrouter.explain.explain import explain_trace
-from vpnrouter.explain.explanation import BRIDGE, CLIENT
-from vpnrouter.explain.question import UsageError
+from vpnrouter.explain.question import BRIDGE, CLIENT, Event, UsageError
 from vpnrouter.explain.trace_files import parse_trace_id, read_trace
 from vpnrouter.trace.schema import FILE_COLUMNS, file_metadata
 

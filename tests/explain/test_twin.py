@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.explain.session import Session
+from vpnrouter.explain.probe import Session
 from vpnrouter.explain.twin import Twin
 
 if TYPE_CHECKING:

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from vpnrouter.config.load import load
-from vpnrouter.explain.explanation import ENDPOINT, Arrival, Explanation
 from vpnrouter.explain.probe import Probe
-from vpnrouter.explain.question import Question
+from vpnrouter.explain.question import ENDPOINT, Arrival, Explanation, Question
+from vpnrouter.explain.tell import compare
 from vpnrouter.explain.twin import Twin
-from vpnrouter.explain.untraced import compare
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 QUESTION = Question("edge", "blue", "orders/1", "persistent")

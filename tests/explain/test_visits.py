@@ -1,7 +1,7 @@
 """Visits out of events, also where two copies went one way."""
 
-from vpnrouter.explain.event import Event
-from vpnrouter.explain.visits import visits_of
+from vpnrouter.explain.question import Event
+from vpnrouter.explain.why_bridge import visits_of
 
 WAY = ("a/v",)
 

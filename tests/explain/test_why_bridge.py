@@ -9,10 +9,7 @@ import pytest
 from explain_asking import ask, lines, step
 
 from vpnrouter.config.load import Loaded
-from vpnrouter.explain.explanation import BRIDGE, NO
-from vpnrouter.explain.question import (
-    Subscriber,
-)
+from vpnrouter.explain.question import BRIDGE, NO, Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable

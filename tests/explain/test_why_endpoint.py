@@ -8,7 +8,7 @@ import pytest
 from explain_asking import ask, lines, step, steps
 
 from vpnrouter.config.load import Loaded
-from vpnrouter.explain.explanation import ENDPOINT, NO
+from vpnrouter.explain.question import ENDPOINT, NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.router import Plane
-from vpnrouter.explain.wire import Wire, take_all
+from vpnrouter.explain.cables import Wire, take_all
 from vpnrouter.trace.recorder import Recorder
 
 

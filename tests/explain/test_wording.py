@@ -2,7 +2,7 @@
 
 from vpnrouter.core.guaranteed.reasons import DISCARD_NAMES
 from vpnrouter.core.losses import REASONS
-from vpnrouter.explain.wording import WORDS, counted, in_words
+from vpnrouter.explain.scene import WORDS, counted, in_words
 
 
 def test_every_reason_of_a_loss_has_words() -> None:

@@ -30,11 +30,8 @@ from vpnrouter.core import barrier as barrier_module
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.events.log import Event
 from vpnrouter.server.run import Node
-from vpnrouter.testing.history import History
-from vpnrouter.testing.history_check import check
-from vpnrouter.testing.mqtt_client import MqttClient
-from vpnrouter.testing.mqtt_consumer import Consumer
-from vpnrouter.testing.mqtt_producer import Producer
+from vpnrouter.testing.history import History, check
+from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer
 from vpnrouter.wire.mqtt.packets import (
     Connack,
     Connect,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from vpnrouter.simulation import mesh, network, plan
-from vpnrouter.simulation.draw import Press
+from vpnrouter.simulation import mesh, plan
+from vpnrouter.simulation.files import Press
 
 START_NS = 1_772_352_000 * 10**9
 
@@ -10,7 +10,7 @@ START_NS = 1_772_352_000 * 10**9
 def pressed(seed: int = 1) -> tuple[plan.Plan, Press, np.ndarray]:
     """A small plan, its press and its counts."""
     rng = np.random.default_rng(seed)
-    built = mesh.build(network.load("sndlib/polska"), 10, 1, rng)
+    built = mesh.build(mesh.load("sndlib/polska"), 10, 1, rng)
     made = plan.draft(built, 600.0, 1.0, 2, rng)
     plan.lay_out(made, 1.0, rng)
     counts = plan.share_out(made, 5_000)

@@ -1,12 +1,12 @@
 import numpy as np
 
-from vpnrouter.simulation import feeds, mesh, network
+from vpnrouter.simulation import feeds, mesh
 
 
 def built(seed: int = 1) -> tuple[mesh.Mesh, list[feeds.Feed]]:
     """A middling mesh and its feeds."""
     rng = np.random.default_rng(seed)
-    made = mesh.build(network.load("sndlib/germany50"), 80, 1, rng)
+    made = mesh.build(mesh.load("sndlib/germany50"), 80, 1, rng)
     return made, feeds.build(made, 1.5, 4, rng)
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from vpnrouter.simulation import files, mesh, network, plan
-from vpnrouter.simulation.draw import Press
+from vpnrouter.simulation import files, mesh, plan
+from vpnrouter.simulation.files import Press
 
 START_NS = 1_772_352_000 * 10**9
 
@@ -14,7 +14,7 @@ START_NS = 1_772_352_000 * 10**9
 def write(folder: Path, slices: int = 1) -> files.TraceFiles:
     """The traces of a small mesh."""
     rng = np.random.default_rng(1)
-    built = mesh.build(network.load("sndlib/polska"), 6, 1, rng)
+    built = mesh.build(mesh.load("sndlib/polska"), 6, 1, rng)
     made = plan.draft(built, 600.0, 1.0, 2, rng)
     plan.lay_out(made, 1.0, rng)
     press = Press(made, plan.share_out(made, 3_000), START_NS, rng)

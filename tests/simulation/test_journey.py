@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vpnrouter.simulation import feeds, mesh, network
+from vpnrouter.simulation import feeds, mesh
 from vpnrouter.simulation.journey import Journey, key_of, partitions_of, walk
 from vpnrouter.simulation.templates import Templates
 
@@ -9,7 +9,7 @@ from vpnrouter.simulation.templates import Templates
 @pytest.fixture
 def made() -> tuple[mesh.Mesh, list[int]]:
     """A mesh, and three of its sites in a row."""
-    built = mesh.build(network.load("sndlib/polska"), 8, 1, np.random.default_rng(2))
+    built = mesh.build(mesh.load("sndlib/polska"), 8, 1, np.random.default_rng(2))
     middle = max(range(len(built.near)), key=lambda site: len(built.near[site]))
     one, other, *_ = built.near[middle]
     return built, [one, middle, other]

@@ -2,13 +2,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from vpnrouter.simulation import mesh, network
+from vpnrouter.simulation import mesh
 
 
 @pytest.mark.parametrize(("vpns", "seed"), [(2, 1), (9, 2), (75, 3), (400, 4)])
 def test_domains_are_trees_along_links(vpns: int, seed: int) -> None:
     """There are as many message VPNs as asked for; between any two is one way or none, along links."""
-    germany = network.load("sndlib/germany50")
+    germany = mesh.load("sndlib/germany50")
     built = mesh.build(germany, vpns, 3, np.random.default_rng(seed))
     assert len(built.sites) == vpns == len({site.name for site in built.sites})
     graph = nx.Graph((one, other) for one, near in enumerate(built.near) for other in near)
@@ -27,7 +27,7 @@ def test_domains_are_trees_along_links(vpns: int, seed: int) -> None:
 
 def test_a_second_bridge_has_a_name_of_its_own() -> None:
     """`bridge` finds the first one again, `new_bridge` makes another."""
-    built = mesh.build(network.load("sndlib/polska"), 8, 1, np.random.default_rng(1))
+    built = mesh.build(mesh.load("sndlib/polska"), 8, 1, np.random.default_rng(1))
     source = 0
     target = next(iter(built.near[source]))
     first = built.bridge(source, target)

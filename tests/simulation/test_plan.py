@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import mesh, network, plan
+from vpnrouter.simulation import mesh, plan
 
 
 def drafted(seed: int = 1, vpns: int = 12) -> tuple[plan.Plan, np.random.Generator]:
     """A plan of a small mesh, without templates."""
     rng = np.random.default_rng(seed)
-    built = mesh.build(network.load("sndlib/polska"), vpns, 1, rng)
+    built = mesh.build(mesh.load("sndlib/polska"), vpns, 1, rng)
     return plan.draft(built, 600.0, 1.0, 3, rng), rng
 
 

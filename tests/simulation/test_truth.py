@@ -1,12 +1,12 @@
 import numpy as np
 
-from vpnrouter.simulation import mesh, network, plan, truth
+from vpnrouter.simulation import mesh, plan, truth
 
 
 def test_truth_is_counted_from_the_plan() -> None:
     """Rows by event are templates times messages, and states; clocks are of routers in use."""
     rng = np.random.default_rng(1)
-    built = mesh.build(network.load("sndlib/polska"), 10, 1, rng)
+    built = mesh.build(mesh.load("sndlib/polska"), 10, 1, rng)
     made = plan.draft(built, 600.0, 1.0, 2, rng)
     plan.lay_out(made, 1.0, rng)
     counts = np.full(len(made.streams), 5)

@@ -16,7 +16,7 @@ from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.record import encode_record
 from vpnrouter.spool.store import Batch
 from vpnrouter.spool.verify import verify
-from vpnrouter.testing.torn_store import AFTER, BEFORE, DURING, TornStore
+from vpnrouter.testing.stores import AFTER, BEFORE, DURING, TornStore
 
 ENDPOINTS = st.lists(st.integers(1, 4), min_size=1, max_size=4, unique=True)
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from vpnrouter.testing.faulty_link import FaultyLink
-from vpnrouter.testing.relay import FROM_TARGET, TO_TARGET
+from vpnrouter.testing.network import FROM_TARGET, TO_TARGET, FaultyLink
 
 Pair = tuple[socket.socket, socket.socket]
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from vpnrouter.testing.faulty_link import FaultyLink
-from vpnrouter.testing.faulty_network import FaultyNetwork
+from vpnrouter.testing.network import FaultyLink, FaultyNetwork
 
 Pair = tuple[socket.socket, socket.socket]
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.testing.history import Event, History, Kind
-from vpnrouter.testing.history_check import Fault, check, describe
+from vpnrouter.testing.history import Event, Fault, History, Kind, check, describe
 
 Step = tuple[Any, ...]
 

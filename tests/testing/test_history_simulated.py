@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.testing.history import History
-from vpnrouter.testing.history_check import Fault, check, describe
-from vpnrouter.testing.mqtt_consumer import Consumer
-from vpnrouter.testing.mqtt_producer import Producer
+from vpnrouter.testing.history import Fault, History, check, describe
+from vpnrouter.testing.mqtt_clients import Consumer, Producer
 from vpnrouter.wire.mqtt.packets import (
     Ack,
     Connack,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from vpnrouter.testing.history import History
-from vpnrouter.testing.mqtt_client import MqttClient
+from vpnrouter.testing.mqtt_clients import MqttClient
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Disconnect, Packet
 from vpnrouter.wire.mqtt.reason import PUBACK

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from vpnrouter.testing.history import History, Kind
-from vpnrouter.testing.mqtt_consumer import Consumer
+from vpnrouter.testing.mqtt_clients import Consumer
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Publish, Suback, Subscribe
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 

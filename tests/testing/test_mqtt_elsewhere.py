@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.testing.history import History, Kind
-from vpnrouter.testing.history_check import check, describe
-from vpnrouter.testing.mqtt_client import MqttClient
-from vpnrouter.testing.mqtt_consumer import Consumer
-from vpnrouter.testing.mqtt_producer import Producer
+from vpnrouter.testing.history import History, Kind, check, describe
+from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer
 
 PATIENCE_S = 20.0
 COUNT = 300

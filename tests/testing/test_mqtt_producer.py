@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from vpnrouter.testing.history import History, Kind
-from vpnrouter.testing.mqtt_producer import Producer, message_of
+from vpnrouter.testing.mqtt_clients import Producer, message_of
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Publish
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL

@@ -8,7 +8,7 @@ import pytest
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.spool.store import Batch
-from vpnrouter.testing.power_cut import PowerCutRocks
+from vpnrouter.testing.stores import PowerCutRocks
 
 
 def batch_of(number: int, size: int, draw: random.Random) -> Batch:

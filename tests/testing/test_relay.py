@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from vpnrouter.testing.faulty_link import FaultyLink
+from vpnrouter.testing.network import FaultyLink
 
 Pair = tuple[socket.socket, socket.socket]
 

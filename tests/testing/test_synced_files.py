@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.testing.synced_files import SyncedFiles
+from vpnrouter.testing.stores import SyncedFiles
 
 PROGRAM = """
 import os, sys

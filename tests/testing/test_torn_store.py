@@ -6,7 +6,7 @@ import pytest
 
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool.store import Batch
-from vpnrouter.testing.torn_store import AFTER, BEFORE, DURING, POINTS, TornStore
+from vpnrouter.testing.stores import AFTER, BEFORE, DURING, POINTS, TornStore
 
 
 def batch_of(key: bytes, value: bytes = b"1", delete: bytes = b"") -> Batch:

@@ -1,4 +1,4 @@
-from vpnrouter.tui.connection import Connection
+from vpnrouter.tui.api import Connection
 
 
 def test_delays_grow_to_a_bound_and_begin_anew() -> None:

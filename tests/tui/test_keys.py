@@ -2,14 +2,12 @@ import re
 from pathlib import Path
 
 from vpnrouter.tui.app import SCREENS
+from vpnrouter.tui.format import Line
 from vpnrouter.tui.keys import EVERYWHERE, MOVING, Key, bindings_of, foot, written
-from vpnrouter.tui.pieces import Line
-from vpnrouter.tui.screens.bridge import Bridge
-from vpnrouter.tui.screens.client import Client
-from vpnrouter.tui.screens.message import QueuedMessage
-from vpnrouter.tui.screens.msg_vpn import MsgVpn
-from vpnrouter.tui.screens.overview import Overview
-from vpnrouter.tui.screens.queue import Queue
+from vpnrouter.tui.screens.bridges import Bridge
+from vpnrouter.tui.screens.clients import Client
+from vpnrouter.tui.screens.overview import MsgVpn, Overview
+from vpnrouter.tui.screens.queues import Queue, QueuedMessage
 from vpnrouter.tui.screens.view import View
 
 PAGE = Path(__file__).parents[2] / "docs" / "tui.md"

@@ -2,8 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from vpnrouter.tui.format import clean
-from vpnrouter.tui.pieces import cut, fit, folded, pairs, text, width_of
+from vpnrouter.tui.format import clean, cut, fit, folded, pairs, text, width_of
 
 TEXTS = st.text(max_size=40)
 

@@ -2,8 +2,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from vpnrouter.tui.api import RouterApi
-from vpnrouter.tui.router import QUEUES_EVERY_S, Router
+from vpnrouter.tui.api import QUEUES_EVERY_S, Router, RouterApi
 
 
 def on(url: str, clock: Any, test: Callable[[Router], Awaitable[None]]) -> None:
@@ -54,7 +53,7 @@ def test_queues_are_not_gone_through_at_each_look(served: Any, mesh: Any, clock:
 
 def test_many_bridges(served: Any, mesh: Any, clock: Any, monkeypatch: Any) -> None:
     """Beyond the bound the first ones are held, and those that are down."""
-    monkeypatch.setattr("vpnrouter.tui.router.TUI_ROWS", 120)
+    monkeypatch.setattr("vpnrouter.tui.api.TUI_ROWS", 120)
     router = mesh.edge()
     router.bridges = {
         ("blue", f"b{n:03}"): mesh.standing.bridge_status(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from vpnrouter import limits
-from vpnrouter.cli._show_what import What
+from vpnrouter.cli._show_rows import What
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient

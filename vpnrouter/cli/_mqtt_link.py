@@ -1,5 +1,8 @@
-"""One connection to an MQTT broker, over a plain blocking socket: packets out, packets in, pings between."""
+"""One connection to an MQTT broker, over a plain blocking socket: packets out and in, and the time inside a payload."""
 
+from __future__ import annotations
+
+import re
 import socket
 import ssl
 import time
@@ -11,16 +14,25 @@ from vpnrouter.errors import OperationError, ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.fields import frame_at, read_varint
-from vpnrouter.wire.mqtt.packets import (
-    Connack,
-    Connect,
-    Disconnect,
-    Packet,
-    Pingreq,
-    Pingresp,
-)
+from vpnrouter.wire.mqtt.packets import Connack, Connect, Disconnect, Packet, Pingreq, Pingresp
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import reason_text
+
+_STAMP: Final = re.compile(rb"@(\d{19}) ")
+
+STAMP_BYTES: Final = 21
+
+
+def stamped(payload: bytes, now_ns: int) -> bytes:
+    """`@NANOSECONDS-SINCE-1970 ` before the payload, in its first bytes where it has as many random ones."""
+    return b"@%019d %b" % (now_ns, payload)
+
+
+def stamp_of(payload: bytes) -> int:
+    """When a payload was published, in nanoseconds since 1970; 0 where it does not say."""
+    found = _STAMP.match(payload)
+    return int(found[1]) if found else 0
+
 
 ANSWER_S: Final = 10.0
 """Seconds that a broker has to take the connection, to answer CONNECT, and to take what is sent."""

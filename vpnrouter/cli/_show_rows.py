@@ -1,14 +1,52 @@
-"""What `show` asks a router for: rows of each kind, of one message VPN, of one name."""
+"""What `show` can show, and what it asks a router for."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from vpnrouter.cli._show_what import Asked, What
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
 from vpnrouter.management.rows import matches
+
+
+class What(StrEnum):
+    """What can be shown."""
+
+    VPNS = "vpns"
+    CLIENTS = "clients"
+    SUBSCRIPTIONS = "subscriptions"
+    QUEUES = "queues"
+    BRIDGES = "bridges"
+    TOPOLOGY = "topology"
+    EVENTS = "events"
+
+    @property
+    def one(self) -> str:
+        """One of them."""
+        return "message VPN" if self is What.VPNS else self.value.removesuffix("s")
+
+    @property
+    def key(self) -> str:
+        """The attribute with its name."""
+        return _KEYS.get(self, f"{self.one}Name")
+
+
+_KEYS: Final = {What.VPNS: "msgVpnName", What.SUBSCRIPTIONS: "name", What.EVENTS: "event"}
+
+
+class Asked(NamedTuple):
+    """Which rows: of these names (`*` stands for any characters), of this VPN, at most so many (0: all)."""
+
+    what: What
+    name: str = ""
+    msg_vpn: str = ""
+    matching: str = ""
+    most: int = 0
+
 
 Row = dict[str, Any]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, final
 
 from vpnrouter.cli._printed import RX_RATE, TX_RATE, Collected
-from vpnrouter.cli._show_what import What
+from vpnrouter.cli._show_rows import What
 from vpnrouter.errors import OperationError
 
 _COUNTED: Final = {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vpnrouter.cli import _mesh_access
-from vpnrouter.cli._mesh_access import MeshPath, Prune
+from vpnrouter.cli import _mesh
+from vpnrouter.cli._mesh import MeshPath, Prune
 from vpnrouter.cli._told import note, say_json
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def command(
     fails, or a bridge does not come up, every router goes back to what it was. Exit code 0 when all is as
     the file says, 1 when nothing was changed or everything was taken back, 2 when the file is refused.
     """
-    from vpnrouter.cli._plan_view import print_plans
+    from vpnrouter.cli._mesh import print_plans
     from vpnrouter.plan.carry_out import CarryOut
     from vpnrouter.plan.compare import compare_all
 
-    read = _mesh_access.read(mesh)
-    with _mesh_access.reached(read) as clients:
+    read = _mesh.read(mesh)
+    with _mesh.reached(read) as clients:
         plans = compare_all(read.routers, clients, prune=prune)
         print_plans(plans, sys.stderr, as_json=False)
         if any(plan.problems for plan in plans):

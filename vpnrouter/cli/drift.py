@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli import _mesh_access
-from vpnrouter.cli._mesh_access import MeshPath, Prune
+from vpnrouter.cli import _mesh
+from vpnrouter.cli._mesh import MeshPath, Prune
 from vpnrouter.cli._told import note
 
 _DRIFTED = 1
@@ -21,14 +21,14 @@ def command(
 
     Exit code 0 when all are, 1 when one differs or does not answer, 2 when the file is refused.
     """
-    from vpnrouter.cli._plan_view import print_plans
+    from vpnrouter.cli._mesh import print_plans
     from vpnrouter.errors import OperationError
     from vpnrouter.plan.compare import compare
 
-    read = _mesh_access.read(mesh)
+    read = _mesh.read(mesh)
     plans = []
     silent = False
-    with _mesh_access.reached(read) as clients:
+    with _mesh.reached(read) as clients:
         for asked in read.routers:
             try:
                 plans.append(compare(asked, clients[asked.name], prune=prune))

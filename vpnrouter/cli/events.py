@@ -1,19 +1,58 @@
 """`vpnrouter events`: what happened at a running router, and what happens."""
 
+from __future__ import annotations
+
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
+from vpnrouter.cli._printed import line
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.cli._told import say
 from vpnrouter.limits import EVENTS_PAGE
+from vpnrouter.text import ascii_json
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
+
+
+LEVELS: Final = ("debug", "info", "notice", "warning", "error")
+"""By rising weight."""
+
+_STYLES: Final = {"warning": "yellow", "error": "bold red", "debug": "dim"}
+
+
+def weighs(row: Mapping[str, Any], least: str) -> bool:
+    """Whether an event is of level `least` or above it; a level that is not known is."""
+    level = row["level"]
+    return level not in LEVELS or LEVELS.index(level) >= LEVELS.index(least)
+
+
+def line_of(row: Mapping[str, Any]) -> Text:
+    """`2026-01-31T12:00:00.123Z warning VPN_BRIDGING_LINK_DOWN blue/from-edge: connection refused`."""
+    time_ns = row["timeNs"]
+    moment = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
+    place = "/".join(filter(None, (row["msgVpnName"], row["name"])))
+    words = [
+        f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ns // 1_000_000 % 1_000:03}Z",
+        f"{row['level']:<7}",
+        row["event"] or row["scope"],
+        f"{place}:" if place else "",
+        row["text"],
+    ]
+    return line(" ".join(filter(None, words)), _STYLES.get(row["level"], ""))
+
+
+def json_line_of(row: Mapping[str, Any]) -> str:
+    """All attributes, on one line."""
+    return ascii_json(row)
+
 
 COUNT: Final = 20
 
@@ -51,8 +90,8 @@ def command(
 
     Exit code 0, also by ^C; 1 when there is no answer.
     """
-    from vpnrouter.cli._event_lines import json_line_of, line_of, weighs
     from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli.events import json_line_of, line_of, weighs
 
     console = console_for(sys.stdout)
     with connect(url, user, password_file, ca_file) as client:
@@ -69,7 +108,7 @@ def command(
 
 
 def _events(
-    client: "ManagementClient", count: int, msg_vpn: str, interval_s: float
+    client: ManagementClient, count: int, msg_vpn: str, interval_s: float
 ) -> Iterator[dict[str, Any]]:
     """The newest events, and, where `interval_s` is not 0, those that follow without end."""
     last = 0
@@ -89,7 +128,7 @@ def _events(
         time.sleep(interval_s)
 
 
-def _begun_anew(client: "ManagementClient", last: int, msg_vpn: str) -> int:
+def _begun_anew(client: ManagementClient, last: int, msg_vpn: str) -> int:
     """The id behind which to go on: that of a router which was restarted begins at 1 again."""
     newest = client.events(1, msg_vpn=msg_vpn)
     return 0 if newest and newest[-1]["eventId"] < last else last

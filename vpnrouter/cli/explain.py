@@ -11,9 +11,8 @@ from vpnrouter.cli._told import note, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Loaded
-    from vpnrouter.explain.explanation import Explanation
     from vpnrouter.explain.live import Live
-    from vpnrouter.explain.question import Question
+    from vpnrouter.explain.question import Explanation, Question
 
 _WRONG_USE: Final = 2
 _WIDTH: Final = 10_000

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli import _mesh_access
-from vpnrouter.cli._mesh_access import MeshPath, Prune
+from vpnrouter.cli import _mesh
+from vpnrouter.cli._mesh import MeshPath, Prune
 
 _FAILED = 1
 
@@ -21,11 +21,11 @@ def command(
     Nothing changes. Exit code 0 when the plan can be applied, 1 when a router does not answer or would
     refuse it, 2 when the file is refused.
     """
-    from vpnrouter.cli._plan_view import print_plans
+    from vpnrouter.cli._mesh import print_plans
     from vpnrouter.plan.compare import compare_all
 
-    read = _mesh_access.read(mesh)
-    with _mesh_access.reached(read) as clients:
+    read = _mesh.read(mesh)
+    with _mesh.reached(read) as clients:
         plans = compare_all(read.routers, clients, prune=prune)
     print_plans(plans, sys.stdout, as_json=as_json)
     if any(plan.problems for plan in plans):

@@ -1,11 +1,317 @@
-"""`vpnrouter queue browse|purge|delete-msg|copy|move|replay`: the messages in the queues of a running router."""
+"""`vpnrouter queue browse|purge|delete-msg|copy|move|replay`: the messages in a queue of a running router."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from vpnrouter.cli._queue_browse import browse
-from vpnrouter.cli._queue_delete import delete_msg, purge
-from vpnrouter.cli._queue_put import copy, move
-from vpnrouter.cli._queue_replay import replay
+from vpnrouter.cli._completed import queue_names, vpn_names
+from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
+from vpnrouter.cli._told import note, say, say_bytes, say_json
+from vpnrouter.errors import OperationError
+
+if TYPE_CHECKING:
+    from vpnrouter.management.client import ManagementClient
+
+
+Name = Annotated[
+    str, typer.Argument(help="The queue.", show_default=False, autocompletion=queue_names)
+]
+
+MsgVpn = Annotated[
+    str,
+    typer.Option(
+        metavar="VPN",
+        help="Its message VPN; needed where several have a queue of that name.",
+        autocompletion=vpn_names,
+    ),
+]
+
+MsgIds = Annotated[
+    list[int] | None,
+    typer.Option("--msg-id", metavar="ID", help="Only this message; may be given several times."),
+]
+
+
+def find(client: ManagementClient, name: str, msg_vpn: str) -> str:
+    """The message VPN of the queue `name`. Raises OperationError where there is none, or several are."""
+    rows = client.queues(msg_vpn)
+    found = [row["msgVpnName"] for row in rows if row["queueName"] == name]
+    if not found:
+        where = f" in message VPN {msg_vpn}" if msg_vpn else ""
+        have = ", ".join(dict.fromkeys(row["queueName"] for row in rows)) or "none"
+        raise OperationError(f"there is no queue {name}{where}; there are: {have}")
+    if len(found) > 1:
+        raise OperationError(
+            f"message VPNs {', '.join(found)} each have a queue {name}; --msg-vpn says which"
+        )
+    return str(found[0])
+
+
+COUNT: Final = 20
+
+_NONE: Final = "-"
+
+
+def browse(
+    name: Name,
+    msg_vpn: MsgVpn = "",
+    count: Annotated[int, typer.Option(min=1, help="Messages to show.")] = COUNT,
+    after: Annotated[int, typer.Option(metavar="ID", min=0, help="Begin behind this message.")] = 0,
+    payload: Annotated[
+        int | None,
+        typer.Option(
+            metavar="ID", min=0, help="Write the payload of this message and nothing else."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all attributes as JSON.")] = False,
+    url: Url = DEFAULT_URL,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+) -> None:
+    """Show the messages of a queue, the oldest first. They stay there, and consumers notice nothing.
+
+    Exit code 0 when they were shown, also when there are none, 1 when there is no such queue or
+    message.
+    """
+    with connect(url, user, password_file, ca_file) as client:
+        place = find(client, name, msg_vpn)
+        if payload is not None:
+            from vpnrouter.cli.sub import shown_payload
+
+            found = client.payload(place, name, payload)
+            # Control characters must not reach a terminal.
+            say_bytes(shown_payload(found) if sys.stdout.isatty() else found)
+            return
+        rows = client.msgs(place, name, count, after)
+    if as_json:
+        say_json(rows, 2)
+    elif not rows:
+        note(f"vpnrouter: no messages in queue {name}")
+    else:
+        _show(rows)
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    from vpnrouter.cli._tables import console_for
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Message", justify="right")
+    table.add_column("Topic", overflow="fold")
+    for title in ("Bytes", "Priority", "Redelivered"):
+        table.add_column(title, justify="right")
+    for title in ("Spooled", "Expires"):
+        table.add_column(title)
+    table.add_column("Publisher", overflow="fold")
+    for row in rows:
+        table.add_row(
+            str(row["msgId"]),
+            row["topic"],
+            f"{row['contentSize']:,}",
+            str(row["priority"]),
+            str(row["redeliveryCount"]),
+            when(row["spooledTime"]),
+            when(row["expiryTime"]),
+            row["publisherId"] or _NONE,
+        )
+    console_for(sys.stdout).print(table)
+
+
+def when(seconds: int) -> str:
+    """A time in UTC, as in ISO 8601."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}" if seconds else _NONE
+
+
+def purge(
+    name: Name,
+    msg_vpn: MsgVpn = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    url: Url = DEFAULT_URL,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+) -> None:
+    """Delete all messages of a queue but those that a consumer holds.
+
+    Exit code 0 when they are gone, also from the disk, 1 when that could not be done or was not
+    wanted.
+    """
+    with connect(url, user, password_file, ca_file) as client:
+        place = find(client, name, msg_vpn)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise typer.BadParameter("nobody is there to be asked", param_hint="--yes")
+            typer.confirm(
+                f"Delete all messages of queue {name} in message VPN {place}?", abort=True, err=True
+            )
+        count = client.delete_msgs(place, name)
+    _tell(as_json, count)
+
+
+def delete_msg(
+    name: Name,
+    msg_ids: Annotated[
+        list[int], typer.Argument(metavar="ID...", help="The messages.", show_default=False)
+    ],
+    msg_vpn: MsgVpn = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    url: Url = DEFAULT_URL,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+) -> None:
+    """Delete messages of a queue by their ids, as `queue browse` shows them.
+
+    Exit code 0 when all of them were there and are gone, 1 when not.
+    """
+    with connect(url, user, password_file, ca_file) as client:
+        place = find(client, name, msg_vpn)
+        count = client.delete_msgs(place, name, msg_ids)
+    _tell(as_json, count)
+    if count < len(set(msg_ids)):
+        raise typer.Exit(1)
+
+
+def _tell(as_json: bool, count: int) -> None:
+    if as_json:
+        say_json({"msgCount": count})
+    else:
+        say(f"deleted {count:,} messages")
+
+
+To = Annotated[str, typer.Argument(help="The queue to put them into.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def copy(
+    name: Name,
+    to: To,
+    msg_id: MsgIds = None,
+    msg_vpn: MsgVpn = "",
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+) -> None:
+    """Put the messages of a queue, or those named, into another queue as well.
+
+    Without --msg-id all but those that a consumer holds. Exit code 0 when the other queue has them,
+    1 when it did not take all.
+    """
+    _put(name, to, msg_id, msg_vpn, as_json, url, user, password_file, ca_file, move=False)
+
+
+def move(
+    name: Name,
+    to: To,
+    msg_id: MsgIds = None,
+    msg_vpn: MsgVpn = "",
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+) -> None:
+    """Put the messages of a queue, or those named, into another queue instead: each is in one of both.
+
+    For example vpnrouter queue move '#DEAD_MSG_QUEUE' orders once what kept them from being consumed
+    is put right. Without --msg-id all but those that a consumer holds. Exit code 0 when the other
+    queue has them, 1 when it did not take all.
+    """
+    _put(name, to, msg_id, msg_vpn, as_json, url, user, password_file, ca_file, move=True)
+
+
+def _put(
+    name: str,
+    to: str,
+    msg_ids: list[int] | None,
+    msg_vpn: str,
+    as_json: bool,
+    url: str,
+    user: str,
+    password_file: Path | None,
+    ca_file: Path | None,
+    *,
+    move: bool,
+) -> None:
+    with connect(url, user, password_file, ca_file) as client:
+        place = find(client, name, msg_vpn)
+        count = client.put_msgs(place, name, to, msg_ids, move=move)
+    if as_json:
+        say_json({"msgCount": count})
+    else:
+        say(f"{'moved' if move else 'copied'} {count:,} messages to {to}")
+    if msg_ids and count < len(set(msg_ids)):
+        raise typer.Exit(1)
+
+
+SECOND_NS: Final = 1_000_000_000
+
+
+def replay(
+    name: Name,
+    begin: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="What was published since then: 2026-01-31T12:00:00Z, or 2026-01-31 (UTC).",
+        ),
+    ] = "",
+    after: Annotated[
+        int, typer.Option(metavar="ID", min=0, help="What was published behind this message.")
+    ] = 0,
+    log: Annotated[
+        str, typer.Option(metavar="LOG", help="The replay log; otherwise whichever there is.")
+    ] = "",
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="End the replay that runs instead.")
+    ] = False,
+    msg_vpn: MsgVpn = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    url: Url = DEFAULT_URL,
+    user: User = "",
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+) -> None:
+    """Start a replay: an exclusive queue gets once more what was logged for it.
+
+    Without --from and --after all of it. What the replay brings comes ahead of all that waits. Exit
+    code 0 when it has begun, 1 when it was refused.
+    """
+    if bool(begin) + bool(after) + cancel > 1:
+        raise typer.BadParameter("only one of them", param_hint="--from, --after, --cancel")
+    from_time = _seconds(begin) if begin else 0
+    with connect(url, user, password_file, ca_file) as client:
+        place = find(client, name, msg_vpn)
+        if cancel:
+            client.cancel_replay(place, name)
+        else:
+            client.start_replay(place, name, log, from_time, after)
+    if as_json:
+        say_json({"msgVpnName": place, "queueName": name, "cancelled": cancel})
+    else:
+        what = "ended the replay" if cancel else "began a replay"
+        say(f"{what} to queue {name} in message VPN {place}")
+
+
+def _seconds(text: str) -> int:
+    from vpnrouter.core.guaranteed.replay import parse_moment
+
+    try:
+        return max(1, parse_moment(text) // SECOND_NS)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--from") from error
+
 
 group = typer.Typer(
     no_args_is_help=True,

@@ -13,7 +13,7 @@ import typer
 from vpnrouter import limits
 from vpnrouter.cli._completed import names_to_show, vpn_names
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, User, connect
-from vpnrouter.cli._show_what import Asked, What
+from vpnrouter.cli._show_rows import Asked, What
 from vpnrouter.cli._told import note, say_rows
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def command(
     Exit code 0 when it was shown, 1 when there is no answer, nothing of that name, or, with
     --balance, a message that is not accounted for. --watch ends by ^C with 0.
     """
-    from vpnrouter.cli._show_topology import show_topology
     from vpnrouter.cli._show_watch import watch as watched
+    from vpnrouter.cli._topology import show_topology
 
     urls = url or [DEFAULT_URL]
     style = _Style(wide, detail, stats, balance)
@@ -154,15 +154,15 @@ def _rows(client: "ManagementClient", asked: Asked) -> Iterator[dict[str, Any]]:
 def _tables(what: What, out: "TextIO | Collected") -> _Tables:
     match what:
         case What.QUEUES:
-            from vpnrouter.cli._queue_tables import QueueTables
+            from vpnrouter.cli._tables import QueueTables
 
             return QueueTables(out)
         case What.BRIDGES:
-            from vpnrouter.cli._bridge_tables import Tables
+            from vpnrouter.cli._tables import Tables
 
             return Tables(out)
     from vpnrouter.cli._listing import Listing
-    from vpnrouter.cli._status_columns import CLIENTS, SUBSCRIPTIONS, VPNS
+    from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
 
     specs = {What.VPNS: VPNS, What.CLIENTS: CLIENTS}
     return Listing(out, specs.get(what, SUBSCRIPTIONS))
@@ -204,8 +204,8 @@ def _print(tables: Any, rows: list[dict[str, Any]], style: _Style) -> None:  # n
 
 
 def _print_events(rows: list[dict[str, Any]], out: "TextIO | Collected") -> None:
-    from vpnrouter.cli._event_lines import line_of
     from vpnrouter.cli._printed import printer_for
+    from vpnrouter.cli.events import line_of
 
     printer = printer_for(out)
     for row in rows:
@@ -214,7 +214,7 @@ def _print_events(rows: list[dict[str, Any]], out: "TextIO | Collected") -> None
 
 def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
     """Print a list, object by object as they come; whether all of them balance."""
-    from vpnrouter.cli._bridge_tables import is_balanced
+    from vpnrouter.cli._tables import is_balanced
 
     wrong = 0
 

@@ -1,4 +1,6 @@
-"""`vpnrouter simulate --output DIR`: trace data of a made-up mesh, and the truth about it."""
+"""`vpnrouter simulate`: trace data of a made-up mesh, and whether a report has found what was planted."""
+
+from __future__ import annotations
 
 import sys
 import time
@@ -7,11 +9,68 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vpnrouter.cli._simulate_score import score
 from vpnrouter.cli._told import note, say, say_json
 
 if TYPE_CHECKING:
+    from vpnrouter.simulation.score import Row, Score
     from vpnrouter.simulation.simulate import Options
+
+
+def score(
+    truth: Annotated[Path, typer.Option(help="truth.json of the simulation.", show_default=False)],
+    report: Annotated[
+        Path, typer.Option(help="Directory of the report on its traces.", show_default=False)
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the score as one JSON object.")
+    ] = False,
+) -> None:
+    """Compare a report's findings with the faults that were planted.
+
+    Prints precision and recall for each kind and lists what was missed and what is wrong. Findings of
+    severity info may find a fault and are never wrong. Exit code 1: recall is below 1, or precision below 0.98.
+    """
+    from vpnrouter.simulation.score import read
+
+    result = read(truth, report)
+    if as_json:
+        say_json(result.as_json())
+    else:
+        _print_score(result)
+    if not result.good:
+        raise typer.Exit(1)
+
+
+def _print_score(result: Score) -> None:
+    from rich.table import Table
+
+    from vpnrouter.cli._printed import console_for
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("kind")
+    for name in ("planted", "found", "recall", "raised", "right", "precision"):
+        table.add_column(name, justify="right")
+    for one in (*result.kinds, result.total):
+        table.add_row(
+            one.kind,
+            str(one.planted),
+            str(one.found),
+            f"{one.recall:.3f}",
+            str(one.raised),
+            str(one.right),
+            f"{one.precision:.3f}",
+        )
+    console_for(sys.stdout, soft_wrap=True).print(table)
+    for name, rows in (("missed", result.missed), ("wrong", result.wrong)):
+        for row in rows:
+            say(f"{name}: {_line(row)}")
+
+
+def _line(row: Row) -> str:
+    stated = {name: value for name, value in row.items() if value is not None}
+    kind = stated.pop("kind")
+    return " ".join([str(kind), *(f"{name}={value}" for name, value in stated.items())])
+
 
 group = typer.Typer(
     rich_markup_mode=None,
@@ -69,7 +128,7 @@ def command(
     if context.invoked_subcommand is not None:
         return
     if networks:
-        from vpnrouter.simulation.network import names
+        from vpnrouter.simulation.mesh import names
 
         say(*names())
         return
@@ -131,7 +190,7 @@ class _Told:
             note(f"simulate: {done:,} of {rows:,} rows")
 
 
-def _print(options: "Options", truth: dict[str, Any], output: Path, seconds: float) -> None:
+def _print(options: Options, truth: dict[str, Any], output: Path, seconds: float) -> None:
     from rich.table import Table
 
     from vpnrouter.cli._printed import console_for

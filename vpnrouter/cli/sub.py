@@ -1,20 +1,239 @@
 """`vpnrouter sub FILTER…`: subscribe at any MQTT broker, and print what comes."""
 
+from __future__ import annotations
+
+import base64
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
 from vpnrouter.cli import _mqtt_options as options
-from vpnrouter.cli._mqtt_shown import Format, printed
+from vpnrouter.cli._mqtt_link import MqttLink, said, stamp_of
 from vpnrouter.cli._told import note, say, say_bytes
+from vpnrouter.errors import OperationError
+from vpnrouter.management.rows import camel
+from vpnrouter.text import ascii_json, printable_lines
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.packets import Ack, Packet, Publish, Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import (
+    IMPLEMENTATION_SPECIFIC_ERROR,
+    PACKET_IDENTIFIER_NOT_FOUND,
+    PUBACK,
+    PUBCOMP,
+    PUBREC,
+    PUBREL,
+    SUCCESS,
+)
 
 if TYPE_CHECKING:
-    from vpnrouter.cli._mqtt_subscriber import Subscriber
-    from vpnrouter.wire.mqtt.packets import Connect, Publish, SubscriptionRequest
+    from vpnrouter.wire.mqtt.packets import Connect
+
+
+_HEX_COLUMNS: Final = 16
+
+
+class Format(StrEnum):
+    """How a message is printed."""
+
+    TOPIC = "topic"
+    TEXT = "text"
+    JSON = "json"
+    HEX = "hex"
+    RAW = "raw"
+
+
+def printed(packet: Publish, form: Format, now_ns: int) -> bytes:
+    """What `sub` writes of one message that came at `now_ns` (since 1970).
+
+    `topic`: topic and payload on one line; `text`: the payload and a line feed; `json`: one object on
+    one line; `hex`: topic and a dump; `raw`: the payload, byte for byte. In the first two, bytes that are
+    no text and control characters are written as escapes: what others sent must not steer a terminal.
+    """
+    match form:
+        case Format.RAW:
+            return packet.payload
+        case Format.JSON:
+            return ascii_json(as_json(packet, now_ns)).encode() + b"\n"
+        case Format.HEX:
+            return f"{_line(packet.topic)}\n{dump(packet.payload)}".encode()
+        case Format.TEXT:
+            return shown_payload(packet.payload) + b"\n"
+        case Format.TOPIC:
+            return f"{_line(packet.topic)} {_line(packet.payload)}\n".encode()
+
+
+def as_json(packet: Publish, now_ns: int) -> dict[str, Any]:
+    """Everything about a message; `payload` where it is UTF-8, else `payloadBase64`."""
+    moment = datetime.fromtimestamp(now_ns / 1e9, UTC)
+    row: dict[str, Any] = {
+        "time": f"{moment:%Y-%m-%dT%H:%M:%S}.{now_ns // 1_000_000 % 1_000:03}Z",
+        "topic": packet.topic.decode(),
+    }
+    try:
+        row["payload"] = packet.payload.decode()
+    except UnicodeDecodeError:
+        row["payloadBase64"] = base64.b64encode(packet.payload).decode()
+    row |= {"qos": packet.qos, "retain": packet.retain, "dup": packet.dup}
+    row |= {camel(name): _plain(value) for name, value in packet.properties.present().items()}
+    sent_ns = stamp_of(packet.payload)
+    if sent_ns:
+        row["latencyMs"] = round((now_ns - sent_ns) / 1e6, 3)
+    return row
+
+
+def dump(payload: bytes) -> str:
+    """Lines of offset, bytes in hexadecimal and as characters."""
+    lines = []
+    for at in range(0, len(payload), _HEX_COLUMNS):
+        part = payload[at : at + _HEX_COLUMNS]
+        characters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)
+        lines.append(f"  {at:08x}  {part.hex(' '):<{3 * _HEX_COLUMNS - 1}}  {characters}\n")
+    return "".join(lines)
+
+
+def shown_payload(payload: bytes) -> bytes:
+    """A payload as text that is safe for a terminal: line feeds and tabs stay, other control characters are escaped."""
+    return printable_lines(payload.decode(errors="backslashreplace")).encode()
+
+
+def _line(data: bytes) -> str:
+    return printable_lines(data.decode(errors="backslashreplace")).replace("\n", "\\n")
+
+
+def _plain(value: object) -> object:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+_REFUSED_FROM: Final = 0x80
+
+_SUBSCRIBE_ID: Final = 1
+
+_ANSWER_S: Final = 30.0
+"""Seconds that a broker has to answer SUBSCRIBE: a queue's consumer may have to wait for a commit."""
+
+_LAST_S: Final = 5.0
+"""Seconds to finish what was begun at QoS 2 before leaving."""
+
+Write = Callable[[Sequence[Publish], int], None]
+"""Takes messages and when they came, in nanoseconds since 1970; what it has written may be acknowledged."""
+
+
+@final
+class Subscriber:
+    """Receives over `link` what the `requests` ask for; at most `count` messages, 0 for no end.
+
+    `accept` says whether messages of QoS 1 and 2 are acknowledged or rejected: MQTT 5 gives a rejected one
+    back with reason code 0x83, upon which our routers put it into the dead message queue.
+    """
+
+    def __init__(
+        self,
+        link: MqttLink,
+        requests: list[SubscriptionRequest],
+        write: Write,
+        *,
+        properties: Properties | None = None,
+        count: int = 0,
+        accept: bool = True,
+    ) -> None:
+        self.total = 0
+        self.bytes = 0
+        self.latencies_ns: list[int] = []
+        """Of the messages since they were last cleared that say when they were published."""
+        self._link = link
+        self._requests = requests
+        self._write = write
+        self._properties = properties
+        self._count = count
+        self._reason = SUCCESS if accept else IMPLEMENTATION_SPECIFIC_ERROR
+        self._recorded: set[int] = set()
+        """Packet ids of QoS 2 that are received and not yet released."""
+
+    @property
+    def done(self) -> bool:
+        """Whether `count` messages are there."""
+        return bool(self._count) and self.total >= self._count
+
+    def subscribe(self) -> list[str]:
+        """Subscribe; returns what was granted, a line a filter. Raises OperationError for a refusal."""
+        self._link.say(Subscribe(_SUBSCRIBE_ID, self._requests, self._properties))
+        end_s = time.monotonic() + _ANSWER_S
+        while time.monotonic() < end_s:
+            packets = self._link.receive(end_s)
+            # Retained messages may come before the answer (MQTT 3.8.4).
+            self._take(packets)
+            for packet in packets:
+                if isinstance(packet, Suback):
+                    return self._granted(packet)
+        raise OperationError(f"SUBSCRIBE was not answered within {_ANSWER_S:.0f} s")
+
+    def receive(self, until_s: float) -> None:
+        """Take what comes, until something came or `until_s` (of time.monotonic)."""
+        self._take(self._link.receive(until_s))
+
+    def finish(self) -> None:
+        """Take leave: exchanges of QoS 2 that were begun are ended first."""
+        end_s = time.monotonic() + _LAST_S
+        while self._recorded and time.monotonic() < end_s:
+            self._take(self._link.receive(end_s))
+        self._link.end()
+
+    def _granted(self, packet: Suback) -> list[str]:
+        lines, refused = [], []
+        for request, code in zip(self._requests, packet.reason_codes, strict=False):
+            if code >= _REFUSED_FROM:
+                refused.append(f"{request.filter}: {said(code, packet.properties)}")
+            else:
+                less = f", {request.qos} was asked for" if code < request.qos else ""
+                lines.append(f"subscribed to {request.filter} (QoS {code}{less})")
+        if refused:
+            raise OperationError("refused " + "; ".join(refused))
+        return lines
+
+    def _take(self, packets: Sequence[Packet]) -> None:
+        now_ns = time.time_ns()
+        new: list[Publish] = []
+        replies: list[Packet] = []
+        for packet in packets:
+            if isinstance(packet, Publish):
+                self._arrived(packet, new, replies)
+            elif isinstance(packet, Ack) and packet.packet_type == PUBREL:
+                known = packet.packet_id in self._recorded
+                self._recorded.discard(packet.packet_id)
+                code = SUCCESS if known else PACKET_IDENTIFIER_NOT_FOUND
+                replies.append(Ack(PUBCOMP, packet.packet_id, code))
+        if new:
+            self._write(new, now_ns)
+            for packet in new:
+                self.bytes += len(packet.payload)
+                sent_ns = stamp_of(packet.payload)
+                if sent_ns:
+                    self.latencies_ns.append(now_ns - sent_ns)
+        if replies:
+            level = self._link.level
+            self._link.send(b"".join([encode(reply, level) for reply in replies]))
+
+    def _arrived(self, packet: Publish, new: list[Publish], replies: list[Packet]) -> None:
+        if packet.qos == 2 and packet.packet_id in self._recorded:
+            replies.append(Ack(PUBREC, packet.packet_id))
+            return
+        if self.done:
+            return  # not acknowledged: it is for somebody else, or for the next time
+        self.total += 1
+        new.append(packet)
+        if packet.qos == 1:
+            replies.append(Ack(PUBACK, packet.packet_id, self._reason))
+        elif packet.qos == 2:
+            replies.append(Ack(PUBREC, packet.packet_id, self._reason))
+            if self._reason == SUCCESS:
+                self._recorded.add(packet.packet_id)
+
 
 _FAILED: Final = 1
 
@@ -98,7 +317,7 @@ def command(
     subscription was refused, the connection was lost, or fewer than --count came within --timeout.
     """
     from vpnrouter.cli._mqtt_link import MqttLink
-    from vpnrouter.cli._mqtt_subscriber import Subscriber
+    from vpnrouter.cli.sub import Subscriber
     from vpnrouter.wire.mqtt.properties import Properties
 
     broker = options.broker_of(
@@ -139,7 +358,7 @@ def command(
 
 def _requests(
     filters: list[str], qos: int, retained: Retained, no_local: bool, retain_as_published: bool
-) -> "list[SubscriptionRequest]":
+) -> list[SubscriptionRequest]:
     from vpnrouter.wire.mqtt.packets import SubscriptionRequest
 
     handling = list(Retained).index(retained)
@@ -156,7 +375,7 @@ def _requests(
     ]
 
 
-def _connect(broker: options.Broker, count: int, session_expiry: int) -> "Connect":
+def _connect(broker: options.Broker, count: int, session_expiry: int) -> Connect:
     from vpnrouter.wire.mqtt.packets import Connect
     from vpnrouter.wire.mqtt.properties import Properties
 
@@ -183,11 +402,11 @@ class _Writer:
         # Control characters must not reach a terminal.
         self._form = Format.TEXT if form is Format.RAW and sys.stdout.isatty() else form
 
-    def __call__(self, packets: "Sequence[Publish]", now_ns: int) -> None:
+    def __call__(self, packets: Sequence[Publish], now_ns: int) -> None:
         say_bytes(b"".join([printed(packet, self._form, now_ns) for packet in packets]))
 
 
-def _writer(form: Format | None, stats: bool) -> "_Writer | _Silent":
+def _writer(form: Format | None, stats: bool) -> _Writer | _Silent:
     if stats and form is None:
         return _Silent()
     return _Writer(form or Format.TOPIC)
@@ -196,11 +415,11 @@ def _writer(form: Format | None, stats: bool) -> "_Writer | _Silent":
 class _Silent:
     """Prints nothing: only counts are wanted."""
 
-    def __call__(self, packets: "Sequence[Publish]", now_ns: int) -> None:
+    def __call__(self, packets: Sequence[Publish], now_ns: int) -> None:
         pass
 
 
-def _run(subscriber: "Subscriber", timeout: float, stats: bool) -> None:
+def _run(subscriber: Subscriber, timeout: float, stats: bool) -> None:
     begin_s = time.monotonic()
     end_s = begin_s + timeout if timeout else float("inf")
     next_s = begin_s + _LOOKS_S
@@ -220,7 +439,7 @@ def _run(subscriber: "Subscriber", timeout: float, stats: bool) -> None:
             total, size, next_s = subscriber.total, subscriber.bytes, now_s + _LOOKS_S
 
 
-def _rates(messages: float, size: float, subscriber: "Subscriber") -> None:
+def _rates(messages: float, size: float, subscriber: Subscriber) -> None:
     said = f"{messages:,.0f} messages/s, {size / 1e6:,.1f} MB/s, {subscriber.total:,} in all"
     found = sorted(subscriber.latencies_ns)
     if found:
@@ -229,5 +448,5 @@ def _rates(messages: float, size: float, subscriber: "Subscriber") -> None:
     say(said)
 
 
-def _summary(subscriber: "Subscriber") -> None:
+def _summary(subscriber: Subscriber) -> None:
     say(f"received {subscriber.total:,} messages, {subscriber.bytes:,} bytes")

@@ -1,22 +1,109 @@
-"""The MQTT clients of a demonstration: their processes, paced, and what they counted."""
+"""The MQTT clients of a demonstration: their processes, how fast they publish, and what they received."""
+
+from __future__ import annotations
 
 import contextlib
 import json
 import selectors
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 from vpnrouter.demo import scene
 from vpnrouter.demo.children import Child, child
-from vpnrouter.demo.expect import Tally, cumulative, received
-from vpnrouter.demo.flights import Flights
-from vpnrouter.demo.folder import ROUTERS
-from vpnrouter.demo.pace import Pace
-from vpnrouter.demo.progress import Teller
+from vpnrouter.demo.progress import ROUTERS, Teller
+from vpnrouter.demo.scene import Flights, Tally, cumulative, received
+
+WINDOW: Final = 2_000
+"""Flights in a window."""
+
+AHEAD: Final = 3
+"""Windows on their way at a time: some 2 MB for one client, half of what an outbox takes."""
+
+STALL_S: Final = 10.0
+"""Seconds without any message after which a subscriber that lacks some is no longer waited for: they
+are lost, which the summary tells."""
+
+
+class Pace:
+    """What may be published, from what has been received.
+
+    `means[name][k]` is how many messages the first k flights mean for that subscriber.
+    """
+
+    def __init__(self, means: Mapping[str, npt.NDArray[np.int64]], flights: int) -> None:
+        self._means = dict(means)
+        self._flights = flights
+        self._received = dict.fromkeys(means, 0)
+        self._moved_s = 0.0
+        self.granted = 0
+        self.given_up: set[str] = set()
+
+    def received(self, totals: Mapping[str, int], now_s: float) -> None:
+        """Take note of what subscribers have counted."""
+        for name, total in totals.items():
+            if total != self._received[name]:
+                self._received[name] = total
+                self._moved_s = now_s
+
+    def grant(self, now_s: float) -> int | None:
+        """The flight up to which may now be published, when that is further than before."""
+        if self.granted == self._flights:
+            return None
+        behind = max(0, self.granted - (AHEAD - 1) * WINDOW)
+        if not self._has_all(behind, now_s):
+            return None
+        self._moved_s = now_s
+        self.granted = min(self._flights, self.granted + WINDOW)
+        return self.granted
+
+    def complete(self, now_s: float) -> bool:
+        """Whether everything is published and everybody has what is due, or is given up."""
+        return self.granted == self._flights and self._has_all(self._flights, now_s)
+
+    def _has_all(self, flights: int, now_s: float) -> bool:
+        lacking = {
+            name
+            for name, means in self._means.items()
+            if self._received[name] < means[flights] and name not in self.given_up
+        }
+        if lacking and now_s - self._moved_s >= STALL_S:
+            self.given_up |= lacking
+            lacking = set()
+        return not lacking
+
+
+PROC: Final = Path("/proc/net")
+
+_ESTABLISHED: Final = "01"
+
+
+def accepted(ports: Collection[int], proc: Path = PROC) -> int | None:
+    """How many connections to these listening ports are established; None where nobody tells.
+
+    Each connection has a row for either end; only those count whose own port is one of `ports`.
+    """
+    tables = [path for name in ("tcp", "tcp6") if (path := proc / name).is_file()]
+    if not tables:
+        return None
+    return sum(
+        1
+        for table in tables
+        for row in table.read_text(encoding="ascii").splitlines()[1:]
+        if _counts(row.split(), ports)
+    )
+
+
+def _counts(columns: list[str], ports: Collection[int]) -> bool:
+    """Columns are number, local address, remote address, state and more; numbers are hexadecimal."""
+    return columns[3] == _ESTABLISHED and int(columns[1].rpartition(":")[2], 16) in ports
+
 
 CONNECT_S: Final = 60.0
 """Seconds that the clients have until they are connected, reading the flights included."""

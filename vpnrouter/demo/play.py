@@ -4,15 +4,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from vpnrouter.demo import expect, scene, summary
+from vpnrouter.demo import scene, summary
 from vpnrouter.demo.children import ended_by_signals, undisturbed
-from vpnrouter.demo.clients import Counted, connected_clients
-from vpnrouter.demo.connections import accepted
-from vpnrouter.demo.flights import Flights, read_flights
-from vpnrouter.demo.folder import TRACES, claimed
-from vpnrouter.demo.progress import PUBLISHED, Teller, told
-from vpnrouter.demo.report import Report, make_report
+from vpnrouter.demo.clients import Counted, accepted, connected_clients
+from vpnrouter.demo.progress import PUBLISHED, TRACES, Teller, claimed, told
 from vpnrouter.demo.routers import running_routers
+from vpnrouter.demo.scene import Flights, read_flights
+from vpnrouter.demo.summary import Report, make_report
 from vpnrouter.errors import OperationError
 
 
@@ -35,9 +33,9 @@ def play(
     begun_s = time.monotonic()
     with ended_by_signals(), claimed(output) as folder:
         flights = read_flights(rows)
-        due = {one.name: expect.received(flights, one) for one in scene.SUBSCRIBERS}
+        due = {one.name: scene.received(flights, one) for one in scene.SUBSCRIBERS}
         published_due = {
-            one.name: int(expect.published(flights, one).sum()) for one in scene.PUBLISHERS
+            one.name: int(scene.published(flights, one).sum()) for one in scene.PUBLISHERS
         }
         totals = {PUBLISHED: sum(published_due.values())} | {
             name: sum(int(mask.sum()) for mask in masks.values()) for name, masks in due.items()
@@ -54,9 +52,9 @@ def play(
             published=counted.published,
             published_due=published_due,
             tallies=counted.tallies,
-            tallies_due={one.name: expect.tally(flights, one) for one in scene.SUBSCRIBERS},
-            places_due={place: expect.published_count(flights, place) for place in scene.PLACES},
-            crossings_due=expect.crossings(flights),
+            tallies_due={one.name: scene.tally(flights, one) for one in scene.SUBSCRIBERS},
+            places_due={place: scene.published_count(flights, place) for place in scene.PLACES},
+            crossings_due=scene.crossings(flights),
             connections=connections,
             exit_codes=exit_codes,
             trace_files={

@@ -13,8 +13,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
 from vpnrouter.demo import scene
-from vpnrouter.demo.expect import published
-from vpnrouter.demo.flights import Flights, read_flights, topic
+from vpnrouter.demo.scene import Flights, published, read_flights, topic
 from vpnrouter.errors import OperationError
 
 

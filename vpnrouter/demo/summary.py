@@ -1,16 +1,69 @@
-"""The verdict: what happened, beside what must have happened."""
+"""The verdict: what happened, beside what must have happened, and the topology report on the traces."""
 
+from __future__ import annotations
+
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from vpnrouter.demo import scene
-from vpnrouter.demo.expect import Tally
+from vpnrouter.demo.children import child
+from vpnrouter.demo.progress import REPORT, TRACES
+from vpnrouter.demo.scene import Tally
+from vpnrouter.errors import OperationError
 
-if TYPE_CHECKING:
-    from vpnrouter.demo.report import Report
+PAGE: Final = "report.html"
+_COMMAND: Final = "vpnrouter.cli.app:main"
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report's page and the tables that the summary compares with the data."""
+
+    page: Path
+    nodes: list[Row]
+    edges: list[Row]
+
+
+def make_report(folder: Path) -> Report:
+    """Run `vpnrouter report` on the traces in the directory.
+
+    It runs as a process of its own, so that Spark and Java end with it, whatever becomes of them.
+
+    Raises:
+        OperationError: no report was made; what the command said is on standard error.
+    """
+    output = folder / REPORT
+    arguments = ["report", str(folder / TRACES), "--output", str(output)]
+    with child("the report", _COMMAND, arguments) as process:
+        process.process.communicate()
+        code = process.process.returncode
+    if code != 0:
+        raise OperationError(f"`vpnrouter {' '.join(arguments)}` ended with exit code {code}")
+    return read_report(output)
+
+
+def read_report(output: Path) -> Report:
+    """What a report directory holds.
+
+    Raises:
+        OperationError: a table is missing or damaged.
+    """
+    return Report(output / PAGE, _table(output / "nodes.json"), _table(output / "edges.json"))
+
+
+def _table(path: Path) -> list[Row]:
+    try:
+        rows: list[Row] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OperationError(f"the report has no readable {path.name}: {error}") from error
+    return rows
+
 
 _WIDE: Final = 160
 """Columns of the table where no terminal sets them."""
@@ -44,7 +97,7 @@ class Outcome:
     connections: int | None
     exit_codes: Mapping[str, int]
     trace_files: Mapping[str, int]
-    report: "Report | None"
+    report: Report | None
     report_error: str = ""
     report_wanted: bool = field(default=True)
 

@@ -1,4 +1,4 @@
-"""How the bridges of the mesh in memory reach each other."""
+"""Connections in memory, and how the bridges of the mesh in memory reach each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, cast, final
 from vpnrouter.bridges.link import Link, LinkDoor
 from vpnrouter.config.mesh.remotes import is_loopback, link_listeners, listener_at
 from vpnrouter.errors import OperationError
-from vpnrouter.explain.wire import Wire
 from vpnrouter.server.net.dial import Connector
 from vpnrouter.server.net.tls import certificate_of
 
@@ -23,6 +22,52 @@ if TYPE_CHECKING:
     from vpnrouter.explain.node import Node
     from vpnrouter.server.net.dial import TlsTerms
     from vpnrouter.server.net.tls import Secured
+
+
+_ALL: Final = 1 << 40
+
+
+@final
+class Wire:
+    """Both ends of one connection; `pump` carries what they have to say."""
+
+    def __init__(self, dialed: Connection, accepted: Connection) -> None:
+        self._ends = (dialed, accepted)
+        self._over = [False, False]
+
+    @property
+    def over(self) -> bool:
+        """Whether both ends know that the connection is gone."""
+        return all(self._over)
+
+    def pump(self) -> bool:
+        """Carry everything to the other side; False when neither end had anything."""
+        moved = False
+        for index, sender in enumerate(self._ends):
+            receiver = self._ends[1 - index]
+            data = take_all(sender)
+            if data:
+                moved = True
+                if not receiver.closing:
+                    receiver.feed(data)
+            if sender.closing and not sender.outbox.size and not self._over[index]:
+                moved = True
+                self._end(index, "closed")
+                if not self._over[1 - index]:
+                    self._end(1 - index, "closed by peer")
+        return moved
+
+    def _end(self, index: int, reason: str) -> None:
+        self._over[index] = True
+        self._ends[index].lost(reason)
+
+
+def take_all(connection: Connection) -> bytes:
+    """All bytes that wait to leave over a connection that has no socket."""
+    outbox = connection.outbox
+    data = outbox.take(_ALL)
+    outbox.dirty = False
+    return data
 
 
 _END: Final = "-----END CERTIFICATE-----"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
-from vpnrouter.explain.explanation import (
+from vpnrouter.explain.probe import Probe, hypothetical
+from vpnrouter.explain.question import (
     NO,
     PUBLISH,
     REMARK,
@@ -20,24 +21,22 @@ from vpnrouter.explain.explanation import (
     BridgeState,
     Explanation,
     Loss,
+    Question,
     Step,
+    UsageError,
 )
-from vpnrouter.explain.probe import Probe, hypothetical
-from vpnrouter.explain.question import Question, UsageError
 from vpnrouter.explain.scene import Scene
-from vpnrouter.explain.tell import Teller
+from vpnrouter.explain.tell import Teller, compare
 from vpnrouter.explain.twin import Twin
-from vpnrouter.explain.untraced import compare
-from vpnrouter.explain.visits import INGRESS, Visit, visits_of
-from vpnrouter.explain.why_bridge import state_rule
+from vpnrouter.explain.why_bridge import INGRESS, Visit, state_rule, visits_of
 from vpnrouter.topics.grammar import parse_topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpnrouter.config.load import Loaded
-    from vpnrouter.explain.event import Event
     from vpnrouter.explain.live import Live
+    from vpnrouter.explain.question import Event
 
 CLIENTS_UNKNOWN = (
     "clients that subscribe now are not known here; --subscriber adds some, --url asks the router"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from rich.markup import escape
 from rich.tree import Tree
 
-from vpnrouter.explain.explanation import NO, NOTE, YES
+from vpnrouter.explain.question import NO, NOTE, YES
 from vpnrouter.text import printable
 
 if TYPE_CHECKING:
-    from vpnrouter.explain.explanation import Explanation, Rule, Step
+    from vpnrouter.explain.question import Explanation, Rule, Step
 
 _MARKS: Final = {
     YES: "[green]✓[/green]",

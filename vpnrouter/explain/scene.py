@@ -1,28 +1,207 @@
-"""The mesh in memory, as those see it who look for reasons: who is behind a name in a trace row."""
+"""The mesh in memory as those see it who look for reasons: names, rules and their places in the files, words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
+from vpnrouter.core import losses
+from vpnrouter.core.access import TopicRule
+from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.session_endpoints import PREFIX
+from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
+from vpnrouter.core.guaranteed.traces import CONSUMER
+from vpnrouter.core.login import DEFAULT
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
+from vpnrouter.explain.question import Rule
 from vpnrouter.server.bridges.terms import mapping_of
 from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.wire.mqtt.properties import with_user_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from vpnrouter.bridges.link import Link
+    from vpnrouter.config.access import PublishTopic, SubscribeTopic
     from vpnrouter.config.load import Loaded
+    from vpnrouter.config.problem import Path
+    from vpnrouter.core.access import BoundRule
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.login import ClientUsername
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.twin import Twin
     from vpnrouter.explain.twin_bridge import TwinBridge
-    from vpnrouter.explain.visits import Visit
+    from vpnrouter.explain.why_bridge import Visit
+    from vpnrouter.topics.grammar import Filter
+
+
+def rule(loaded: Loaded | None, path: Path, text: str) -> Rule:
+    """The rule `text` at `path` of a configuration; of a default, the place of the object it is of."""
+    if loaded is None:
+        return Rule(text)
+    positions = loaded.positions
+    written = positions.has(path)
+    at = positions.key_at(path)
+    return Rule(text, at.file, at.line, at.column, written)
+
+
+def shown(loaded: Loaded, path: Path) -> str:
+    """`key: value` of an attribute as it is in force."""
+    value: Any = loaded.config
+    for step in path:
+        if isinstance(value, dict) or isinstance(step, int):
+            value = value[step]
+        else:
+            value = getattr(value, step)
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    return f"{path[-1]}: {value}"
+
+
+def attribute(loaded: Loaded, path: Path) -> Rule:
+    """The rule that an attribute is, as `key: value`."""
+    return rule(loaded, path, shown(loaded, path))
+
+
+WORDS: Final[dict[str, str]] = {
+    losses.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
+    reasons.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
+    losses.TOPIC_PARSE_ERROR: "its topic is not allowed there",
+    losses.MSG_TOO_BIG: "it is too big",
+    losses.TTL_EXCEEDED: "it has crossed too many bridges",
+    losses.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
+    reasons.ACL_DENIED: "the publisher may not publish to this topic",
+    reasons.PERMISSION_DENIED: "the publisher may not do that",
+    losses.SUBSCRIBE_TOPIC_ACL: "its receiver may not have this topic any more",
+    losses.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
+    losses.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
+    losses.NO_LOCAL_DELIVERY: "it came over this link",
+    losses.NOT_SUBSCRIBED: "the bridge did not ask for its topic",
+    losses.LOOP_DETECTED: "it has been there",
+    losses.DUPLICATE: "another copy came before, over another way",
+    losses.RETURNED: "the link was lost before it was taken; it comes again",
+    losses.REFUSED: "it was refused and is given up, for the dead message queue of the remote",
+    losses.FAULT: "a fault of the router, which was contained, cut it off",
+    losses.UNACCOUNTED: "the router was killed, and nobody knows where it went",
+    CONSUMER: "its consumer does not take it, now or ever",
+    PROMOTION_CONGESTION: "the spool has no room for it",
+    "max-msg-spool-usage-exceeded": "no room: the megabytes that may wait are used up",
+    reasons.SPOOL_OVER_QUOTA: "no room: the megabytes that may wait are used up",
+    "max-msg-usage-exceeded": "no room: as many messages wait as may",
+    reasons.MAX_MESSAGE_USAGE: "no room: as many messages wait as may",
+    "low-priority-msg-congestion": "its priority is low and many messages wait",
+    reasons.LOW_PRIORITY: "its priority is low and many messages wait",
+    "destination-group-error": "the endpoint takes nothing: ingress is off",
+    reasons.QUEUE_SHUTDOWN: "the queue takes nothing: ingress is off",
+    reasons.TOPIC_ENDPOINT_SHUTDOWN: "the topic endpoint takes nothing: ingress is off",
+    reasons.ENDPOINT_SHUTDOWN: "the endpoint takes nothing: ingress is off",
+    "queue-not-found": "the topic names a queue that is not there",
+    reasons.QUEUE_NOT_FOUND: "the topic names a queue that is not there",
+    "max-msg-size-exceeded": "it is too big",
+    reasons.TOO_LARGE: "it is too big",
+    "spool-to-disk-fail": "the spool cannot be written",
+    reasons.SERVICE_UNAVAILABLE: "the spool cannot be written",
+    reasons.TOO_MANY_INGRESS_FLOWS: "too many connections publish guaranteed messages there",
+}
+"""Reason of a trace row or of an answer → what it means for the message."""
+
+
+def in_words(reason: str) -> str:
+    """What a reason means, with the router's own name of it."""
+    words = WORDS.get(reason)
+    return f"{words} ({reason})" if words else reason
+
+
+def counted(number: int, what: str) -> str:
+    """`1 queue`, `2 queues`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+LEFT_OUT: Final = "its ACL profile leaves this topic out"
+"""The reason why a subscriber whose filter matches is not sent a message."""
+
+Group = Literal["publish_topic", "subscribe_topic"]
+
+
+def username_rule(loaded: Loaded, vpn: str, username: ClientUsername) -> Rule:
+    """The client username that a client logs in with, or `default`, which holds for names not listed."""
+    listed = loaded.positions.has(("msg_vpns", vpn, "client_usernames", username.name))
+    name = username.name if listed else DEFAULT
+    text = f"client username {username.name}"
+    return rule(loaded, ("msg_vpns", vpn, "client_usernames", name), text)
+
+
+def profile_rule(loaded: Loaded, vpn: str, username: ClientUsername, key: str) -> Rule:
+    """One attribute of the client's profile."""
+    return attribute(loaded, ("msg_vpns", vpn, "client_profiles", username.client_profile, key))
+
+
+def publish_rule(
+    loaded: Loaded, vpn: str, username: ClientUsername, client: str, topic: str
+) -> Rule:
+    """The line of the ACL profile that decides about publishing to `topic`."""
+    return _topic_rule(loaded, vpn, username, client, "publish_topic", topic)
+
+
+def delivery_rule(
+    loaded: Loaded, vpn: str, username: ClientUsername, client: str, topic: str
+) -> Rule:
+    """The line of the ACL profile that decides whether a subscriber is sent `topic`."""
+    return _topic_rule(loaded, vpn, username, client, "subscribe_topic", topic)
+
+
+def subscribe_rule(
+    loaded: Loaded, vpn: str, username: ClientUsername, client: str, wanted: Filter
+) -> Rule:
+    """The line of the ACL profile that decides about subscribing to `wanted`."""
+    written = loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile].subscribe_topic
+    allows = written.default_action == "allow"
+
+    def decides(bound: BoundRule) -> bool:
+        return bound.allows_filter(wanted) is not allows
+
+    return _deciding(loaded, vpn, username, client, "subscribe_topic", decides)
+
+
+def _topic_rule(
+    loaded: Loaded, vpn: str, username: ClientUsername, client: str, group: Group, topic: str
+) -> Rule:
+    written = getattr(loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile], group)
+    allows = written.default_action == "allow"
+
+    def decides(bound: BoundRule) -> bool:
+        return bound.allows_topic(topic) is not allows
+
+    return _deciding(loaded, vpn, username, client, group, decides)
+
+
+def _deciding(
+    loaded: Loaded,
+    vpn: str,
+    username: ClientUsername,
+    client: str,
+    group: Group,
+    decides: Callable[[BoundRule], bool],
+) -> Rule:
+    """The first exception that decides alone, else the default action.
+
+    Each exception is asked as a rule of its own by the same code as the whole profile.
+    """
+    profile = username.acl_profile
+    acl = loaded.config.msg_vpns[vpn].acl_profiles[profile]
+    written: PublishTopic | SubscribeTopic = getattr(acl, group)
+    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    path = ("msg_vpns", vpn, "acl_profiles", profile, group)
+    allows = written.default_action == "allow"
+    for index, text in enumerate(written.exceptions):
+        if decides(TopicRule(allows, [(text, dialect)]).bind(username.name, client)):
+            said = f"exception {text} of {group} of ACL profile {profile}"
+            return rule(loaded, (*path, "exceptions", index), said)
+    said = f"default_action: {written.default_action} of {group} of ACL profile {profile}"
+    return rule(loaded, (*path, "default_action"), said)
 
 
 @final

@@ -1,14 +1,18 @@
-"""From the visits of a message to the steps of the answer, each with what decided."""
+"""From the trace events of a message to the steps of the answer: which message VPNs it visited, and why."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core import losses
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.terms import QUEUE, SESSION, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.traces import CONSUMER
-from vpnrouter.explain.access_rules import publish_rule, username_rule
-from vpnrouter.explain.explanation import (
+from vpnrouter.core.losses import REASONS
+from vpnrouter.core.vpn import totals
+from vpnrouter.explain.question import (
     BRIDGE,
     CLIENT,
     ENDPOINT,
@@ -22,11 +26,17 @@ from vpnrouter.explain.explanation import (
     Rule,
     Step,
 )
-from vpnrouter.explain.misses import LOST, misses
-from vpnrouter.explain.rules import attribute
-from vpnrouter.explain.scene import client_of
-from vpnrouter.explain.visits import DIRECT, KEPT
-from vpnrouter.explain.why_bridge import direct_rules, entry_rules, flow_rules, hop_rule
+from vpnrouter.explain.scene import attribute, client_of, in_words, publish_rule, username_rule
+from vpnrouter.explain.why_bridge import (
+    DIRECT,
+    KEPT,
+    LOST,
+    direct_rules,
+    entry_rules,
+    flow_rules,
+    hop_rule,
+    misses,
+)
 from vpnrouter.explain.why_endpoint import (
     behavior_rule,
     lost_rules,
@@ -34,13 +44,97 @@ from vpnrouter.explain.why_endpoint import (
     subscriptions_for,
     taken_rules,
 )
-from vpnrouter.explain.wording import in_words
 
 if TYPE_CHECKING:
     from vpnrouter.core.login import ClientUsername
-    from vpnrouter.explain.event import Event
+    from vpnrouter.explain.probe import Probe
+    from vpnrouter.explain.question import Event, Explanation
     from vpnrouter.explain.scene import Scene
-    from vpnrouter.explain.visits import Visit
+    from vpnrouter.explain.twin import Twin
+    from vpnrouter.explain.why_bridge import Visit
+
+
+Key = tuple[str, str, str, str]
+"""Router, message VPN, kind and name of who gets the message."""
+
+
+def compare(answer: Explanation, twin: Twin, probe: Probe, topic: bytes) -> None:
+    """Send the message through `twin`, and correct the arrivals of `answer` where it comes more or less often."""
+    before = _counted(twin)
+    lost = _lost(twin)
+    probe.send(topic)
+    counted = _counted(twin)
+    counted.subtract(before)
+    told: Counter[Key] = Counter()
+    known: dict[Key, Arrival] = {}
+    for arrival in answer.arrivals:
+        key = (arrival.router, arrival.msg_vpn, arrival.kind, arrival.name)
+        told[key] += arrival.count
+        known.setdefault(key, arrival)
+    for key in sorted(set(told) | set(counted)):
+        if told[key] == counted[key]:
+            continue
+        router, msg_vpn, kind, name = key
+        answer.arrivals = [
+            one for one in answer.arrivals if (one.router, one.msg_vpn, one.kind, one.name) != key
+        ]
+        first = known.get(key) or Arrival(router, msg_vpn, kind, name, answer.mode, answer.topic)
+        if counted[key]:
+            answer.arrivals.append(replace(first, count=counted[key]))
+        answer.notes.append(
+            f"{router}/{msg_vpn}: a message that is not traced comes to {kind} {name}"
+            f" {counted[key]} times, a traced one {told[key]} times: only what is traced has an id there"
+        )
+    answer.arrivals.sort()
+    _compare_losses(answer, lost, _lost(twin))
+
+
+def _compare_losses(
+    answer: Explanation, before: Counter[tuple[str, str, str]], after: Counter[tuple[str, str, str]]
+) -> None:
+    after.subtract(before)
+    told: Counter[tuple[str, str, str]] = Counter()
+    for loss in answer.losses:
+        if loss.event == "discard" and not loss.endpoint and loss.reason in REASONS:
+            told[loss.router, loss.msg_vpn, loss.reason] += loss.count
+    for key in sorted(set(told) | set(after)):
+        if told[key] != after[key]:
+            router, msg_vpn, reason = key
+            answer.notes.append(
+                f"{router}/{msg_vpn}: a message that is not traced is discarded {after[key]} times"
+                f" ({reason}), a traced one {told[key]} times"
+            )
+
+
+def _lost(twin: Twin) -> Counter[tuple[str, str, str]]:
+    return Counter(
+        {
+            (router, name, reason): count
+            for router, node in twin.nodes.items()
+            for name, vpn in node.router.vpns.items()
+            for reason, count in totals(vpn).discards.items()
+            if reason in REASONS
+        }
+    )
+
+
+def _counted(twin: Twin) -> Counter[Key]:
+    found: Counter[Key] = Counter()
+    for session in twin.sessions:
+        count = len(session.messages)
+        if count:
+            found[session.node.name, session.vpn, CLIENT, session.client_id] = count
+    for router, node in twin.nodes.items():
+        for vpn_name, vpn in node.router.vpns.items():
+            for (kind, name), endpoint in vpn.endpoints.items():
+                if kind not in (QUEUE, TOPIC_ENDPOINT, SESSION):
+                    continue
+                if kind == SESSION and vpn.clients[client_of(name)].connected:
+                    continue
+                if endpoint.counters.spooled:
+                    found[router, vpn_name, ENDPOINT, name] = endpoint.counters.spooled
+    return found
+
 
 _DENIED: Final = frozenset({losses.PUBLISH_TOPIC_ACL, reasons.ACL_DENIED})
 _SHOWN: Final = {

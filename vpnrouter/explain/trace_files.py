@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from vpnrouter import limits
-from vpnrouter.explain.event import Event, path_of
-from vpnrouter.explain.question import UsageError
+from vpnrouter.explain.question import Event, UsageError, path_of
 from vpnrouter.topology.input.inventory import take_inventory
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpnrouter.config.load import Loaded
-    from vpnrouter.explain.event import Event
-    from vpnrouter.explain.session import Session
-    from vpnrouter.explain.wire import Wire
+    from vpnrouter.explain.cables import Wire
+    from vpnrouter.explain.probe import Session
+    from vpnrouter.explain.question import Event
 
 SECOND_NS: Final = 1_000_000_000
 START_NS: Final = 1_000 * SECOND_NS

@@ -1,21 +1,30 @@
-"""Why a bridge takes the message across, or does not."""
+"""Why a bridge takes the message across, or does not, and where it never comes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
+from vpnrouter.core import losses
 from vpnrouter.core.deliver import NAME as DELIVER_TO_ONE
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import TopicError
-from vpnrouter.explain.access_rules import (
+from vpnrouter.explain.question import BRIDGE, CLIENT, ENDPOINT, NO, REMARK, Rule, Step
+from vpnrouter.explain.scene import (
     LEFT_OUT,
+    attribute,
+    counted,
     delivery_rule,
+    in_words,
     profile_rule,
+    rule,
     subscribe_rule,
     username_rule,
 )
-from vpnrouter.explain.explanation import Rule
-from vpnrouter.explain.rules import attribute, rule
-from vpnrouter.explain.why_endpoint import excludes, subscriptions_for
+from vpnrouter.explain.why_endpoint import excludes, shown_name, subscriptions_for
+from vpnrouter.explain.why_endpoint import why_not as why_not_endpoint
 from vpnrouter.server.bridges.terms import mapping_of
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
@@ -26,9 +35,118 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscription
+    from vpnrouter.explain.question import Event
     from vpnrouter.explain.scene import Scene
     from vpnrouter.explain.twin_bridge import TwinBridge
-    from vpnrouter.explain.visits import Visit
+
+
+INGRESS: Final = "ingress"
+RECEIVE: Final = "bridge_receive"
+SEND: Final = "bridge_send"
+KEPT: Final = frozenset({"enqueue", "promote"})
+DIRECT: Final = "direct"
+
+
+@final
+class Visit:
+    """The message in one message VPN, where it came by `path` ("router/vpn", oldest first).
+
+    `entered` is the event of its entry, None where no row tells of it. `events` are those in between but for
+    entry and sends; `sends` are the links that took it, each with the visit that came of it, None where
+    no row tells of one.
+    """
+
+    def __init__(
+        self, router: str, msg_vpn: str, path: tuple[str, ...], entered: Event | None
+    ) -> None:
+        self.router = router
+        self.msg_vpn = msg_vpn
+        self.path = path
+        self.entered = entered
+        self.events: list[Event] = []
+        self.sends: list[tuple[Event, Visit | None]] = []
+        self.unsent: list[Visit] = []
+
+    @property
+    def place(self) -> str:
+        """The message VPN as router/vpn."""
+        return f"{self.router}/{self.msg_vpn}"
+
+    @property
+    def direct(self) -> bool:
+        """Whether it came as a Direct message."""
+        return self.entered is None or self.entered.mode == DIRECT
+
+    def keeps(self, endpoint: str) -> bool:
+        """Whether the endpoint of this name took the message here; of "" whether any did."""
+        return any(
+            event.event in KEPT and endpoint in {"", event.endpoint} for event in self.events
+        )
+
+
+def visits_of(events: Iterable[Event]) -> list[Visit]:
+    """The visits that nothing led to: one, where all of the way is recorded. The others hang below them.
+
+    The events of a router stand in the order in which they happened there.
+    """
+    made: dict[tuple[str, tuple[str, ...]], list[Visit]] = {}
+    order: list[Visit] = []
+    sends: list[tuple[Visit, Event]] = []
+
+    def visit(event: Event, entered: Event | None) -> Visit:
+        new = Visit(event.router, event.vpn, event.path, entered)
+        made.setdefault((event.place, event.path), []).append(new)
+        order.append(new)
+        return new
+
+    for event in events:
+        if event.event in (INGRESS, RECEIVE):
+            visit(event, event)
+            continue
+        known = made.get((event.place, event.path))
+        owner = _owner(known, event) if known else visit(event, None)
+        if event.event == SEND:
+            sends.append((owner, event))
+        else:
+            owner.events.append(event)
+    _join(sends, order)
+    return _roots(order)
+
+
+def _owner(known: list[Visit], event: Event) -> Visit:
+    """Which of several visits of one place by one way an event is about: its copies may come twice."""
+    if event.endpoint or (event.event == SEND and event.mode != DIRECT):
+        for visit in reversed(known):
+            if visit.keeps(event.endpoint) or (event.event in KEPT and not visit.direct):
+                return visit
+    return known[-1]
+
+
+def _join(sends: list[tuple[Visit, Event]], order: list[Visit]) -> None:
+    """Find the visit that came of each send."""
+    free = [visit for visit in order if visit.path]
+    for sender, event in sends:
+        path = (*sender.path, sender.place)
+        fitting = [visit for visit in free if visit.path == path and visit.place == event.peer]
+        # A Direct copy and a guaranteed one may have gone the same way.
+        alike = [visit for visit in fitting if visit.direct == (event.mode == DIRECT)]
+        came = next(iter(alike or fitting), None)
+        if came is not None:
+            free.remove(came)
+        sender.sends.append((event, came))
+    for visit in list(free):
+        before = [
+            one for one in order if one.place == visit.path[-1] and one.path == visit.path[:-1]
+        ]
+        if before:
+            before[-1].unsent.append(visit)
+
+
+def _roots(order: list[Visit]) -> list[Visit]:
+    below = {id(came) for visit in order for _, came in visit.sends if came is not None}
+    below |= {id(came) for visit in order for came in visit.unsent}
+    return [visit for visit in order if id(visit) not in below]
+
 
 _DISABLED: Final = "the bridge is disabled"
 
@@ -300,3 +418,151 @@ def _flow(scene: Scene, visit: Visit, bridge: TwinBridge, queue: str, queues: li
                 attribute(loaded, (*path, "delivery_delay")),
             ]
     return f"it waits in its queue {queue}", rules
+
+
+LOST: Final = frozenset({"discard", "reject", "expire"})
+NEVER_ROUTED: Final = frozenset(
+    {
+        losses.PUBLISH_TOPIC_ACL,
+        reasons.ACL_DENIED,
+        reasons.PERMISSION_DENIED,
+        reasons.TOO_MANY_INGRESS_FLOWS,
+        losses.TOPIC_PARSE_ERROR,
+        losses.MSG_TOO_BIG,
+        losses.TTL_EXCEEDED,
+        losses.LOOP_DETECTED,
+        losses.DUPLICATE,
+    }
+)
+"""Reasons for which a message does not come to be routed in the message VPN that it entered."""
+
+
+def misses(scene: Scene, visit: Visit) -> list[Step]:
+    """A step for each queue, topic endpoint, bridge and client that does not get the message here.
+
+    None where the message did not come to be routed: the step that says so says it for all.
+    """
+    if scene.twin is None or _ended(visit):
+        return []
+    groups = (_bridges(scene, visit), _endpoints(scene, visit), _clients(scene, visit))
+    found: list[Step] = []
+    for what, steps in zip(("bridge", "queue or topic endpoint", "client"), groups, strict=True):
+        most = len(steps) if scene.all_misses else limits.EXPLAIN_MISSES
+        found += steps[:most]
+        if len(steps) > most:
+            text = f"{counted(len(steps) - most, what)} more without it"
+            found.append(Step(REMARK, NO, text, visit.router, visit.msg_vpn))
+    return found
+
+
+def _ended(visit: Visit) -> bool:
+    entered = visit.entered
+    came_by = None if entered is None else entered.bridge
+    return any(
+        event.event in LOST
+        and event.reason in NEVER_ROUTED
+        and not event.endpoint
+        and event.bridge in {"", came_by}
+        for event in visit.events
+    )
+
+
+def _rejected(visit: Visit) -> str:
+    """Why nobody keeps the message, "" where somebody may."""
+    for event in visit.events:
+        if event.event == "reject":
+            by = f" by {event.endpoint}" if event.endpoint else ""
+            return f"it was refused{by}, and then no endpoint keeps it: {in_words(event.reason)}"
+    return ""
+
+
+def _bridges(scene: Scene, visit: Visit) -> list[Step]:
+    told = {(event.peer_router, event.peer_vpn, event.bridge) for event, _ in visit.sends}
+    told |= {
+        (event.peer_router, event.peer_vpn, event.bridge)
+        for event in visit.events
+        if event.event in LOST and event.bridge
+    }
+    queues = [event.endpoint for event in visit.events if event.event in KEPT]
+    rejected = _rejected(visit)
+    steps = []
+    for bridge in scene.bridges_out_of(visit):
+        if (bridge.node.name, bridge.vpn_name, bridge.name) in told:
+            continue
+        why, rules = why_not(scene, visit, bridge, queues)
+        if rejected and bridge.up and rules:
+            why = rejected
+        text = f"bridge {bridge.name} to {bridge.place} does not take it: {why}"
+        steps.append(Step(BRIDGE, NO, text, visit.router, visit.msg_vpn, bridge.name, rules=rules))
+    return steps
+
+
+def _endpoints(scene: Scene, visit: Visit) -> list[Step]:
+    vpn = scene.vpn(visit)
+    loaded = scene.loaded(visit.router)
+    if vpn is None or loaded is None:
+        return []
+    if vpn.plane.spool is None:
+        written = loaded.config.msg_vpns[visit.msg_vpn]
+        if not written.queues and not written.topic_endpoints:
+            return []
+        rules = [attribute(loaded, ("guaranteed_msging", "enabled"))]
+        text = "no queue or topic endpoint gets it: the router serves none"
+        return [Step(ENDPOINT, NO, text, visit.router, visit.msg_vpn, rules=rules)]
+    told = {event.endpoint for event in visit.events if event.endpoint}
+    rejected = _rejected(visit)
+    steps = []
+    for (kind, name), endpoint in vpn.endpoints.items():
+        if kind not in (QUEUE, TOPIC_ENDPOINT) or name in told:
+            continue
+        why, rules = why_not_endpoint(scene, visit, endpoint, rejected)
+        text = f"{shown_name(endpoint, name)} does not get it: {why}"
+        steps.append(Step(ENDPOINT, NO, text, visit.router, visit.msg_vpn, name, rules=rules))
+    return steps
+
+
+def _not_taken(scene: Scene, visit: Visit, session: MqttSession, topic: str) -> list[Rule]:
+    """The rule of the client's ACL profile that denies it a topic."""
+    loaded = scene.loaded(visit.router)
+    connection = session.connection
+    admission = None if connection is None else connection.admission
+    if loaded is None or admission is None:
+        return []
+    username = admission.username
+    return [
+        delivery_rule(loaded, visit.msg_vpn, username, session.client_name, topic),
+        username_rule(loaded, visit.msg_vpn, username),
+    ]
+
+
+def _clients(scene: Scene, visit: Visit) -> list[Step]:
+    vpn = scene.vpn(visit)
+    route = scene.route(visit)
+    if vpn is None or scene.twin is None:
+        return []
+    told = {event.client for event in visit.events}
+    rejected = _rejected(visit)
+    steps = []
+    for session in scene.twin.sessions:
+        name = session.client_id
+        if session.node.name != visit.router or session.vpn != visit.msg_vpn or name in told:
+            continue
+        client = vpn.clients.get(name)
+        if not isinstance(client, MqttSession) or not (client.subscriptions or session.denied):
+            continue
+        rules: list[Rule] = []
+        matching = [] if route is None else scene.matching(route.topic, client)
+        if session.denied:
+            text, why = next(iter(session.denied.items()))
+            said = f"its subscription {text} was not granted: {why}"
+        elif not matching:
+            said = "no subscription of it matches"
+        elif route is not None and client.rule and not client.rule.allows_topic(route.topic):
+            said = LEFT_OUT
+            rules = _not_taken(scene, visit, client, route.topic)
+        else:
+            said = rejected or "another receiver got it"
+            rules = [Rule(f"subscription {one.key}, QoS {one.qos}") for one in matching]
+        text = f"client {name} does not get it: {said}"
+        steps.append(Step(CLIENT, NO, text, visit.router, visit.msg_vpn, name, rules=rules))
+    return steps

@@ -16,9 +16,8 @@ from vpnrouter.core.guaranteed.terms import (
 )
 from vpnrouter.core.guaranteed.traces import CONSUMER
 from vpnrouter.core.losses import MSG_TOO_BIG
-from vpnrouter.explain.explanation import Rule
-from vpnrouter.explain.rules import attribute, rule
-from vpnrouter.explain.scene import client_of
+from vpnrouter.explain.question import Rule
+from vpnrouter.explain.scene import attribute, client_of, rule
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.explain.scene import Scene
-    from vpnrouter.explain.visits import Visit
+    from vpnrouter.explain.why_bridge import Visit
 
 KEYS: Final = {QUEUE: "queues", TOPIC_ENDPOINT: "topic_endpoints"}
 NAMES: Final = {

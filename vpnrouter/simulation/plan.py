@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import journey, profiles
-from vpnrouter.simulation.feeds import Feed, build
+from vpnrouter.simulation import feeds as profiles
+from vpnrouter.simulation import journey
+from vpnrouter.simulation.feeds import Feed, Profile, build
 from vpnrouter.simulation.mesh import Bridge, Mesh
-from vpnrouter.simulation.profiles import Profile
 from vpnrouter.simulation.templates import State, Stream, Templates, Topics
 
 LEAST_MESSAGES: Final = 3

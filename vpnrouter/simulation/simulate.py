@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import configs, files, mesh, network, plan, truth
-from vpnrouter.simulation.draw import Press
+from vpnrouter.simulation import configs, files, mesh, plan, truth
 from vpnrouter.simulation.faults.ground import Ground
 from vpnrouter.simulation.faults.kinds import KINDS, plant
-from vpnrouter.simulation.network import Network
+from vpnrouter.simulation.files import Press
+from vpnrouter.simulation.mesh import Network
 
 START_NS: Final = 1_772_352_000 * 10**9
 """2026-03-01T08:00:00Z: simulations begin here when nothing else is said."""
@@ -39,7 +39,7 @@ _ITEMS_MOST: Final = 12
 class Options:
     """What to simulate.
 
-    `network` is one of `network.names()`. `vpns` message VPNs, 0: as suits the rows. About `rows` trace rows
+    `network` is one of `mesh.names()`. `vpns` message VPNs, 0: as suits the rows. About `rows` trace rows
     over `seconds`, as if a share `sample` of the messages was traced. `faults` are kinds, one fault each.
     """
 
@@ -79,7 +79,7 @@ def simulate(
         raise OperationError(
             f"simulate {LEAST_SECONDS:g} seconds or more, a sample above 0 up to 1"
         )
-    graph = network.load(options.network)
+    graph = mesh.load(options.network)
     rng = np.random.default_rng(options.seed)
     ground = _plan(graph, options, rng)
     made = ground.plan

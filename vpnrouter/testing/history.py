@@ -1,22 +1,15 @@
-"""What producers and consumers saw of guaranteed messages, in the order in which they saw it.
-
-A history is an append-only list of events. Producers tell of a publish, of sending it again, and of its
-answer; consumers of deliveries, of their acknowledgements, and of those that they know to be safe.
-`history_check.check` judges it. Several threads may write: appending is atomic, and an event stands in the
-list before the call that made it returns.
-
-    history = History()
-    history.published("a-1", producer="a", sequence=1, topic="orders/1", targets=("orders",))
-    history.acknowledged("a-1")
-    history.delivered("a-1", endpoint="orders", qos=1)
-    history.consumed("a-1", endpoint="orders")
-"""
+"""What producers and consumers saw of guaranteed messages, and a judge of it: what was promised and not kept."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from typing import final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 class Kind(Enum):
@@ -127,3 +120,217 @@ class History:
     def of(self, message: str) -> list[Event]:
         """The events of one message and all notes, in order."""
         return [each for each in tuple(self.events) if each.message in {message, ""}]
+
+
+MOST_SHOWN: Final = 10
+"""Findings whose events `describe` tells."""
+
+
+class Fault(Enum):
+    """What is wrong."""
+
+    LOSS = "loss"
+    DUPLICATE = "duplicate"
+    REORDER = "reorder"
+    RESURRECTION = "resurrection"
+    PARTIAL = "partial"
+    INVENTION = "invention"
+    BALANCE = "balance"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken promise. `message` is "" where an endpoint as a whole is meant."""
+
+    fault: Fault
+    message: str
+    endpoint: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.fault.value} of {self.message or 'messages'} at {self.endpoint}: {self.text}"
+
+
+@final
+class _Message:
+    """What is known of one published message."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.copies = 1
+        self.sent_again = False
+        self.acknowledged = False
+        self.rejected = False
+        self.delivered: Counter[str] = Counter()
+        self.fresh: Counter[str] = Counter()
+        self.consumed: Counter[str] = Counter()
+        self.settled: Counter[str] = Counter()
+
+    @property
+    def surely_rejected(self) -> bool:
+        """Rejected, and no earlier attempt can have left a copy."""
+        return self.rejected and not self.acknowledged and self.copies == 1
+
+
+def check(
+    history: History,
+    *,
+    unordered: frozenset[str] = frozenset(),
+    refusing: bool = False,
+    waiting: Mapping[str, int] | None = None,
+) -> list[Finding]:
+    """Everything wrong with a history, in the order in which it shows.
+
+    `unordered` are endpoints whose consumers take turns: no order is promised over them. `refusing` says that
+    the router had reasons to reject: a producer may then have been rejected without hearing it, so that what
+    it sent again may come late. `waiting` says how many messages are left at an endpoint at the end; without
+    it all endpoints must be empty.
+
+    Raises ValueError when the history itself makes no sense: an id published twice, an answer to nothing.
+    """
+    left = waiting or {}
+    checking = _Checking(unordered, refusing=refusing)
+    for event in tuple(history.events):
+        checking.take(event)
+    checking.findings += checking.losses(left)
+    checking.findings += checking.partial(left)
+    checking.findings += checking.unbalanced(left)
+    return checking.findings
+
+
+@final
+class _Checking:
+    def __init__(self, unordered: frozenset[str], *, refusing: bool) -> None:
+        self.findings: list[Finding] = []
+        self._refusing = refusing
+        self._unordered = unordered
+        self._messages: dict[str, _Message] = {}
+        self._latest: dict[tuple[str, str], tuple[int, str]] = {}
+        """By producer and endpoint the highest sequence delivered so far, and its message."""
+
+    def take(self, event: Event) -> None:
+        """The next event."""
+        kind = event.kind
+        if kind is Kind.NOTED:
+            return
+        if kind is Kind.PUBLISHED:
+            if event.message in self._messages:
+                raise ValueError(f"{event.message} is published twice")
+            self._messages[event.message] = _Message(event)
+            return
+        message = self._messages.get(event.message)
+        if kind is Kind.DELIVERED:
+            self._delivered(event, message)
+            return
+        if message is None:
+            if kind in {Kind.CONSUMED, Kind.SETTLED}:
+                return  # of an invention, which is found already
+            raise ValueError(f"{event}: it was never published")
+        if kind in {Kind.RESENT, Kind.REPEATED}:
+            message.copies += kind is Kind.RESENT
+            message.sent_again = True
+        elif kind is Kind.ACKNOWLEDGED:
+            message.acknowledged = True
+        elif kind is Kind.REJECTED:
+            message.rejected = True
+        elif kind is Kind.CONSUMED:
+            message.consumed[event.party] += 1
+        elif kind is Kind.SETTLED:
+            message.settled[event.party] += 1
+
+    def _delivered(self, event: Event, message: _Message | None) -> None:
+        endpoint = event.party
+        if message is None:
+            self._find(Fault.INVENTION, event, "it was never published")
+            return
+        if endpoint not in message.event.targets:
+            self._find(Fault.INVENTION, event, "it was not for this endpoint")
+            return
+        before = message.delivered[endpoint]
+        message.delivered[endpoint] += 1
+        message.fresh[endpoint] += not event.redelivered
+        if not event.redelivered and message.fresh[endpoint] > message.copies:
+            self._find(
+                Fault.DUPLICATE,
+                event,
+                f"sent {message.copies} times, delivery {message.fresh[endpoint]} without the flag",
+            )
+        elif message.settled[endpoint] >= message.copies:
+            self._find(Fault.RESURRECTION, event, "its acknowledgement was stored before")
+        elif event.qos == 2 and before >= message.copies:
+            self._find(Fault.DUPLICATE, event, f"delivery {before + 1} at QoS 2")
+        if not before and endpoint not in self._unordered:
+            self._in_order(event, message)
+
+    def _in_order(self, event: Event, message: _Message) -> None:
+        sequence = message.event.sequence
+        key = (message.event.party, event.party)
+        latest, name = self._latest.get(key, (sequence - 1, ""))
+        if sequence > latest:
+            self._latest[key] = (sequence, event.message)
+        elif not (message.sent_again and self._refusing):
+            self._find(Fault.REORDER, event, f"first delivered after {name}")
+
+    def _find(self, fault: Fault, event: Event, text: str) -> None:
+        self.findings.append(Finding(fault, event.message, event.party, text))
+
+    # -- at the end ------------------------------------------------------------------------------
+
+    def losses(self, left: Mapping[str, int]) -> Iterator[Finding]:
+        """Acknowledged and not delivered, at endpoints where nothing waits."""
+        for name, message in self._messages.items():
+            if not message.acknowledged:
+                continue
+            for endpoint in message.event.targets:
+                if not message.delivered[endpoint] and not left.get(endpoint):
+                    yield Finding(Fault.LOSS, name, endpoint, "acknowledged, never delivered")
+
+    def partial(self, left: Mapping[str, int]) -> Iterator[Finding]:
+        """Not acknowledged, and yet delivered."""
+        for name, message in self._messages.items():
+            if message.acknowledged or not message.delivered.total():
+                continue
+            targets = message.event.targets
+            here = [each for each in targets if message.delivered[each]]
+            away = [each for each in targets if not message.delivered[each] and not left.get(each)]
+            if away:
+                said = "rejected" if message.rejected else "not answered"
+                text = f"{said}, delivered at {', '.join(here)}"
+                yield Finding(Fault.PARTIAL, name, ", ".join(away), text)
+            elif message.surely_rejected:
+                text = "delivered although it was rejected"
+                yield Finding(Fault.RESURRECTION, name, ", ".join(here), text)
+
+    def unbalanced(self, left: Mapping[str, int]) -> Iterator[Finding]:
+        """Endpoints that hold more than was sent and not settled, or less than is still due."""
+        for endpoint, waiting in left.items():
+            due = room = 0
+            for message in self._messages.values():
+                if endpoint not in message.event.targets:
+                    continue
+                due += message.acknowledged and not message.consumed[endpoint]
+                if not message.surely_rejected:
+                    room += max(0, message.copies - message.settled[endpoint])
+            if not due <= waiting <= room:
+                text = f"{waiting} wait, between {due} and {room} may"
+                yield Finding(Fault.BALANCE, "", endpoint, text)
+
+
+def describe(findings: list[Finding], history: History) -> str:
+    """The findings, and of the first ones all that happened to their messages: for a test that fails."""
+    lines = [f"{len(findings)} findings"]
+    for index, finding in enumerate(findings):
+        lines.append(str(finding))
+        if index < MOST_SHOWN and finding.message:
+            lines += [f"    {event}" for event in _story(history.of(finding.message))]
+    return "\n".join(lines)
+
+
+def _story(events: list[Event]) -> Iterator[Event]:
+    """Of several notes in a row the last one: the others are far from what happened."""
+    for event, following in pairwise([*events, None]):
+        if event is not None and not (
+            event.kind is Kind.NOTED and following is not None and following.kind is Kind.NOTED
+        ):
+            yield event

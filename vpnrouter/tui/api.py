@@ -1,17 +1,113 @@
-"""One router's management API, asked without keeping the screen from keys."""
+"""One router that is looked at: its management API, asked beside the keys, whether it answers, and what was seen."""
+
+from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple, final
 from urllib.parse import unquote
 
 import httpx
 
 from vpnrouter import limits
+from vpnrouter.bridges.status import VIRTUAL_ROUTER
 from vpnrouter.errors import OperationError
-from vpnrouter.limits import TUI_ANSWER
-from vpnrouter.management.rows import Row
+from vpnrouter.limits import TUI_ANSWER, TUI_QUEUES_LOOKED_AT, TUI_ROWS
+from vpnrouter.management.rows import Row, segment
+from vpnrouter.tui.store import Store
+
+MONITOR: Final = "/SEMP/v2/monitor"
+ACTION: Final = "/SEMP/v2/action"
+CONFIG: Final = "/SEMP/v2/config"
+OURS: Final = "/vpnrouter/v1"
+
+ROUTER: Final = f"{OURS}/router"
+MSG_VPNS: Final = f"{MONITOR}/msgVpns"
+ALL_BRIDGES: Final = f"{OURS}/bridges"
+ALL_QUEUES: Final = f"{OURS}/queues"
+ALL_CLIENTS: Final = f"{OURS}/clients"
+EVENTS: Final = f"{OURS}/events"
+TRACES: Final = f"{OURS}/traces"
+
+
+def msg_vpn(name: str) -> str:
+    """A message VPN, below one of the roots."""
+    return f"/msgVpns/{segment(name)}"
+
+
+def bridge(vpn: str, name: str) -> str:
+    """A bridge, below one of the roots."""
+    return f"{msg_vpn(vpn)}/bridges/{segment(name, VIRTUAL_ROUTER)}"
+
+
+def queue(vpn: str, name: str) -> str:
+    """A queue, below one of the roots."""
+    return f"{msg_vpn(vpn)}/queues/{segment(name)}"
+
+
+def client(vpn: str, name: str) -> str:
+    """A client, below one of the roots."""
+    return f"{msg_vpn(vpn)}/clients/{segment(name)}"
+
+
+def subscriptions(vpn: str) -> str:
+    """The subscriptions of a message VPN, or of all of them."""
+    return f"{OURS}{msg_vpn(vpn) if vpn else ''}/subscriptions"
+
+
+def matches(vpn: str) -> str:
+    """The subscriptions of a message VPN that match a topic."""
+    return f"{OURS}{msg_vpn(vpn)}/matches"
+
+
+FIRST_DELAY_S: Final = 1.0
+"""Seconds from the first failure to the next try."""
+
+LONGEST_DELAY_S: Final = 8.0
+"""Seconds between tries when it has been away for long: a person waits for it."""
+
+
+@final
+class Connection:
+    """One router's API as seen from here. Times are seconds of one clock that does not jump.
+
+    `why` is "" while it answers. The delay doubles from try to try.
+    """
+
+    def __init__(self) -> None:
+        self.why = "not asked yet"
+        self.lost_at: float | None = None
+        self.answered_at: float | None = None
+        self.next_try = 0.0
+        self._delay = FIRST_DELAY_S
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the last request had no answer."""
+        return self.lost_at is not None
+
+    def is_due(self, now: float) -> bool:
+        """Whether to ask."""
+        return not self.is_lost or now >= self.next_try
+
+    def answered(self, now: float) -> bool:
+        """There was an answer; True when it had been lost."""
+        was = self.is_lost
+        self.why = ""
+        self.lost_at = None
+        self.answered_at = now
+        self._delay = FIRST_DELAY_S
+        return was
+
+    def failed(self, now: float, why: str) -> None:
+        """There was none, in one line."""
+        self.why = why
+        if self.lost_at is None:
+            self.lost_at = now
+        self.next_try = now + self._delay
+        self._delay = min(LONGEST_DELAY_S, self._delay * 2)
+
 
 PATIENCE_S: Final = 5.0
 """Seconds to connect, and to wait for an answer: a person looks at the screen meanwhile."""
@@ -179,3 +275,82 @@ def _authorities(ca_file: str) -> ssl.SSLContext:
         raise OperationError(
             f"cannot use authorities {ca_file}: {error.strerror or error}"
         ) from error
+
+
+QUEUES_EVERY_S = 3.0
+"""Seconds between looks at all queues for trouble: the router goes through all of them for it."""
+
+
+@final
+class Router:
+    """`clock` gives seconds and does not jump."""
+
+    def __init__(self, api: RouterApi, clock: Callable[[], float]) -> None:
+        self.api = api
+        self.clock = clock
+        self.connection = Connection()
+        self.store = Store()
+        self.said = ""
+        """Why the last look was refused, "" when it was not."""
+        self._asked_who = False
+        self._queues_at: float | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name, or where it is while that is unknown."""
+        return self.store.name or self.api.url.partition("://")[2]
+
+    async def look(self, fetch: Callable[[Router], Awaitable[None]]) -> bool:
+        """Ask for what a screen shows; False when there was no answer or no time for a try yet."""
+        if not self.connection.is_due(self.clock()):
+            return False
+        try:
+            if not self._asked_who:
+                await self._ask_who()
+            await fetch(self)
+        except UnreachableError as error:
+            self.lost(error)
+            return False
+        except DeniedError as error:
+            self.said = str(error)
+        else:
+            self.said = ""
+        self.connection.answered(self.clock())
+        return True
+
+    def lost(self, error: UnreachableError) -> None:
+        """There was no answer; it may come back as another router."""
+        self.connection.failed(self.clock(), str(error))
+        self.store.meters.pause()
+        self._asked_who = False
+
+    async def _ask_who(self) -> None:
+        try:
+            self.store.saw_router(await self.api.one(ROUTER))
+        except DeniedError as error:
+            # A router that does not tell its name is called by its address.
+            if error.code in {401, 403, 429}:
+                raise
+        self._asked_who = True
+
+    async def see_msg_vpns(self) -> None:
+        """Look at all message VPNs."""
+        rows = await self.api.rows(MSG_VPNS, TUI_ROWS)
+        self.store.saw_msg_vpns(self.clock(), rows)
+
+    async def see_bridges(self) -> None:
+        """Fetch the bridges; where there are very many, fetch those that are not up as well."""
+        rows = await self.api.rows(ALL_BRIDGES, TUI_ROWS)
+        if len(rows) == TUI_ROWS:
+            down = await self.api.rows(ALL_BRIDGES, TUI_ROWS, "health!=up")
+            seen = {(row["msgVpnName"], row["bridgeName"]) for row in rows}
+            rows += [row for row in down if (row["msgVpnName"], row["bridgeName"]) not in seen]
+        self.store.saw_bridges(self.clock(), rows)
+
+    async def see_queues(self) -> None:
+        """Look at the queues with messages, not at each look."""
+        now = self.clock()
+        if self._queues_at is None or now - self._queues_at >= QUEUES_EVERY_S:
+            rows = await self.api.rows(ALL_QUEUES, TUI_QUEUES_LOOKED_AT, "msgCount>0")
+            self.store.saw_queues(now, rows)
+            self._queues_at = now

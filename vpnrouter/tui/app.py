@@ -12,21 +12,18 @@ from textual.binding import BindingType
 
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import TUI_ROUTERS
-from vpnrouter.tui.api import RouterApi
+from vpnrouter.tui.api import Router, RouterApi
 from vpnrouter.tui.keys import EVERYWHERE, bindings_of
-from vpnrouter.tui.router import Router
-from vpnrouter.tui.screens.ask import Ask
 from vpnrouter.tui.screens.bridges import Bridges
 from vpnrouter.tui.screens.clients import Clients
-from vpnrouter.tui.screens.confirm import Confirm
-from vpnrouter.tui.screens.events import Events
+from vpnrouter.tui.screens.dialogs import Ask, Confirm
 from vpnrouter.tui.screens.explain import Explain, Explainer
 from vpnrouter.tui.screens.help import Help
 from vpnrouter.tui.screens.overview import Overview
 from vpnrouter.tui.screens.queues import Queues
 from vpnrouter.tui.screens.subscriptions import Subscriptions
+from vpnrouter.tui.screens.tail import Events, Traces
 from vpnrouter.tui.screens.topology import Topology
-from vpnrouter.tui.screens.traces import Traces
 from vpnrouter.tui.screens.view import View
 
 PERIOD_S: Final = 0.5

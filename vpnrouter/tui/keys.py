@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from textual.binding import Binding, BindingType
 
-from vpnrouter.tui.pieces import Line, Piece
+from vpnrouter.tui.format import Line, Piece
 
 
 class Key(NamedTuple):

@@ -23,13 +23,9 @@ import yaml
 
 import vpnrouter
 from vpnrouter.server.faults import variable
-from vpnrouter.testing.faulty_link import FaultyLink
-from vpnrouter.testing.faulty_network import FaultyNetwork
-from vpnrouter.testing.history import History, Kind
-from vpnrouter.testing.history_check import check, describe
-from vpnrouter.testing.mqtt_client import MqttClient
-from vpnrouter.testing.mqtt_consumer import Consumer
-from vpnrouter.testing.mqtt_producer import Producer
+from vpnrouter.testing.history import History, Kind, check, describe
+from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer
+from vpnrouter.testing.network import FaultyLink, FaultyNetwork
 from vpnrouter.testing.prefork import Forked, Prefork
 
 PATIENCE_S: Final = 20.0

@@ -8,10 +8,9 @@ from typing import Any, Final
 import pytest
 
 import vpnrouter
-from vpnrouter.testing.history import History
-from vpnrouter.testing.history_check import Fault, check
+from vpnrouter.testing.history import Fault, History, check
 from vpnrouter.testing.prefork import Prefork
-from vpnrouter.testing.synced_files import SyncedFiles
+from vpnrouter.testing.stores import SyncedFiles
 
 CUTS: Final = 20 if os.environ.get("VPNROUTER_LONG") else 4
 BOTH: Final = ("orders", "twice")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from vpnrouter.testing.faulty_link import FaultyLink
-from vpnrouter.testing.faulty_network import FaultyNetwork
+from vpnrouter.testing.network import FaultyLink, FaultyNetwork
 
 PATIENCE_S = 60.0
 """How long a test waits for what it expects; only a failing one waits that long."""

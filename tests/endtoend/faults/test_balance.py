@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 import vpnrouter
-from vpnrouter.testing.relay import FROM_TARGET, TO_TARGET
+from vpnrouter.testing.network import FROM_TARGET, TO_TARGET
 
 LONG: Final = bool(os.environ.get("VPNROUTER_LONG"))
 

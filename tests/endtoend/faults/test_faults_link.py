@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.testing.faulty_link import FaultyLink
-from vpnrouter.testing.relay import FROM_TARGET, TO_TARGET
+from vpnrouter.testing.network import FROM_TARGET, TO_TARGET, FaultyLink
 
 BACK_WITHIN_S = 12.0
 """Meant are 0.1 s, and tests/server/test_failback.py asks that of a clock of its own. A busy machine that takes

@@ -13,9 +13,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from vpnrouter.testing.faulty_link import FaultyLink
-from vpnrouter.testing.faulty_network import FaultyNetwork
-from vpnrouter.testing.relay import FROM_TARGET, TO_TARGET
+from vpnrouter.testing.network import FROM_TARGET, TO_TARGET, FaultyLink, FaultyNetwork
 
 LONG: Final = bool(os.environ.get("VPNROUTER_LONG"))
 

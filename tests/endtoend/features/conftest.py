@@ -8,7 +8,7 @@ import yaml
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from vpnrouter.demo.connections import accepted
+from vpnrouter.demo.clients import accepted
 
 END = "end"
 """The last topic of a test; every bridge that `listener` asks about brings it."""

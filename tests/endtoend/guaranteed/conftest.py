@@ -50,7 +50,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 import vpnrouter
-from vpnrouter.testing.faulty_network import FaultyNetwork
+from vpnrouter.testing.network import FaultyNetwork
 from vpnrouter.testing.prefork import Forked, Prefork
 
 PATIENCE_S: Final = 20.0

@@ -5,7 +5,7 @@ import random
 from typing import Any, Final, final
 
 from vpnrouter.testing.history import History
-from vpnrouter.testing.mqtt_client import MqttClient
+from vpnrouter.testing.mqtt_clients import MqttClient
 from vpnrouter.wire.mqtt.packets import (
     Ack,
     Connack,

@@ -7,11 +7,8 @@ from typing import Any, Final, final
 
 import pytest
 
-from vpnrouter.testing.history import History
-from vpnrouter.testing.history_check import check, describe
-from vpnrouter.testing.mqtt_client import MqttClient
-from vpnrouter.testing.mqtt_consumer import Consumer
-from vpnrouter.testing.mqtt_producer import Producer
+from vpnrouter.testing.history import History, check, describe
+from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Packet, Publish
 from vpnrouter.wire.mqtt.reason import PUBREL
 

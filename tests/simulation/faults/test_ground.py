@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import mesh, network, plan
+from vpnrouter.simulation import mesh, plan
 from vpnrouter.simulation.faults.ground import LEAST_MESSAGES, SHARE, Ground
 
 
 def ground(vpns: int = 40, seed: int = 1) -> Ground:
     """Ground in a small mesh."""
     rng = np.random.default_rng(seed)
-    built = mesh.build(network.load("sndlib/polska"), vpns, 8, rng)
+    built = mesh.build(mesh.load("sndlib/polska"), vpns, 8, rng)
     return Ground(plan.draft(built, 600.0, 1.0, 2, rng), 100_000, rng)
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.tui.screens.traces import conditions
+from vpnrouter.tui.screens.tail import conditions
 
 
 @pytest.mark.parametrize(

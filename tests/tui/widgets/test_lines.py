@@ -3,7 +3,7 @@ from typing import Any
 
 from textual.app import App, ComposeResult
 
-from vpnrouter.tui.pieces import STYLES, text
+from vpnrouter.tui.format import STYLES, text
 from vpnrouter.tui.widgets.lines import Lines, style_of
 
 

@@ -3,31 +3,31 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from vpnrouter.simulation.faults import clocks, drift, links, topics, ways
+from vpnrouter.simulation.faults import routers, traffic
 from vpnrouter.simulation.faults.ground import Ground
 
 KINDS: Final[Mapping[str, Callable[[Ground], None]]] = {
-    "loop": ways.loop,
-    "two_ways": ways.two_ways,
-    "duplicate": ways.duplicate,
-    "black_hole": topics.black_hole,
-    "never_matched": topics.never_matched,
-    "over_broad": topics.over_broad,
-    "skewed_partition": topics.skewed_partition,
-    "flapping_link": links.flapping_link,
-    "stalled_bridge": links.stalled_bridge,
-    "hot_bridge": links.hot_bridge,
-    "head_of_line": links.head_of_line,
-    "clock_skew": clocks.clock_skew,
+    "loop": traffic.loop,
+    "two_ways": traffic.two_ways,
+    "duplicate": traffic.duplicate,
+    "black_hole": traffic.black_hole,
+    "never_matched": traffic.never_matched,
+    "over_broad": traffic.over_broad,
+    "skewed_partition": traffic.skewed_partition,
+    "flapping_link": routers.flapping_link,
+    "stalled_bridge": routers.stalled_bridge,
+    "hot_bridge": routers.hot_bridge,
+    "head_of_line": routers.head_of_line,
+    "clock_skew": routers.clock_skew,
 }
 """Each plants one fault that the traces show."""
 
 DRIFT_KINDS: Final[Mapping[str, Callable[[Ground], None]]] = {
-    "missing_vpn": drift.missing_vpn,
-    "missing_bridge": drift.missing_bridge,
-    "unknown_bridge": drift.unknown_bridge,
-    "missing_subscription": drift.missing_subscription,
-    "unknown_subscription": drift.unknown_subscription,
+    "missing_vpn": routers.missing_vpn,
+    "missing_bridge": routers.missing_bridge,
+    "unknown_bridge": routers.unknown_bridge,
+    "missing_subscription": routers.missing_subscription,
+    "unknown_subscription": routers.unknown_subscription,
 }
 """Each plants one fault that only a report with the configurations can find."""
 

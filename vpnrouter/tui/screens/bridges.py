@@ -1,20 +1,199 @@
-"""All bridges: state, direction, backlog, rates, and why the last failure was."""
+"""All bridges, and one: both ends beside each other, the remotes that it tries, what it carries."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Horizontal
 
 from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.bridge_actions import ACTIONS, BridgeAction
+from vpnrouter.tui.actions import ACTIONS, BridgeAction
+from vpnrouter.tui.api import Router
+from vpnrouter.tui.format import Line, Piece, folded, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.pieces import Line, state, text
-from vpnrouter.tui.router import Router
-from vpnrouter.tui.screens.bridge import Bridge
 from vpnrouter.tui.screens.view import View
-from vpnrouter.tui.trouble import why_down
+from vpnrouter.tui.store import other_end
+from vpnrouter.tui.trouble import LOSSES, why_down
+from vpnrouter.tui.widgets.lines import Lines
+from vpnrouter.tui.widgets.sparkline import sparkline
 from vpnrouter.tui.widgets.table import Column, Entry, Table
+
+LABELS: Final = 13
+"""Columns for labels: two ends stand beside each other in 80."""
+
+SPARK: Final = 16
+
+
+class Bridge(View):
+    """One bridge of one router; the other end beside it where its router is among those looked at."""
+
+    ALL_ROUTERS = True
+    KEYS: ClassVar[tuple[Key, ...]] = tuple(
+        Key(one.key, f"do('{one.name}')", one.name, one.help, changes=True) for one in ACTIONS
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
+
+    def __init__(self, router: Router, msg_vpn: str, bridge: str) -> None:
+        super().__init__(router)
+        self._msg_vpn = msg_vpn
+        self._bridge = bridge
+
+    def place(self) -> str:
+        """See View.place."""
+        return f"bridge {self._msg_vpn}/{self._bridge}"
+
+    def body(self) -> ComposeResult:
+        """See View.body."""
+        with Horizontal():
+            here = Lines(id="here", focusable=True)
+            here.add_class("half")
+            yield here
+            there = Lines(id="there", focusable=True)
+            there.add_class("half")
+            yield there
+
+    async def fetch(self, router: Router) -> None:
+        """See View.fetch."""
+        await router.see_bridges()
+
+    def draw(self) -> None:
+        """See View.draw."""
+        row = self._row()
+        here, there = self.lines("here"), self.lines("there")
+        if row is None:
+            here.show([text(("this bridge is not there", "warn"))])
+            there.display = False
+            return
+        bridges = {
+            router.store.name: router.store.bridges
+            for router in self.ui.routers
+            if router.store.name
+        }
+        other = other_end(row, self.router.store.name, bridges)
+        there.display = other is not None
+        half = self.size.width // 2 if other is not None else self.size.width
+        here.show(end_lines(self.router, row, half - 1))
+        if other is not None:
+            names = {router.store.name: router for router in self.ui.routers}
+            there.show(end_lines(names[row["remoteRouterName"]], other, half - 1))
+
+    def note(self) -> Line:
+        """What would show the other end."""
+        row = self._row()
+        if row is None or self.lines("there").display or not row["remoteRouterName"]:
+            return ()
+        said = (
+            f"the other end is on router {row['remoteRouterName']}: give its API by --url as well"
+        )
+        return text((said, "dim"))
+
+    def action_do(self, name: str) -> None:
+        """Do something to it."""
+        BridgeAction.of(name).begin(self, self.router, self._msg_vpn, self._bridge)
+
+    def _row(self) -> Row | None:
+        wanted = (self._msg_vpn, self._bridge)
+        rows = self.router.store.bridges
+        return next((r for r in rows if (r["msgVpnName"], r["bridgeName"]) == wanted), None)
+
+
+def end_lines(router: Router, row: Row, width: int) -> Sequence[Line]:
+    """One end of a bridge in lines of at most `width` columns."""
+    lines = [
+        text((f"{router.label}/{row['msgVpnName']}", "accent")),
+        text((row["bridgeName"], "title"), "  ", state(row["health"])),
+    ]
+    lines += pairs(
+        [
+            ("inbound", (row["inboundState"], _half(row["inboundFailureReason"]))),
+            ("outbound", (row["outboundState"], _half(row["outboundFailureReason"]))),
+            ("in its state", fmt.age(row["stateAgeMs"])),
+        ],
+        LABELS,
+    )
+    for why in (row["inboundFailureReason"], row["outboundFailureReason"]):
+        lines += [text((part, "bad")) for part in folded(why, width) if part]
+    failed = f"{row['failureCount']:,}, the last {fmt.age(row['lastFailureAgeMs'])} ago"
+    peer = row["remoteMsgVpnName"] or fmt.NONE
+    secured = "TLS" if row["encrypted"] else "plain"
+    packed = ", compressed" if row["compressed"] else ""
+    lines += pairs(
+        [
+            ("failures", failed if row["failureCount"] else "none"),
+            ("remote", f"{row['remoteRouterName'] or '?'}/{peer}"),
+            ("address", row["remoteAddress"] or fmt.NONE),
+            ("connection", f"{secured}{packed}, dialled {row['establisher'] or fmt.NONE}"),
+            ("bound queue", _bound(row)),
+            ("", ""),
+        ],
+        LABELS,
+    )
+    lines += _direction(router, row, "Rx", "received")
+    lines += _direction(router, row, "Tx", "sent")
+    lines += _remotes(row, width)
+    return lines
+
+
+def _half(why: str) -> str:
+    return "bad" if why else ""
+
+
+def _bound(row: Row) -> Piece:
+    wanted = [each["queueBinding"] for each in row.get("remotes", ()) if each["queueBinding"]]
+    if row["boundToQueue"] and row["remoteQueueStandby"]:
+        return (f"{', '.join(wanted)}, stands by", "note")
+    if row["boundToQueue"]:
+        return (", ".join(wanted) or "yes", "good")
+    return (f"{', '.join(wanted)} NOT BOUND", "bad") if wanted else (fmt.NONE, "")
+
+
+def _direction(router: Router, row: Row, way: str, title: str) -> list[Line]:
+    low = way.lower()
+    meters, key = router.store.meters, (row["msgVpnName"], row["bridgeName"], way)
+    waiting = row[f"{low}InFlightMsgCount"]
+    spark = sparkline(meters.history(("bridge", *key)), SPARK)
+    lines = [
+        text(
+            (f"{title:<{LABELS + 2}}", "head"),
+            f"{fmt.rate(row[f'{low}MsgRate'])}/s ",
+            (spark, "good"),
+        )
+    ]
+    age = fmt.age(row[f"last{way}AgeMs"])
+    last = f", {age} ago" if age != fmt.NONE else ""
+    rows: list[tuple[str, str | Piece]] = [
+        ("messages", f"{row[f'data{way}MsgCount']:,}{last}"),
+        ("in flight", (f"{waiting:,}", "warn" if waiting else "")),
+    ]
+    if way == "Tx" and row["backlogOldestMsgAgeMs"] >= 0:
+        oldest = f"{row['backlogMsgCount']:,}, the oldest {fmt.age(row['backlogOldestMsgAgeMs'])}"
+        rows.append(("waiting", (oldest, "warn")))
+    if way == "Rx" and row["parkedMsgCount"]:
+        rows.append(("set aside", (f"{row['parkedMsgCount']:,}", "warn")))
+    if row[f"{low}Imbalance"]:
+        rows.append(("MISSING", (f"{row[f'{low}Imbalance']:,}", "bad")))
+    reasons = [
+        text((f"  {reason} ", "dim"), (f"{count:,}", "warn" if reason in LOSSES else "dim"))
+        for reason, count in sorted(row[f"discarded{way}"].items())
+    ]
+    return [*lines, *pairs(rows, LABELS), *reasons]
+
+
+def _remotes(row: Row, width: int) -> list[Line]:
+    lines: list[Line] = []
+    for remote in row.get("remotes", ()):
+        style = "good" if remote["up"] else "bad" if remote["enabled"] else "note"
+        word = "up" if remote["up"] else "not connected" if remote["enabled"] else "disabled"
+        where = f"{remote['remoteMsgVpnName']} at {remote['remoteMsgVpnLocation']}"
+        lines.append(text((f"{remote['connectOrder']} {where} ", ""), (word, style)))
+        for why in (remote["lastConnectionFailureReason"], remote["lastQueueBindFailureReason"]):
+            lines += [text((f"  {part}", "warn")) for part in folded(why, width - 2) if part]
+    return [(), text(("remotes, in the order of trying", "head")), *lines] if lines else []
+
 
 COLUMNS: Final = (
     Column("bridge", 14, share=1),

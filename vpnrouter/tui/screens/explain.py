@@ -8,9 +8,9 @@ from textual.binding import BindingType
 
 from vpnrouter.errors import VpnrouterError
 from vpnrouter.limits import TUI_LINES
+from vpnrouter.tui.api import Router
+from vpnrouter.tui.format import Line, folded, text
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.pieces import Line, folded, text
-from vpnrouter.tui.router import Router
 from vpnrouter.tui.screens.view import View
 from vpnrouter.tui.widgets.lines import Lines
 

@@ -8,8 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from vpnrouter.tui.format import Line, fit, text
 from vpnrouter.tui.keys import EVERYWHERE, MOVING, Key, written
-from vpnrouter.tui.pieces import Line, fit, text
 from vpnrouter.tui.widgets.lines import Lines
 
 WIDTH = 11

@@ -1,18 +1,306 @@
-"""Queues: depth, consumers, what comes and goes, what is lost."""
+"""Queues: depth, consumers, what comes and goes; one queue with its messages; and one message."""
 
-from typing import ClassVar
+from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from vpnrouter.management.rows import Row
+from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui import paths
-from vpnrouter.tui.keys import bindings_of
-from vpnrouter.tui.router import Router
-from vpnrouter.tui.screens.paged import PagedView
-from vpnrouter.tui.screens.queue import Queue
+from vpnrouter.tui.api import Router
+from vpnrouter.tui.format import Line, fit, text
+from vpnrouter.tui.keys import Key, bindings_of
+from vpnrouter.tui.pager import Pager
+from vpnrouter.tui.screens.view import PagedView, View
 from vpnrouter.tui.trouble import FULL, quota
+from vpnrouter.tui.widgets.lines import Lines
+from vpnrouter.tui.widgets.payload import PayloadView, best_view, payload_lines
 from vpnrouter.tui.widgets.table import Column, Entry, Table
+
+VIEWS: Final = {"t": PayloadView.TEXT, "o": PayloadView.JSON, "x": PayloadView.HEX}
+
+
+class QueuedMessage(View):
+    """One message as the queue's page told of it; its payload is asked for once."""
+
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key("t", "shown('t')", "text", "the payload as text"),
+        Key("o", "shown('o')", "JSON", "the payload as JSON object"),
+        Key("x", "shown('x')", "hex", "the payload as bytes in hexadecimal"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
+
+    def __init__(self, router: Router, msg_vpn: str, queue: str, row: Row) -> None:
+        super().__init__(router)
+        self._path = f"{api.OURS}{api.queue(msg_vpn, queue)}/msgs/{row['msgId']}/payload"
+        self._row = row
+        self._payload: bytes | None = None
+        self._view = PayloadView.TEXT
+
+    def place(self) -> str:
+        """See View.place."""
+        return f"message {self._row['msgId']}"
+
+    def body(self) -> ComposeResult:
+        """See View.body."""
+        facts = Lines(id="facts")
+        facts.styles.height = 4
+        yield facts
+        yield Lines(id="body", focusable=True)
+
+    async def fetch(self, router: Router) -> None:
+        """See View.fetch."""
+        if self._payload is None:
+            self._payload = await router.api.content(self._path)
+            self._view = best_view(self._payload)
+
+    def draw(self) -> None:
+        """See View.draw."""
+        self.lines("facts").show(_message_facts(self._row))
+        if self._payload is None:
+            self.lines("body").show([text(("asking …", "dim"))])
+        else:
+            width = self.size.width
+            self.lines("body").show(payload_lines(self._payload, self._view, width))
+
+    def note(self) -> Line:
+        """How the payload is shown."""
+        size = len(self._payload or b"")
+        return text((f"payload of {size:,} bytes as ", "dim"), (self._view.value, "accent"))
+
+    def action_shown(self, key: str) -> None:
+        """Show the payload in another way."""
+        self._view = VIEWS[key]
+        self.lines("body").action_scroll_to_first()
+        self.redraw()
+
+
+def _message_facts(row: Row) -> list[Line]:
+    times = f"spooled {fmt.moment(row['spooledTime'])}, expires {fmt.moment(row['expiryTime'])} UTC"
+    told = (
+        f"priority {row['priority']}, delivered again {row['redeliveryCount']} times,"
+        f" publisher {row['publisherId'] or fmt.NONE}"
+    )
+    return [
+        text((fit(str(row["topic"]), 400).rstrip(), "title")),
+        text((times, "dim")),
+        text((told, "dim")),
+        (),
+    ]
+
+
+FLOWS: Final = 3
+"""Consumers that are told one by one; the note says how many there are."""
+
+COLUMNS: Final = (
+    Column("message", 10, right=True),
+    Column("topic", 20, share=1),
+    Column("bytes", 6, right=True),
+    Column("spooled at (UTC)", 19),
+    Column("prio", 4, right=True),
+    Column("tries", 5, right=True),
+    Column("", 6),
+)
+
+
+class Queue(View):
+    """One queue of one router."""
+
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key("enter", "enter", "payload", "look at the payload of the message"),
+        Key("d", "delete", "delete", "delete the message", changes=True),
+        Key("m", "move", "move", "move the message to another queue", changes=True),
+        Key("M", "move_all", "move all", "move all messages to another queue", changes=True),
+        Key("P", "purge", "purge", "delete all messages that no consumer holds", changes=True),
+        Key("n,right", "turn(1)", "", "next page of messages"),
+        Key("p,left", "turn(-1)", "", "page before"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS[1:])
+
+    def __init__(self, router: Router, msg_vpn: str, queue: str) -> None:
+        super().__init__(router)
+        self._msg_vpn = msg_vpn
+        self._queue = queue
+        self._row: Row = {}
+        self._flows: Sequence[Row] = ()
+        self._flow_count = 0
+        self._msgs: Sequence[Row] = ()
+        self._pager = Pager()
+
+    def place(self) -> str:
+        """See View.place."""
+        return f"queue {self._msg_vpn}/{self._queue}"
+
+    def body(self) -> ComposeResult:
+        """See View.body."""
+        facts = Lines(id="facts")
+        facts.styles.height = 8
+        yield facts
+        yield Table(COLUMNS, empty="no messages", id="body")
+
+    @property
+    def _path(self) -> str:
+        return api.queue(self._msg_vpn, self._queue)
+
+    async def fetch(self, router: Router) -> None:
+        """See View.fetch."""
+        base = f"{api.MONITOR}{self._path}"
+        self._row = await router.api.one(base)
+        router.store.saw_queue(router.clock(), self._row)
+        flows = await router.api.page(f"{base}/txFlows", count=FLOWS)
+        self._flows, self._flow_count = flows.rows, flows.total
+        number = self._pager.page
+        page = await router.api.page(f"{base}/msgs", cursor=self._pager.cursor)
+        if number != self._pager.page or (not page.rows and self._pager.turn(-1)):
+            return
+        self._pager.saw(page.total, page.cursor)
+        self._msgs = page.rows
+
+    def draw(self) -> None:
+        """See View.draw."""
+        if self._row:
+            self.lines("facts").show(_facts(self.router, self._row, self._flows, self._flow_count))
+        self.query_one("#body", Table).fill([_message(row) for row in self._msgs])
+
+    def note(self) -> Line:
+        """Which messages these are."""
+        return text(
+            (f"messages, the oldest first: {self._pager.rows_told(len(self._msgs))}", "dim")
+        )
+
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Look at the payload."""
+        row = next((each for each in self._msgs if str(each["msgId"]) == event.key), None)
+        if row is not None:
+            self.show_open(QueuedMessage(self.router, self._msg_vpn, self._queue, row))
+
+    def on_table_past(self, event: Table.Past) -> None:
+        """The cursor goes on in the next page, or in the one before."""
+        if self._pager.turn(event.by):
+            self.query_one("#body", Table).place(0 if event.by > 0 else -1)
+            self.ui.look_soon()
+
+    def action_turn(self, by: int) -> None:
+        """To the next page, or the one before."""
+        if self._pager.turn(by):
+            self.query_one("#body", Table).place(0)
+            self.ui.look_soon()
+
+    def action_delete(self) -> None:
+        """Delete the message under the cursor."""
+        if msg := self._chosen():
+            question = f"Delete message {msg} of queue {self._queue}? It is gone for good."
+            self.act(self.router, question, lambda: self._delete([msg]))
+
+    def action_purge(self) -> None:
+        """Delete all messages."""
+        count = self._row.get("msgCount", 0)
+        question = (
+            f"Delete all {count:,} messages of queue {self._queue} in message VPN {self._msg_vpn}"
+            " that no consumer holds? They are gone for good."
+        )
+        self.act(self.router, question, lambda: self._delete(None))
+
+    def action_move(self) -> None:
+        """Move the message under the cursor."""
+        if msg := self._chosen():
+            self._ask_where(f"Move message {msg} to which queue?", [msg])
+
+    def action_move_all(self) -> None:
+        """Move all messages."""
+        self._ask_where(f"Move all messages of queue {self._queue} to which queue?", None)
+
+    def _chosen(self) -> int:
+        """Id of the message under the cursor, 0 for none."""
+        return int(self.query_one("#body", Table).key or 0)
+
+    def _ask_where(self, label: str, msgs: list[int] | None) -> None:
+        def answered(to: str | None) -> None:
+            if to:
+                what = "all messages" if msgs is None else f"message {msgs[0]}"
+                question = f"Move {what} of queue {self._queue} to queue {to}?"
+                self.act(self.router, question, lambda: self._move(to, msgs))
+
+        if self.router.store.may_change():
+            self.ui.ask(label, answered, "a queue of the same message VPN")
+        else:
+            self.act(self.router, label, lambda: self._move("", msgs))
+
+    async def _delete(self, msgs: list[int] | None) -> str:
+        body: Row = {} if msgs is None else {"msgIds": msgs}
+        path = f"{api.ACTION}{self._path}/deleteMsgs"
+        done = await self.router.api.put(path, body)
+        return f"{done['data'].get('msgCount', 0):,} messages deleted"
+
+    async def _move(self, to: str, msgs: list[int] | None) -> str:
+        body: Row = {"toQueueName": to} | ({} if msgs is None else {"msgIds": msgs})
+        done = await self.router.api.put(f"{api.OURS}{self._path}/moveMsgs", body)
+        return f"{done['data'].get('msgCount', 0):,} messages moved to queue {to}"
+
+
+def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[Line]:
+    meters, key = router.store.meters, ("queue", row["msgVpnName"], row["queueName"])
+    into, out = (fmt.rate(meters.rate((*key, way))) for way in ("in", "out"))
+    used = quota(row)
+    full = f", {used:.0%} of {row['maxMsgSpoolUsage']:,} MB" if used else ""
+    gates = [
+        (f"{way} {'on' if row[f'{way}Enabled'] else 'OFF'}", "" if row[f"{way}Enabled"] else "bad")
+        for way in ("ingress", "egress")
+    ]
+    lost = {**row["discarded"], **row["refused"]}
+    lines = [
+        text(
+            (f"{row['msgCount']:,} messages", "title"),
+            f", {fmt.size(row['msgSpoolUsage'])}{full}, oldest {fmt.age(row['oldestMsgAgeMs'])}",
+        ),
+        text(
+            f"{into}/s in, {out}/s out, {row['txUnackedMsgCount']:,} unacknowledged,"
+            f" {row['redeliveredMsgCount']:,} redelivered"
+        ),
+        text(
+            f"{row['endpointType']}, {row['accessType']}, ",
+            *gates[:1],
+            ", ",
+            *gates[1:],
+            f", dead messages to {row['deadMsgQueue'] or fmt.NONE}",
+        ),
+        text("lost or not taken: ", (fmt.shown(lost), "warn" if lost else "dim")),
+    ]
+    if row["imbalance"]:
+        lines.append(text((f"{row['imbalance']:,} messages are not accounted for", "bad")))
+    if count:
+        lines.append(text((f"{count:,} consumers", "head")))
+    else:
+        lines.append(text(("no consumer", "warn" if row["msgCount"] else "dim")))
+    lines += [
+        text(
+            f"  {flow['clientName']} ",
+            (flow["activityState"], "dim"),
+            f" {flow['unackedMsgCount']:,} of {flow['windowSize']:,} unacknowledged",
+        )
+        for flow in flows
+    ]
+    return lines[:8]
+
+
+def _message(row: Row) -> Entry:
+    waits = bool(row["undelivered"])
+    return Entry(
+        str(row["msgId"]),
+        (
+            (str(row["msgId"]), "title"),
+            (row["topic"], ""),
+            (fmt.size(row["contentSize"]), ""),
+            (fmt.moment(row["spooledTime"]), "dim"),
+            (str(row["priority"]), ""),
+            (str(row["redeliveryCount"]), "warn" if row["redeliveryCount"] else "dim"),
+            ("" if waits else "held", "accent"),
+        ),
+    )
 
 
 class Queues(PagedView):
@@ -44,8 +332,8 @@ class Queues(PagedView):
     def path(self) -> str:
         """See PagedView.path."""
         if self._msg_vpn:
-            return f"{paths.MONITOR}{paths.msg_vpn(self._msg_vpn)}/queues"
-        return paths.ALL_QUEUES
+            return f"{api.MONITOR}{api.msg_vpn(self._msg_vpn)}/queues"
+        return api.ALL_QUEUES
 
     def seen(self, router: Router, row: Row) -> None:
         """See PagedView.seen."""

@@ -5,14 +5,14 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from vpnrouter.management.rows import Row
+from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui import paths
+from vpnrouter.tui.api import Router
+from vpnrouter.tui.format import Line
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.pieces import Line
-from vpnrouter.tui.router import Router
-from vpnrouter.tui.screens.client import Client
-from vpnrouter.tui.screens.paged import PagedView
-from vpnrouter.tui.screens.queue import Queue
+from vpnrouter.tui.screens.clients import Client
+from vpnrouter.tui.screens.queues import Queue
+from vpnrouter.tui.screens.view import PagedView
 from vpnrouter.tui.widgets.table import Column, Entry, Table
 
 OWN_KEYS = (
@@ -61,8 +61,8 @@ class Subscriptions(PagedView):
     def path(self) -> str:
         """See PagedView.path."""
         if self._topic:
-            return paths.matches(self._msg_vpn)
-        return paths.subscriptions(self._msg_vpn)
+            return api.matches(self._msg_vpn)
+        return api.subscriptions(self._msg_vpn)
 
     def more(self) -> dict[str, str]:
         """See PagedView.more."""

@@ -1,16 +1,20 @@
-"""What goes on, the newest at the bottom: it scrolls by itself while the cursor is on the last row."""
+"""What goes on, the newest at the bottom: the event log of a router, and live traces."""
+
+from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from vpnrouter.limits import TUI_TAIL
+from vpnrouter.limits import TUI_TAIL, TUI_TAIL_ROWS
 from vpnrouter.management.rows import Row
+from vpnrouter.tui import api
+from vpnrouter.tui import format as fmt
+from vpnrouter.tui.api import Router
+from vpnrouter.tui.format import Line, state, text
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.pieces import Line, text
-from vpnrouter.tui.router import Router
 from vpnrouter.tui.screens.view import View
 from vpnrouter.tui.widgets.table import Column, Entry, Table
 
@@ -85,3 +89,146 @@ class TailView(View):
             self.restart()
             self.redraw()
             self.ui.look_soon()
+
+
+SECOND_NS: Final = 1_000_000_000
+
+
+class Events(TailView):
+    """The log is kept by the router: what happened before one looked is there too."""
+
+    PLACE = "events"
+    HINT = "a word of the event, the message VPN, the name or the text"
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("UTC", 8),
+        Column("level", 7),
+        Column("message VPN", 11),
+        Column("name", 12, share=1),
+        Column("what", 30, share=3),
+    )
+
+    def __init__(self, router: Router | None = None) -> None:
+        super().__init__(router)
+        self._last: int | None = None
+
+    async def fetch(self, router: Router) -> None:
+        """See View.fetch."""
+        if self.paused:
+            return
+        query = {"count": str(TUI_TAIL_ROWS)}
+        if self._last is not None:
+            query["after"] = str(self._last)
+        answer = await router.api.get(api.EVENTS, query)
+        rows: list[Row] = answer["data"]
+        if rows:
+            self._last = int(rows[-1]["eventId"])
+            self.add(rows)
+        elif self._last is not None and int(answer["meta"].get("lastEventId", 0)) < self._last:
+            # A router that was started anew counts from the beginning.
+            self._last = None
+
+    def wanted(self, row: Row) -> bool:
+        """See TailView.wanted."""
+        said = " ".join(str(row[name]) for name in ("level", "event", "msgVpnName", "name", "text"))
+        return self.filter.lower() in said.lower()
+
+    def entry(self, key: str, row: Row) -> Entry:
+        """See TailView.entry."""
+        return Entry(
+            key,
+            (
+                (fmt.clock(row["timeNs"] / SECOND_NS), "dim"),
+                state(row["level"]),
+                (row["msgVpnName"] or fmt.NONE, ""),
+                (row["name"] or fmt.NONE, "title"),
+                (f"{row['event']} {row['text']}".strip(), ""),
+            ),
+        )
+
+
+FILTERS: Final = ("topic", "event", "msgVpnName", "traceId")
+"""What the API filters by; a bare word is a topic."""
+
+STYLES: Final = {"discard": "warn", "reject": "bad", "expire": "warn", "dead_letter": "bad"}
+
+
+class Traces(TailView):
+    """The router keeps none of them for whoever comes later: they begin with the first look."""
+
+    PLACE = "traces"
+    HINT = "orders/>  or  topic=orders/> event=discard msgVpnName=blue"
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("UTC", 8),
+        Column("event", 14),
+        Column("VPN", 8),
+        Column("topic", 16, share=2),
+        Column("to/by", 12, share=1),
+        Column("bytes", 6, right=True),
+        Column("trace", 8),
+    )
+
+    def __init__(self, router: Router | None = None) -> None:
+        super().__init__(router)
+        self._mark = "0"
+        self._missed = 0
+        self._tracing = True
+
+    async def fetch(self, router: Router) -> None:
+        """See View.fetch."""
+        if self.paused:
+            return
+        query = {"after": self._mark, "count": str(TUI_TAIL_ROWS)} | conditions(self.filter)
+        answer = await router.api.get(api.TRACES, query)
+        meta = answer["meta"]
+        self._mark = str(meta.get("mark", self._mark))
+        self._missed += int(meta.get("missed", 0))
+        self._tracing = bool(meta.get("tracing", True))
+        self.add(answer["data"])
+
+    def restart(self) -> None:
+        """See TailView.restart."""
+        self.kept.clear()
+        self._missed = 0
+
+    def note(self) -> Line:
+        """Whether anything is traced, and what was too much to show."""
+        if not self._tracing:
+            return text(("this router traces nothing: no traces in its configuration", "warn"))
+        missed = f"  {self._missed:,} were too many to show" if self._missed else ""
+        return (*super().note(), (missed, "note"))
+
+    def entry(self, key: str, row: Row) -> Entry:
+        """See TailView.entry."""
+        event = str(row.get("event", ""))
+        who = next(
+            (str(row[name]) for name in ("endpoint", "bridge", "client") if row.get(name)), ""
+        )
+        why = str(row.get("reason") or "")
+        return Entry(
+            key,
+            (
+                (fmt.clock(_number(row, "ts_ns", "tsNs") / SECOND_NS), "dim"),
+                (event, STYLES.get(event, "accent")),
+                (str(row.get("vpn") or row.get("msgVpnName") or fmt.NONE), ""),
+                (str(row.get("topic") or fmt.NONE), "title"),
+                (why or who or fmt.NONE, "warn" if why else ""),
+                (fmt.size(_number(row, "size_bytes", "sizeBytes")), ""),
+                (str(row.get("trace_id") or row.get("traceId") or fmt.NONE), "dim"),
+            ),
+        )
+
+
+def conditions(written: str) -> dict[str, str]:
+    """The filter as the API takes it: `topic=a/> event=discard`, or a topic alone."""
+    found = {}
+    for word in written.split():
+        name, separator, value = word.partition("=")
+        if separator and name in FILTERS:
+            found[name] = value
+        else:
+            found["topic"] = word
+    return found
+
+
+def _number(row: Row, *names: str) -> int:
+    return next((int(row[name]) for name in names if row.get(name)), 0)

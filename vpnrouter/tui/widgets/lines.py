@@ -11,7 +11,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from vpnrouter.tui.pieces import STYLES, Line, cut
+from vpnrouter.tui.format import STYLES, Line, cut
 
 
 @cache

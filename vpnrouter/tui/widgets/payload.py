@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from vpnrouter.limits import TUI_LINES, TUI_PAYLOAD_SHOWN
-from vpnrouter.tui.pieces import Line, folded, text
+from vpnrouter.tui.format import Line, folded, text
 
 PRINTABLE: Final = range(0x20, 0x7F)
 

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from vpnrouter.tui.pieces import Line, Piece, fit
+from vpnrouter.tui.format import Line, Piece, fit
 from vpnrouter.tui.widgets.lines import Lines
 
 

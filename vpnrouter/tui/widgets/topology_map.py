@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.ends import once
-from vpnrouter.tui.pieces import Line, Piece, cut, fit
+from vpnrouter.tui.format import Line, Piece, cut, fit
+from vpnrouter.tui.store import once
 
 LABEL: Final = 17
 """Columns for the bridge's name."""

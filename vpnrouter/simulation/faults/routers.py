@@ -1,12 +1,137 @@
-"""Faults of bridges and what they lead to: flapping, stalled and hot ones, endpoints that block."""
+"""Faults of routers and bridges: wrong clocks, configurations that say something else, links that flap or stall."""
+
+from __future__ import annotations
 
 from typing import Final
 
 import numpy as np
 
+from vpnrouter.errors import OperationError
 from vpnrouter.simulation.faults.ground import Ground
 from vpnrouter.simulation.feeds import DIRECT, PERSISTENT, Feed, lead, receive
 from vpnrouter.simulation.journey import Journey, walk
+from vpnrouter.simulation.mesh import Bridge
+from vpnrouter.simulation.plan import Plan
+
+_SKEW_S: Final = (0.05, 5.0)
+_LEAST_ROUTERS: Final = 4
+_SECOND_NS: Final = 1_000_000_000
+
+
+def clock_skew(ground: Ground) -> None:
+    """The clock of one router is tens of milliseconds to seconds off; never of the one with most links.
+
+    Raises:
+        OperationError: too few routers exchange messages to say whose clock is wrong.
+    """
+    mesh = ground.plan.mesh
+    near = _comparable(ground.plan)
+    skewed = {fault["router"] for fault in ground.faults if fault["kind"] == "clock_skew"}
+    largest = max(_components(near), key=len, default=set[int]())
+    if len(largest) < _LEAST_ROUTERS * (len(skewed) + 1):
+        raise OperationError("too few routers for a skewed clock: more --vpns")
+    busiest = max(largest, key=lambda router: (len(near[router]), router))
+    free = [
+        router
+        for router in sorted(largest)
+        if router != busiest and mesh.network.routers[router] not in skewed
+    ]
+    chosen = int(ground.rng.choice(free))
+    low, high = np.log(_SKEW_S)
+    offset_s = float(np.exp(ground.rng.uniform(low, high)))
+    if ground.rng.random() < 0.5:
+        offset_s = -offset_s
+    ground.plan.clocks_ns[chosen] = round(offset_s * _SECOND_NS)
+    ground.faults.append(
+        {"kind": "clock_skew", "router": mesh.network.routers[chosen], "value": offset_s}
+    )
+
+
+def _comparable(plan: Plan) -> dict[int, set[int]]:
+    """Routers whose messages reach each other, both ways: only of these can traces show how their clocks differ."""
+    sites = plan.mesh.sites
+    heard: dict[int, set[int]] = {}
+    for feed in plan.feeds:
+        origin = sites[feed.origin].router
+        for bridges in feed.onward.values():
+            for number in bridges:
+                target = sites[plan.mesh.bridges[number].target].router
+                heard.setdefault(target, set()).add(origin)
+    return {
+        router: both
+        for router, origins in heard.items()
+        if (both := {one for one in origins if one != router and router in heard.get(one, ())})
+    }
+
+
+def _components(near: dict[int, set[int]]) -> list[set[int]]:
+    left = set(near)
+    found = []
+    while left:
+        reached: set[int] = set()
+        edge = [min(left)]
+        while edge:
+            router = edge.pop()
+            if router not in reached:
+                reached.add(router)
+                edge += near[router]
+        left -= reached
+        found.append(reached)
+    return found
+
+
+def missing_vpn(ground: Ground) -> None:
+    """A message VPN is configured, and nothing happens in it."""
+    (site,) = ground.way(1)
+    place = ground.plan.mesh.sites[site]
+    vpn = f"{place.vpn}-next"
+    ground.plan.drift.vpns.append((site, vpn))
+    ground.faults.append({"kind": "missing_vpn", "router": place.router_name, "vpn": vpn})
+
+
+def missing_bridge(ground: Ground) -> None:
+    """A bridge is configured, and its link never comes up."""
+    source, target = ground.way(2)
+    name = f"from-{ground.plan.mesh.sites[source].router_name}-next"
+    topic = f"{ground.plan.mesh.sites[source].vpn}/planned/>"
+    planned = Bridge(name, source, target, 0.0, filters={topic: None})
+    ground.plan.drift.bridges.append(planned)
+    ground.faults.append({"kind": "missing_bridge", **ground.ends(planned)})
+
+
+def unknown_bridge(ground: Ground) -> None:
+    """A bridge carries messages and is not configured."""
+    number = ground.plan.mesh.bridge(*ground.way(2))
+    ground.plan.drift.without.add(number)
+    ground.faults.append({"kind": "unknown_bridge", **ground.edge(number)})
+
+
+def missing_subscription(ground: Ground) -> None:
+    """A bridge has a remote subscription in its configuration that it never asked for."""
+    number, _ = _filtered(ground, 1)
+    source = ground.plan.mesh.sites[ground.plan.mesh.bridges[number].source]
+    topic = f"{source.vpn}/planned/{source.router_name}/>"
+    ground.plan.drift.more.append((number, topic))
+    ground.faults.append({"kind": "missing_subscription", **ground.edge(number), "topic": topic})
+
+
+def unknown_subscription(ground: Ground) -> None:
+    """A bridge asks for more than its configuration says."""
+    number, topic = _filtered(ground, 2)
+    ground.plan.drift.less.append((number, topic))
+    ground.faults.append({"kind": "unknown_subscription", **ground.edge(number), "topic": topic})
+
+
+def _filtered(ground: Ground, least: int) -> tuple[int, str]:
+    """A bridge with so many filters, and one of them."""
+    mesh = ground.plan.mesh
+    for _ in mesh.domains:
+        way = ground.way(2)
+        for number in mesh.both_ways(*way):
+            if len(mesh.bridges[number].filters) >= least:
+                return number, next(iter(mesh.bridges[number].filters))
+    raise OperationError("no bridge has filters enough: more --vpns")
+
 
 _DOWNS: Final = (8, 16)
 _DOWN_SHARE: Final = 0.25

@@ -1,9 +1,11 @@
-"""What an operator does to a bridge."""
+"""What an operator does to a bridge or a client."""
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vpnrouter.tui import paths
-from vpnrouter.tui.router import Router
+from vpnrouter.tui import api
+from vpnrouter.tui.api import Router
 
 if TYPE_CHECKING:
     from vpnrouter.tui.screens.view import View
@@ -19,11 +21,11 @@ class BridgeAction(NamedTuple):
     done: str
 
     @staticmethod
-    def of(name: str) -> "BridgeAction":
+    def of(name: str) -> BridgeAction:
         """The one of this name."""
         return next(one for one in ACTIONS if one.name == name)
 
-    def begin(self, view: "View", router: Router, msg_vpn: str, bridge: str) -> None:
+    def begin(self, view: View, router: Router, msg_vpn: str, bridge: str) -> None:
         """Ask, and do it."""
         if bridge.startswith("#bridge/") and self.name != "reconnect":
             view.tell("this is a bridge of another router: it is configured there", "warn")
@@ -39,10 +41,10 @@ class BridgeAction(NamedTuple):
 
 async def _do(action: BridgeAction, router: Router, msg_vpn: str, bridge: str) -> None:
     if action.name == "reconnect":
-        path = f"{paths.ACTION}{paths.bridge(msg_vpn, bridge)}/disconnect"
+        path = f"{api.ACTION}{api.bridge(msg_vpn, bridge)}/disconnect"
         await router.api.put(path, {})
         return
-    path = f"{paths.CONFIG}{paths.bridge(msg_vpn, bridge)}"
+    path = f"{api.CONFIG}{api.bridge(msg_vpn, bridge)}"
     await router.api.patch(path, {"enabled": action.name == "enable"})
 
 
@@ -63,3 +65,14 @@ ACTIONS: Final = (
         "connects again",
     ),
 )
+
+
+def disconnect(view: View, router: Router, msg_vpn: str, client: str) -> None:
+    """Disconnect a client, after asking."""
+
+    async def do() -> str:
+        await router.api.put(f"{api.ACTION}{api.client(msg_vpn, client)}/disconnect", {})
+        return f"client {client} is disconnected"
+
+    question = f"Disconnect client {client} of message VPN {msg_vpn}? It may connect again."
+    view.act(router, question, do)

@@ -1,5 +1,8 @@
-"""A question that is answered by a text."""
+"""Questions that are answered by a text, or by yes or no."""
 
+from __future__ import annotations
+
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -9,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from vpnrouter.limits import TUI_TEXT
-from vpnrouter.tui.pieces import text
+from vpnrouter.tui.format import clean, text
 from vpnrouter.tui.widgets.lines import Lines
 
 
@@ -50,3 +53,36 @@ class Ask(ModalScreen[str | None]):
     def action_leave(self) -> None:
         """Not done."""
         self.dismiss(None)
+
+
+WIDTH = 64
+"""Columns of the question."""
+
+
+class Confirm(ModalScreen[bool]):
+    """Gives True for `y` alone: Enter, pressed once too often, does nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", show=False),
+        Binding("n,escape", "answer(False)", show=False),
+    ]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        """See Screen.compose."""
+        with Vertical():
+            yield Lines(id="question")
+
+    def on_mount(self) -> None:
+        """Ask."""
+        asked = [text((part, "title")) for part in wrap(clean(self._question), WIDTH)]
+        shown = self.query_one(Lines)
+        shown.styles.height = len(asked) + 2
+        shown.show([*asked, (), text(("y", "key"), " yes   ", ("n", "key"), " no")])
+
+    def action_answer(self, yes: bool) -> None:
+        """Answered."""
+        self.dismiss(yes)

@@ -1,0 +1,542 @@
+"""A thread that keeps one MQTT 5 session connected, and consumers and producers that write down what they saw."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, Self, final
+
+from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Connect,
+    Disconnect,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
+from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL, reason_text
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from vpnrouter.testing.history import History
+
+
+LEVEL: Final = 5
+TICK_S: Final = 0.01
+"""Seconds between two questions to the session for what is due, and between attempts to connect."""
+ANSWER_S: Final = 5.0
+"""Seconds that a router has to answer CONNECT."""
+MOST_PACKET_BYTES: Final = 4_194_304
+CHUNK_BYTES: Final = 65_536
+_RESET: Final = struct.pack("ii", 1, 0)
+
+
+class Session(Protocol):
+    """What is said on a connection; it outlives all its connections."""
+
+    name: str
+
+    def connect(self) -> Connect:
+        """The first packet of each connection."""
+
+    def opened(self, answer: Connack) -> list[Packet]:
+        """The router took the connection; returns what to say first."""
+
+    def received(self, packet: Packet) -> list[Packet]:
+        """A packet came; returns what to answer at once."""
+
+    def due(self) -> list[Packet]:
+        """Asked once in TICK_S; returns what to say unprompted."""
+
+    def closed(self) -> None:
+        """The connection is gone, whether or not it was opened."""
+
+
+class ConnectionEnded(Exception):
+    """The connection is of no more use; the text says why."""
+
+
+@final
+class MqttClient:
+    """One thread for one session. `port()` is where the router listens at the moment, None while nowhere.
+
+    `cut_chance` is the probability that the client resets its connection, at each tick and each time that
+    bytes came. What went wrong and is not a mere loss of the connection stands in `told`; leaving the `with`
+    block ends the thread and raises what it died of.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        port: Callable[[], int | None],
+        history: History,
+        draws: random.Random,
+        cut_chance: float = 0.0,
+    ) -> None:
+        self.told: list[str] = []
+        self._session = session
+        self._port = port
+        self._history = history
+        self._draws = draws
+        self._cut_chance = cut_chance
+        self._failure: BaseException | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=session.name, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._failure is not None and error is None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            while not self._ended.is_set():
+                port = self._port()
+                if port is not None:
+                    self._connection(port)
+                self._ended.wait(TICK_S)
+        except BaseException as failure:  # noqa: BLE001 (raised again where the client is used)
+            self._failure = failure
+
+    def _connection(self, port: int) -> None:
+        try:
+            with socket.create_connection(("127.0.0.1", port), ANSWER_S) as link:
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                _Conversation(self._session, link, self._lasts).hold()
+        except OSError:
+            pass  # a router that is killed resets its connections
+        except (ConnectionEnded, ProtocolError) as why:
+            self.told.append(f"{self._session.name}: {why}")
+            self._history.noted(self.told[-1])
+        finally:
+            self._session.closed()
+
+    def _lasts(self, link: socket.socket) -> bool:
+        """Whether a connection goes on."""
+        if self._cut_chance and self._draws.random() < self._cut_chance:
+            with contextlib.suppress(OSError):
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._history.noted(f"{self._session.name} resets its connection")
+            return False
+        return not self._ended.is_set()
+
+
+@final
+class _Conversation:
+    """One connection from CONNECT to its end."""
+
+    def __init__(
+        self, session: Session, link: socket.socket, lasts: Callable[[socket.socket], bool]
+    ) -> None:
+        self._session = session
+        self._link = link
+        self._lasts = lasts
+        self._came = b""
+        self._leaves = b""
+
+    def hold(self) -> None:
+        """Talk until the end. Raises OSError when the connection is lost, ConnectionEnded when refused."""
+        self._link.sendall(encode(self._session.connect(), LEVEL))
+        self._link.setblocking(False)
+        opened = False
+        tick_s = time.monotonic()
+        while self._lasts(self._link):
+            now_s = time.monotonic()
+            if opened and now_s >= tick_s:
+                tick_s = now_s + TICK_S
+                self._say(self._session.due())
+                self._write()
+            wait_s = max(0.0, tick_s - now_s) if opened else ANSWER_S
+            ready, _, _ = select.select([self._link], [], [], wait_s)
+            if ready and not self._read():
+                return
+            if not ready and not opened:
+                raise ConnectionEnded("CONNECT was not answered")
+            for packet in self._packets():
+                if opened:
+                    self._say(self._hear(packet))
+                else:
+                    self._say(self._open(packet))
+                    opened = True
+            self._write()
+
+    def _read(self) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            chunk = self._link.recv(CHUNK_BYTES)
+            self._came += chunk
+            return bool(chunk)
+        return True
+
+    def _packets(self) -> list[Packet]:
+        found: list[Packet] = []
+        start, end = 0, len(self._came)
+        while length := frame_at(self._came, start, end, MOST_PACKET_BYTES):
+            found.append(decode(self._came, start, length, LEVEL))
+            start += length
+        self._came = self._came[start:]
+        return found
+
+    def _open(self, packet: Packet) -> list[Packet]:
+        if not isinstance(packet, Connack):
+            raise ConnectionEnded(f"CONNECT was answered with {packet!r}")
+        if packet.reason_code:
+            raise ConnectionEnded(f"refused: {reason_text(packet.reason_code)}")
+        return self._session.opened(packet)
+
+    def _hear(self, packet: Packet) -> list[Packet]:
+        if isinstance(packet, Disconnect):
+            raise ConnectionEnded(f"DISCONNECT {reason_text(packet.reason_code)}")
+        return self._session.received(packet)
+
+    def _say(self, packets: list[Packet]) -> None:
+        self._leaves += b"".join([encode(packet, LEVEL) for packet in packets])
+
+    def _write(self) -> None:
+        if self._leaves:
+            with contextlib.suppress(BlockingIOError):
+                self._leaves = self._leaves[self._link.send(self._leaves) :]
+
+
+SESSION_EXPIRY_S: Final = 3600
+MOST_PACKET_ID: Final = 65_535
+FAILED: Final = 0x80
+"""Reason codes from here on say that the message was not taken."""
+
+
+def message_of(payload: bytes) -> str:
+    """The id of the message that a producer wrote into a payload."""
+    return payload.partition(b" ")[0].decode()
+
+
+@final
+@dataclass(slots=True)
+class _Sent:
+    message: str
+    packet: Publish
+    released: bool = False
+    """QoS 2: the router has it, PUBREL is due."""
+
+
+@final
+class Producer:
+    """One client that publishes `NAME-1`, `NAME-2`, … at one QoS, 1 or 2. Does no I/O: see MqttClient.
+
+    `topics` says which endpoints a topic is to reach. At most `window` messages are in flight; up to `burst`
+    new ones leave with each call of `due`. Its session is durable. `limit` is how many messages there are,
+    0 for no end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        history: History,
+        draws: random.Random,
+        topics: Mapping[str, tuple[str, ...]],
+        *,
+        qos: int = 1,
+        window: int = 16,
+        burst: int = 4,
+        size: int = 64,
+        limit: int = 0,
+    ) -> None:
+        self.name = name
+        self.qos = qos
+        self.count = 0
+        self.answered = 0
+        self.reasons: dict[str, int] = {}
+        """Reason code of each answered message."""
+        self.sessions_lost = 0
+        self.stopping = False
+        self._history = history
+        self._draws = draws
+        self._topics = dict(topics)
+        self._window = window
+        self._burst = burst
+        self._size = size
+        self._limit = limit
+        self._open = False
+        # The router took something: its session is stored since then.
+        self._taken = False
+        self._next_id = draws.randrange(1, MOST_PACKET_ID + 1)
+        self._in_flight: dict[int, _Sent] = {}
+
+    @property
+    def done(self) -> bool:
+        """Nothing more to send, and everything answered to the last step."""
+        ended = self.stopping or (self._limit and self.count >= self._limit)
+        return bool(ended) and not self._in_flight
+
+    def connect(self) -> Connect:
+        """How it introduces itself."""
+        properties = Properties(session_expiry_interval=SESSION_EXPIRY_S)
+        return Connect(self.name, clean_start=False, properties=properties)
+
+    def opened(self, answer: Connack) -> list[Packet]:
+        """Connected: everything without an answer again, in its order (MQTT 4.4, 4.6)."""
+        self._open = True
+        self._window = min(self._window, answer.properties.receive_maximum or MOST_PACKET_ID)
+        if not answer.session_present and self._taken:
+            self.sessions_lost += 1
+            self._history.noted(f"{self.name}: the router forgot the session")
+        again: list[Packet] = []
+        for packet_id, sent in self._in_flight.items():
+            if sent.released:
+                again.append(Ack(PUBREL, packet_id))
+                continue
+            if self.qos == 1:
+                self._history.resent(sent.message)
+            else:
+                self._history.repeated(sent.message)
+            sent.packet.dup = True
+            again.append(sent.packet)
+        return again
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        self._open = False
+
+    def received(self, packet: Packet) -> list[Packet]:
+        """What to answer to a packet."""
+        if not isinstance(packet, Ack):
+            return []
+        sent = self._in_flight.get(packet.packet_id)
+        if packet.packet_type == PUBREC:
+            return self._recorded(packet, sent)
+        if sent is None:
+            return []
+        if packet.packet_type == PUBACK and self.qos == 1:
+            self._answer(sent, packet.reason_code)
+            del self._in_flight[packet.packet_id]
+        elif packet.packet_type == PUBCOMP and sent.released:
+            del self._in_flight[packet.packet_id]
+        return []
+
+    def _recorded(self, packet: Ack, sent: _Sent | None) -> list[Packet]:
+        if sent is None:
+            return [Ack(PUBREL, packet.packet_id, 0x92)]
+        if not sent.released:
+            self._answer(sent, packet.reason_code)
+            if packet.reason_code >= FAILED:
+                del self._in_flight[packet.packet_id]
+                return []
+            sent.released = True
+        return [Ack(PUBREL, packet.packet_id)]
+
+    def _answer(self, sent: _Sent, reason: int) -> None:
+        self.answered += 1
+        self.reasons[sent.message] = reason
+        if reason >= FAILED:
+            self._history.rejected(sent.message, f"0x{reason:02x}")
+        else:
+            self._taken = True
+            self._history.acknowledged(sent.message)
+
+    def due(self) -> list[Packet]:
+        """New messages, as far as the window and the limit allow."""
+        made: list[Packet] = []
+        room = min(self._burst, self._window - len(self._in_flight))
+        if self._limit:
+            room = min(room, self._limit - self.count)
+        if self._open and not self.stopping:
+            made.extend([self._publish() for _ in range(room)])
+        return made
+
+    def _publish(self) -> Publish:
+        self.count += 1
+        message = f"{self.name}-{self.count}"
+        topic = self._draws.choice(list(self._topics))
+        payload = f"{message} ".encode().ljust(self._size, b".")
+        packet = Publish(topic.encode(), payload, self.qos, packet_id=self._free_id())
+        self._history.published(
+            message,
+            producer=self.name,
+            sequence=self.count,
+            topic=topic,
+            targets=self._topics[topic],
+        )
+        self._in_flight[packet.packet_id] = _Sent(message, packet)
+        return packet
+
+    def _free_id(self) -> int:
+        while self._next_id in self._in_flight:
+            self._next_id = self._next_id % MOST_PACKET_ID + 1
+        found = self._next_id
+        self._next_id = found % MOST_PACKET_ID + 1
+        return found
+
+
+REDELIVERED: Final = ("JMSRedelivered", "true")
+"""User property of what a queue may have delivered before, to whomever."""
+
+BARRIER_EACH: Final = 16
+"""Acknowledgements after which a barrier follows."""
+
+BARRIER_IDS: Final = 1000
+"""Packet ids of barriers are 2 to this; 1 is for SUBSCRIBE."""
+
+
+@final
+class Consumer:
+    """One client with one subscription; `endpoint` is its name in the history. Does no I/O: see MqttClient.
+
+    `durable`: the session outlives the connection, and with it the subscription; otherwise each connection
+    subscribes anew, as consumers of `$queue/NAME` do. `barrier` is the topic of barriers, "" for none.
+    Acknowledgements leave in order; how many with each call of `due` is drawn, so that some are always open.
+    `paused` takes messages and acknowledges none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        history: History,
+        draws: random.Random,
+        *,
+        endpoint: str,
+        topic_filter: str,
+        qos: int = 1,
+        durable: bool = True,
+        barrier: str = "",
+        receive_maximum: int = 32,
+    ) -> None:
+        self.name = name
+        self.endpoint = endpoint
+        self.ready = False
+        """The subscription is confirmed on the connection that is open."""
+        self.paused = False
+        self.delivered: set[str] = set()
+        self.deliveries = 0
+        self.sessions_lost = 0
+        self._history = history
+        self._draws = draws
+        self._filter = topic_filter
+        self._qos = qos
+        self._durable = durable
+        self._barrier = barrier
+        self._receive_maximum = receive_maximum
+        self._open = False
+        self._subscribed = False
+        self._held: deque[tuple[Ack, str]] = deque()
+        self._unsettled: list[str] = []
+        self._barriers: dict[int, list[str]] = {}
+        self._next_barrier = 2
+        self._recorded: dict[int, str] = {}
+        """QoS 2: packet ids received and not yet released, and their messages."""
+
+    @property
+    def idle(self) -> bool:
+        """Everything that was received is acknowledged, and known to be settled where that can be known."""
+        return not (self._held or self._unsettled or self._barriers or self._recorded)
+
+    def connect(self) -> Connect:
+        """How it introduces itself."""
+        properties = Properties(
+            session_expiry_interval=SESSION_EXPIRY_S if self._durable else None,
+            receive_maximum=self._receive_maximum,
+        )
+        return Connect(self.name, clean_start=not self._durable, properties=properties)
+
+    def opened(self, answer: Connack) -> list[Packet]:
+        """Connected: subscribe where the router does not hold the subscription."""
+        self._open = True
+        if answer.session_present and self._subscribed:
+            self.ready = True
+            return []
+        if not answer.session_present:
+            self._recorded.clear()
+            if self._durable and self._subscribed:
+                self.sessions_lost += 1
+                self._history.noted(f"{self.name}: the router forgot the session")
+        return [Subscribe(1, [SubscriptionRequest(self._filter, self._qos)])]
+
+    def closed(self) -> None:
+        """The connection is gone, and with it all acknowledgements that were not known to be stored."""
+        self._open = self.ready = False
+        self._held.clear()
+        self._unsettled.clear()
+        self._barriers.clear()
+
+    def received(self, packet: Packet) -> list[Packet]:
+        """What to answer at once to a packet."""
+        if isinstance(packet, Publish):
+            self._deliver(packet)
+        elif isinstance(packet, Suback):
+            self._subscribed = self.ready = packet.reason_codes[0] < FAILED
+            if not self.ready:
+                self._history.noted(f"{self.name}: SUBACK 0x{packet.reason_codes[0]:02x}")
+        elif isinstance(packet, Ack) and packet.packet_type == PUBREL:
+            message = self._recorded.pop(packet.packet_id, "")
+            if message:
+                self._history.settled(message, endpoint=self.endpoint)
+            return [Ack(PUBCOMP, packet.packet_id, 0 if message else 0x92)]
+        elif isinstance(packet, Ack) and packet.packet_type == PUBACK:
+            known = self._barriers.pop(packet.packet_id, [])
+            if packet.reason_code < FAILED:
+                for message in known:
+                    self._history.settled(message, endpoint=self.endpoint)
+        return []
+
+    def _deliver(self, packet: Publish) -> None:
+        message = message_of(packet.payload)
+        known = packet.qos == 2 and packet.packet_id in self._recorded
+        if not known:
+            # DUP tells of packets of this session (MQTT-3.3.1-1); of a queue, whoever got it before.
+            redelivered = packet.dup or REDELIVERED in (packet.properties.user_properties or [])
+            self._history.delivered(
+                message, endpoint=self.endpoint, redelivered=redelivered, qos=packet.qos
+            )
+            self.delivered.add(message)
+            self.deliveries += 1
+        if packet.qos == 1:
+            self._held.append((Ack(PUBACK, packet.packet_id), message))
+        elif packet.qos == 2:
+            self._recorded[packet.packet_id] = message
+            self._held.append((Ack(PUBREC, packet.packet_id), message))
+
+    def due(self) -> list[Packet]:
+        """Some of the acknowledgements that are open, and a barrier when there were enough of them."""
+        made: list[Packet] = []
+        if not self._open or self.paused:
+            return made
+        for _ in range(self._draws.randint(0, len(self._held))):
+            ack, message = self._held.popleft()
+            made.append(ack)
+            self._history.consumed(message, endpoint=self.endpoint)
+            if ack.packet_type == PUBACK and self._barrier:
+                self._unsettled.append(message)
+        enough = len(self._unsettled) >= (BARRIER_EACH if self._held else 1)
+        if enough and not self._barriers:
+            made.append(self._make_barrier())
+        return made
+
+    def _make_barrier(self) -> Publish:
+        packet_id = self._next_barrier
+        self._next_barrier = max(2, (packet_id + 1) % BARRIER_IDS)
+        self._barriers[packet_id], self._unsettled = self._unsettled, []
+        return Publish(self._barrier.encode(), self.name.encode(), 1, packet_id=packet_id)
