@@ -11,8 +11,7 @@ from pathlib import Path
 
 from vpnrouter.simulation.score import LEAST_PRECISION, Score, compare
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
-from vpnrouter.topology.engine.progress import Quiet
-from vpnrouter.topology.engine.session import spark_session
+from vpnrouter.topology.engine.session import Quiet, spark_session
 from vpnrouter.topology.input.inventory import take_inventory
 from vpnrouter.topology.report import Asked, run_jobs
 

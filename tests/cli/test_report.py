@@ -13,7 +13,7 @@ import pytest
 import vpnrouter
 from vpnrouter.cli import report
 from vpnrouter.cli.app import run
-from vpnrouter.topology.summary import Summary
+from vpnrouter.topology.output import Summary
 from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, VERSION, VERSION_KEY
 
 SUMMARY = Summary(

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 import vpnrouter
-from vpnrouter.topology.engine.java import find_java, home_of
+from vpnrouter.topology.engine.session import find_java, home_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -9,9 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vpnrouter.topology.analysis import Analysis, analyse
-from vpnrouter.topology.change.configured import Configured, ConfiguredBridge, ConfiguredVpn
+from vpnrouter.topology.change.configured import (
+    Configured,
+    ConfiguredBridge,
+    ConfiguredVpn,
+)
 from vpnrouter.topology.digests.digest import Digests, digested
-from vpnrouter.topology.engine.progress import Quiet
+from vpnrouter.topology.engine.session import Quiet
 from vpnrouter.topology.findings import rows_of, worst_first
 from vpnrouter.topology.output import SCHEMAS
 from vpnrouter.topology.schema import TRACES

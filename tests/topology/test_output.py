@@ -16,9 +16,15 @@ from vpnrouter.topology import schema
 from vpnrouter.topology.analysis import Analysis
 from vpnrouter.topology.findings import WARNING, Finding, rows_of
 from vpnrouter.topology.input.inventory import Inventory
-from vpnrouter.topology.output import FORMATS, SCHEMAS, contents_of, write_report
+from vpnrouter.topology.output import (
+    FORMATS,
+    SCHEMAS,
+    Summary,
+    contents_of,
+    summary_of,
+    write_report,
+)
 from vpnrouter.topology.page.contents import Contents
-from vpnrouter.topology.summary import Summary, summary_of
 
 Make = Callable[..., dict[str, Any]]
 START = 1_371_000_000_000_000_000

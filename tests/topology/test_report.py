@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
 from vpnrouter.topology import report
-from vpnrouter.topology.engine.progress import Quiet
-from vpnrouter.topology.input.inventory import Inventory, take_inventory
-from vpnrouter.topology.input.span import Span
+from vpnrouter.topology.engine.session import Quiet
+from vpnrouter.topology.input.inventory import Inventory, Span, take_inventory
 from vpnrouter.topology.report import Asked, build_report, run_jobs
 
 MINUTE = 60_000_000_000

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.summary: a report in figures."""
+"""vpnrouter.topology.output: a report in figures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from vpnrouter.topology.analysis import Analysis
 from vpnrouter.topology.findings import ERROR, INFO, WARNING, Finding
 from vpnrouter.topology.input.inventory import Inventory, SetAside, TraceFile
-from vpnrouter.topology.summary import summary_of
+from vpnrouter.topology.output import summary_of
 
 Make = Callable[..., dict[str, Any]]
 Rows = list[dict[str, Any]]

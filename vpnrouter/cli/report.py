@@ -18,8 +18,8 @@ from vpnrouter.errors import OperationError
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from vpnrouter.topology.engine.progress import Progress
-    from vpnrouter.topology.summary import Summary
+    from vpnrouter.topology.engine.session import Progress
+    from vpnrouter.topology.output import Summary
 
 _FORMATS: Final = frozenset({"html", "json", "parquet"})
 _TIMES: Final = "2026-03-01, 2026-03-01T12:30, or 90m (so long ago)"
@@ -95,7 +95,7 @@ def command(
     try:
         from vpnrouter.topology.change.configured import load_configured
         from vpnrouter.topology.follow.follow import Follower, Pace
-        from vpnrouter.topology.input.span import parse_range, parse_span
+        from vpnrouter.topology.input.inventory import parse_range, parse_span
         from vpnrouter.topology.report import Asked, build_report
     except ImportError as error:
         raise OperationError(

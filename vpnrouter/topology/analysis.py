@@ -8,9 +8,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from vpnrouter.topology.advice.advise import advise
-from vpnrouter.topology.change.asked import asked_by_bridges
 from vpnrouter.topology.change.compare import compare
-from vpnrouter.topology.change.configured import Configured
+from vpnrouter.topology.change.configured import Configured, asked_by_bridges
 from vpnrouter.topology.change.drift import drift
 from vpnrouter.topology.digests.digest import Digests
 from vpnrouter.topology.findings import Finding, rows_of, worst_first

@@ -20,14 +20,18 @@ from vpnrouter.limits import (
 from vpnrouter.topology.analysis import Analysis, analyse
 from vpnrouter.topology.change.configured import Configured
 from vpnrouter.topology.digests.digest import digested
-from vpnrouter.topology.engine.progress import Progress, Quiet, watched
-from vpnrouter.topology.engine.session import DamagedTraceFile, spark_errors, spark_session
-from vpnrouter.topology.flows.stretches import width_for
-from vpnrouter.topology.input.inventory import Inventory, take_inventory
+from vpnrouter.topology.engine.session import (
+    DamagedTraceFile,
+    Progress,
+    Quiet,
+    spark_errors,
+    spark_session,
+    watched,
+)
+from vpnrouter.topology.flows.ends import width_for
+from vpnrouter.topology.input.inventory import Inventory, Span, take_inventory
 from vpnrouter.topology.input.read import read_traces, read_until
-from vpnrouter.topology.input.span import Span
-from vpnrouter.topology.output import FORMATS, HTML, write_report
-from vpnrouter.topology.summary import Summary, summary_of
+from vpnrouter.topology.output import FORMATS, HTML, Summary, summary_of, write_report
 
 _LOG: Final = "spark.log"
 _ROWS_PER_PARTITION: Final = 1_000_000

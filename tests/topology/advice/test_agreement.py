@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
-from vpnrouter.topology.advice.agreement import apply_configuration, write_down
 from vpnrouter.topology.advice.scene import Scene
+from vpnrouter.topology.advice.subscriptions import apply_configuration, write_down
 from vpnrouter.topology.findings import ERROR, WARNING, Finding
 
 MakeScene = Callable[..., Scene]

@@ -1,4 +1,4 @@
-from vpnrouter.topology.advice.item import (
+from vpnrouter.topology.advice.scene import (
     Item,
     bytes_of,
     messages_of,

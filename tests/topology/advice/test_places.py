@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.topology.advice.places import (
+from vpnrouter.topology.advice.scene import Scene
+from vpnrouter.topology.advice.ways import (
     moves,
     relieve_endpoint,
     set_clock,
     spread_partitions,
 )
-from vpnrouter.topology.advice.scene import Scene
 from vpnrouter.topology.findings import ERROR, Finding
 
 Make = Callable[..., dict[str, Any]]

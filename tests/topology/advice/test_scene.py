@@ -4,7 +4,14 @@ from typing import Any
 import pytest
 
 from vpnrouter.topics.grammar import MQTT, SMF
-from vpnrouter.topology.advice.scene import Scene, at, bridge_named, bridge_of, dialect_of, listed
+from vpnrouter.topology.advice.scene import (
+    Scene,
+    at,
+    bridge_named,
+    bridge_of,
+    dialect_of,
+    listed,
+)
 from vpnrouter.topology.findings import Finding
 
 Make = Callable[..., dict[str, Any]]

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.change.asked: what bridges asked their remotes for."""
+"""vpnrouter.topology.change.configured: what bridges asked their remotes for."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.change.asked import asked_by_bridges
+from vpnrouter.topology.change.configured import asked_by_bridges
 
 pytestmark = pytest.mark.spark
 

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from vpnrouter.topology.change.rates import Count, comparable, count_of, differ
+from vpnrouter.topology.change.compare import Count, comparable, count_of, differ
 
 
 @pytest.mark.parametrize(

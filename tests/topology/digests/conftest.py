@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from vpnrouter.topology.digests.digest import Digests, digested
-from vpnrouter.topology.engine.progress import Quiet
+from vpnrouter.topology.engine.session import Quiet
 from vpnrouter.topology.schema import TRACES
 
 SECOND = 1_000_000_000

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.digests.combine: digests of parts put together."""
+"""vpnrouter.topology.digests.digest: digests of parts put together."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.testing import assertSchemaEqual
 
-from vpnrouter.topology.digests.combine import combined
-from vpnrouter.topology.digests.digest import Digests, digested
+from vpnrouter.topology.digests.digest import Digests, combined, digested
 from vpnrouter.topology.digests.schema import DIGESTS
-from vpnrouter.topology.engine.progress import Quiet
+from vpnrouter.topology.engine.session import Quiet
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.digests.corrections: what two clocks add to a time."""
+"""vpnrouter.topology.digests.sums: what two clocks add to a time."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from vpnrouter.topology.digests.corrections import Corrections
+from vpnrouter.topology.digests.sums import Corrections
 
 pytestmark = pytest.mark.spark
 

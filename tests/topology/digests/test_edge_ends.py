@@ -2,7 +2,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from vpnrouter.topology.digests.edge_ends import EDGE, ends
+from vpnrouter.topology.digests.sums import EDGE, ends
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from vpnrouter.topology.digests.buckets import middle_ns
 from vpnrouter.topology.digests.digest import Digests, digested
-from vpnrouter.topology.engine.progress import Quiet
+from vpnrouter.topology.engine.session import Quiet
 from vpnrouter.topology.schema import TRACES
 
 pytestmark = pytest.mark.spark

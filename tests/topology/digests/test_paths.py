@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.digests.paths import paths
+from vpnrouter.topology.digests.counts import paths
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.engine.java: which runtime Spark gets."""
+"""vpnrouter.topology.engine.session: which runtime Spark gets."""
 
 import subprocess
 import sys
@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.engine.java import Java, find_java, home_of, probe, version_of
+from vpnrouter.topology.engine.session import (
+    Java,
+    find_java,
+    home_of,
+    probe,
+    version_of,
+)
 
 
 def script(path: Path, text: str) -> Path:

@@ -1,9 +1,9 @@
-"""vpnrouter.topology.engine.progress: how far Spark is."""
+"""vpnrouter.topology.engine.session: how far Spark is."""
 
 import pytest
 from pyspark.sql import SparkSession
 
-from vpnrouter.topology.engine.progress import Quiet, watched
+from vpnrouter.topology.engine.session import Quiet, watched
 
 
 class Heard:

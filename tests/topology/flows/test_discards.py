@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.discards: where messages ended early."""
+"""vpnrouter.topology.flows.tables: where messages ended early."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from vpnrouter.topology.flows.discards import discards, worst
+from vpnrouter.topology.flows.tables import discards, worst
 from vpnrouter.topology.schema import DISCARDS
 
 pytestmark = pytest.mark.spark

@@ -1,10 +1,8 @@
-"""vpnrouter.topology.flows.edges: bridges as directed edges."""
+"""vpnrouter.topology.flows.tables: bridges as directed edges."""
 
 from typing import Any
 
-from vpnrouter.topology.flows.edges import Seen, edges, seen_edges
-from vpnrouter.topology.flows.latencies import Latency
-from vpnrouter.topology.flows.links import Span
+from vpnrouter.topology.flows.tables import Latency, Seen, Span, edges, seen_edges
 from vpnrouter.topology.schema import EDGES
 
 FARES = ("edge", "blue", "core", "yellow", "fares")

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.end_to_end: from first ingress to a delivery or an endpoint."""
+"""vpnrouter.topology.flows.tables: from first ingress to a delivery or an endpoint."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.flows import end_to_end as module
-from vpnrouter.topology.flows.end_to_end import delays, end_to_end
-from vpnrouter.topology.flows.gather import rows_in
+from vpnrouter.topology.flows import tables as module
+from vpnrouter.topology.flows.ends import rows_in
+from vpnrouter.topology.flows.tables import delays, end_to_end
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.gather: what the driver takes of the large digests."""
+"""vpnrouter.topology.flows.ends: what the driver takes of the large digests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.flows import gather
-from vpnrouter.topology.flows.gather import link_changes, rows_in, table_of, totals
+from vpnrouter.topology.flows import ends
+from vpnrouter.topology.flows.ends import link_changes, rows_in, table_of, totals
 from vpnrouter.topology.schema import LENGTHS
 
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
@@ -16,7 +16,7 @@ AT_CORE = {"router": "core", "vpn": "yellow", "peer_router": "edge", "peer_vpn":
 
 def test_rows_come_in_batches_and_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes into a table comes out, in order, columns of other names left behind."""
-    monkeypatch.setattr(gather, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(ends, "_BATCH_ROWS", 2)
     rows = [{"hops": number, "messages": 10 * number} for number in range(5)]
     table = table_of([{**row, "more": "x"} for row in rows], LENGTHS)
     assert table.column_names == ["hops", "messages"]
@@ -58,7 +58,7 @@ def test_each_end_of_a_link_has_its_changes_in_order(
     digest_of: DigestOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The latest ones of each end; subscriptions only say when a message VPN was seen."""
-    monkeypatch.setattr(gather, "REPORT_LINK_CHANGES", 2)
+    monkeypatch.setattr(ends, "REPORT_LINK_CHANGES", 2)
     link = {**AT_CORE, "bridge": "fares"}
     rows = [
         {**link, "event": "link_up", "ts_ns": 30},

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.latencies: how long messages took over each bridge."""
+"""vpnrouter.topology.flows.tables: how long messages took over each bridge."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,9 @@ import pytest
 from pyspark.sql import DataFrame
 
 from vpnrouter.topology.digests.buckets import middle_ns
-from vpnrouter.topology.flows import latencies as module
-from vpnrouter.topology.flows.ends import EDGE
-from vpnrouter.topology.flows.gather import rows_in
-from vpnrouter.topology.flows.latencies import Latency, histograms, latencies
+from vpnrouter.topology.flows import tables as module
+from vpnrouter.topology.flows.ends import EDGE, rows_in
+from vpnrouter.topology.flows.tables import Latency, histograms, latencies
 
 FARES = ("edge", "blue", "core", "yellow", "fares")
 OTHER = ("edge", "blue", "core", "red", "")

@@ -1,11 +1,11 @@
-"""vpnrouter.topology.flows.links: when each bridge's link was up."""
+"""vpnrouter.topology.flows.tables: when each bridge's link was up."""
 
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology.flows import links as module
-from vpnrouter.topology.flows.links import Span, flaps, links, spans_of, time_up
+from vpnrouter.topology.flows import tables as module
+from vpnrouter.topology.flows.tables import Span, flaps, links, spans_of, time_up
 from vpnrouter.wire.link import codes
 
 FARES = ("edge", "blue", "core", "yellow", "fares")

@@ -1,8 +1,8 @@
-"""vpnrouter.topology.flows.nodes: what entered and left each message VPN."""
+"""vpnrouter.topology.flows.tables: what entered and left each message VPN."""
 
 from typing import Any
 
-from vpnrouter.topology.flows.nodes import last_seen, nodes
+from vpnrouter.topology.flows.tables import last_seen, nodes
 from vpnrouter.topology.schema import NODES
 
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.rates: how much crossed each bridge when."""
+"""vpnrouter.topology.flows.tables: how much crossed each bridge when."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from vpnrouter.topology.flows import rates as module
-from vpnrouter.topology.flows.edges import Seen, Side, seen_edges
-from vpnrouter.topology.flows.gather import rows_in, totals
-from vpnrouter.topology.flows.rates import busiest, rates
+from vpnrouter.topology.flows import tables as module
+from vpnrouter.topology.flows.ends import rows_in, totals
+from vpnrouter.topology.flows.tables import Seen, Side, busiest_bridges, rates, seen_edges
 from vpnrouter.topology.schema import RATES
 
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
@@ -85,5 +84,5 @@ def test_edges_without_messages_take_no_room() -> None:
         ("a", "b", "c", "d", name): seen(count)
         for name, count in zip("xyz", (5, 0, 5), strict=True)
     }
-    assert [edge[4] for edge in busiest(edges, 4)] == ["x", "z"]
-    assert [edge[4] for edge in busiest(edges, 3)] == ["x"]
+    assert [edge[4] for edge in busiest_bridges(edges, 4)] == ["x", "z"]
+    assert [edge[4] for edge in busiest_bridges(edges, 3)] == ["x"]

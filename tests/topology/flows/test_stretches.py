@@ -1,8 +1,8 @@
-"""vpnrouter.topology.flows.stretches: usual cuts of time."""
+"""vpnrouter.topology.flows.ends: usual cuts of time."""
 
 import pytest
 
-from vpnrouter.topology.flows.stretches import width_for
+from vpnrouter.topology.flows.ends import width_for
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND

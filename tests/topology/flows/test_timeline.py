@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.timeline: how much happened when."""
+"""vpnrouter.topology.flows.tables: how much happened when."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from vpnrouter.topology.flows.timeline import timeline
+from vpnrouter.topology.flows.tables import timeline
 from vpnrouter.topology.schema import TIMELINE
 
 pytestmark = pytest.mark.spark

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.topics: the busiest topics."""
+"""vpnrouter.topology.flows.tables: the busiest topics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from vpnrouter.topology.flows.topics import busiest, topics
+from vpnrouter.topology.flows.tables import busiest, topics
 from vpnrouter.topology.schema import TOPICS
 
 pytestmark = pytest.mark.spark

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.flows.ways: the ways that messages took."""
+"""vpnrouter.topology.flows.tables: the ways that messages took."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.testing import assertSchemaEqual
 
-from vpnrouter.topology.flows.ways import lengths, ways, ways_and_lengths
+from vpnrouter.topology.flows.tables import lengths, ways, ways_and_lengths
 from vpnrouter.topology.schema import WAYS
 
 pytestmark = pytest.mark.spark

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.follow.digesting: what each batch of a stream adds."""
+"""vpnrouter.topology.follow.follow: what each batch of a stream adds."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +13,9 @@ from pyspark.testing import assertSchemaEqual
 from vpnrouter.errors import OperationError
 from vpnrouter.topology.digests.buckets import middle_ns
 from vpnrouter.topology.digests.schema import DIGESTS
-from vpnrouter.topology.follow.digesting import MESSAGES, ROWS, Digesting
-from vpnrouter.topology.follow.meetings import met
-from vpnrouter.topology.follow.store import DigestStore
-from vpnrouter.topology.input.inventory import Inventory
-from vpnrouter.topology.input.span import Span
+from vpnrouter.topology.follow.follow import MESSAGES, ROWS, Digesting
+from vpnrouter.topology.follow.store import DigestStore, met
+from vpnrouter.topology.input.inventory import Inventory, Span
 
 pytestmark = pytest.mark.spark
 

@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import DataFrame
 
 from vpnrouter.topology.digests.buckets import middle_ns
-from vpnrouter.topology.digests.corrections import Corrections
-from vpnrouter.topology.follow.meetings import doubles, hops, met
+from vpnrouter.topology.digests.sums import Corrections
+from vpnrouter.topology.follow.store import doubles, hops, met
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.follow.source import router_of, stream_of
-from vpnrouter.topology.input.span import Span
+from vpnrouter.topology.follow.follow import router_of, stream_of
+from vpnrouter.topology.input.inventory import Span
 from vpnrouter.trace.parquet import partition_value
 
 pytestmark = pytest.mark.spark

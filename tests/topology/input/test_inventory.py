@@ -11,10 +11,10 @@ from vpnrouter.errors import OperationError
 from vpnrouter.topology.input.inventory import (
     Inventory,
     SetAside,
+    Span,
     look_at_all,
     take_inventory,
 )
-from vpnrouter.topology.input.span import Span
 from vpnrouter.trace.schema import ALWAYS_KEY, VERSION
 
 

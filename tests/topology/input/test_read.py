@@ -10,9 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.input.inventory import Inventory, take_inventory
+from vpnrouter.topology.input.inventory import Inventory, Span, take_inventory
 from vpnrouter.topology.input.read import read_traces, read_until
-from vpnrouter.topology.input.span import Span
 from vpnrouter.topology.schema import TRACES
 from vpnrouter.trace.schema import ALWAYS_KEY
 

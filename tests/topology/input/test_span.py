@@ -1,7 +1,12 @@
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.input.span import Span, parse_range, parse_span, parse_time
+from vpnrouter.topology.input.inventory import (
+    Span,
+    parse_range,
+    parse_span,
+    parse_time,
+)
 
 SECOND = 1_000_000_000
 NOW = 1_772_366_400 * SECOND

@@ -10,9 +10,8 @@ import pytest
 
 from vpnrouter.topology.page.contents import Contents
 from vpnrouter.topology.page.drawing import Drawing, draw
-from vpnrouter.topology.page.grades import Grades, grade
+from vpnrouter.topology.page.figures import Grades, Places, grade
 from vpnrouter.topology.page.page import page
-from vpnrouter.topology.page.places import Places
 
 Rows = list[dict[str, Any]]
 

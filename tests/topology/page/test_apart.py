@@ -1,10 +1,9 @@
-"""vpnrouter.topology.page.apart: boxes that do not overlap."""
+"""vpnrouter.topology.page.layout: boxes that do not overlap."""
 
 import numpy as np
 import pytest
 
-from vpnrouter.topology.page.apart import apart
-from vpnrouter.topology.page.springs import Spots
+from vpnrouter.topology.page.layout import Spots, apart
 
 
 def overlapping(at: Spots, extent: Spots) -> int:

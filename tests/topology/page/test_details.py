@@ -5,11 +5,9 @@ from typing import Any
 
 from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
 from vpnrouter.topology.page import details
+from vpnrouter.topology.page.charts import histograms, rates_of
 from vpnrouter.topology.page.contents import Contents
-from vpnrouter.topology.page.grades import grade
-from vpnrouter.topology.page.histograms import histograms
-from vpnrouter.topology.page.places import Places
-from vpnrouter.topology.page.sparks import rates_of
+from vpnrouter.topology.page.figures import Places, grade
 
 
 def block_of(contents: Contents) -> dict[str, Any]:

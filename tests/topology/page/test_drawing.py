@@ -9,8 +9,7 @@ import pytest
 from vpnrouter.topology.page import drawing as drawing_module
 from vpnrouter.topology.page.contents import Contents
 from vpnrouter.topology.page.drawing import Drawing, draw
-from vpnrouter.topology.page.grades import grade
-from vpnrouter.topology.page.places import Places
+from vpnrouter.topology.page.figures import Places, grade
 from vpnrouter.topology.schema import FINDINGS
 
 Make = Callable[..., dict[str, Any]]

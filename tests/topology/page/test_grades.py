@@ -1,11 +1,10 @@
-"""vpnrouter.topology.page.grades: how shapes are coloured."""
+"""vpnrouter.topology.page.figures: how shapes are coloured."""
 
 from collections.abc import Callable
 from typing import Any
 
 from vpnrouter.topology.page.contents import Contents
-from vpnrouter.topology.page.grades import CUT, PLAIN, UNPLANNED, Grades, grade
-from vpnrouter.topology.page.places import Places
+from vpnrouter.topology.page.figures import CUT, PLAIN, UNPLANNED, Grades, Places, grade
 from vpnrouter.topology.schema import FINDINGS
 
 Make = Callable[..., dict[str, Any]]

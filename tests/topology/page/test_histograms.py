@@ -1,12 +1,12 @@
-"""vpnrouter.topology.page.histograms: latencies on one scale."""
+"""vpnrouter.topology.page.charts: latencies on one scale."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology.page.histograms import STEPS, histograms, step_of
-from vpnrouter.topology.page.places import Places
+from vpnrouter.topology.page.charts import STEPS, histograms, step_of
+from vpnrouter.topology.page.figures import Places
 
 Make = Callable[..., dict[str, Any]]
 

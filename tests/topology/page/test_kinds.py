@@ -1,24 +1,24 @@
-"""vpnrouter.topology.page.kinds: findings in words."""
+"""vpnrouter.topology.page.tables: findings in words."""
 
 import pytest
 
-from vpnrouter.topology.page import kinds
+from vpnrouter.topology.page import tables
 
 
 @pytest.mark.parametrize(
     ("kind", "area"),
     [
-        ("loop", kinds.TROUBLE),
-        ("over_broad", kinds.SUBSCRIPTIONS),
-        ("cut_bridge", kinds.STRUCTURE),
-        ("missing_vpn", kinds.DRIFT),
-        ("of tomorrow", kinds.TROUBLE),
+        ("loop", tables.TROUBLE),
+        ("over_broad", tables.SUBSCRIPTIONS),
+        ("cut_bridge", tables.STRUCTURE),
+        ("missing_vpn", tables.DRIFT),
+        ("of tomorrow", tables.TROUBLE),
     ],
 )
 def test_each_kind_is_about_something(kind: str, area: str) -> None:
     """Kinds have their area; one that is not known is trouble."""
-    assert kinds.area_of(kind) == area
-    assert area in kinds.AREAS
+    assert tables.area_of(kind) == area
+    assert area in tables.AREAS
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_each_kind_is_about_something(kind: str, area: str) -> None:
 )
 def test_values_have_the_unit_of_their_kind(kind: str, value: float | None, text: str) -> None:
     """Seconds, shares, ratios and plain counts."""
-    assert kinds.value_of({"kind": kind, "value": value}) == text
+    assert tables.value_of({"kind": kind, "value": value}) == text
 
 
 def test_labels() -> None:
     """Kinds are written as words."""
-    assert kinds.label_of("head_of_line") == "head of line"
+    assert tables.label_of("head_of_line") == "head of line"

@@ -1,6 +1,6 @@
-"""vpnrouter.topology.page.labels: names that do not lie on each other."""
+"""vpnrouter.topology.page.curves: names that do not lie on each other."""
 
-from vpnrouter.topology.page.labels import SIZE, seen_until
+from vpnrouter.topology.page.curves import LABEL_SIZE, seen_until
 
 
 def test_of_two_names_on_one_spot_the_weightier_is_seen() -> None:
@@ -22,12 +22,12 @@ def test_names_seen_together_do_not_overlap() -> None:
         for at, (x, y, text) in enumerate(seen):
             for other_x, other_y, other in seen[at + 1 :]:
                 apart_x = max(x, other_x) - min(
-                    x + len(text) * SIZE * 0.6 * unit
+                    x + len(text) * LABEL_SIZE * 0.6 * unit
                     if x < other_x
-                    else other_x + len(other) * SIZE * 0.6 * unit,
+                    else other_x + len(other) * LABEL_SIZE * 0.6 * unit,
                     1e9,
                 )
-                assert apart_x > 0 or abs(y - other_y) > SIZE * unit * 0.9
+                assert apart_x > 0 or abs(y - other_y) > LABEL_SIZE * unit * 0.9
 
 
 def test_a_small_drawing_shows_all() -> None:

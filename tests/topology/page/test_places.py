@@ -1,9 +1,9 @@
-"""vpnrouter.topology.page.places: from a row to its shape."""
+"""vpnrouter.topology.page.figures: from a row to its shape."""
 
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.topology.page.places import Places, came_back, place_of, title_of
+from vpnrouter.topology.page.figures import Places, came_back, place_of, title_of
 from vpnrouter.topology.schema import FINDINGS
 
 Make = Callable[..., dict[str, Any]]

@@ -1,12 +1,12 @@
-"""vpnrouter.topology.page.sheets: the page's tables."""
+"""vpnrouter.topology.page.tables: the page's tables."""
 
 from collections.abc import Callable
 from typing import Any
 
 from vpnrouter.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
-from vpnrouter.topology.page import sheets
-from vpnrouter.topology.page.cells import Sheet
-from vpnrouter.topology.page.places import Places
+from vpnrouter.topology.page import tables
+from vpnrouter.topology.page.figures import Places
+from vpnrouter.topology.page.tables import Sheet
 
 Make = Callable[..., dict[str, Any]]
 Rows = list[dict[str, Any]]
@@ -14,12 +14,12 @@ Rows = list[dict[str, Any]]
 
 def edges_of(edges: Rows, *, estimated: bool = False) -> Sheet:
     """The table of edges."""
-    return sheets.edge_sheet(edges, Places([], edges), estimated=estimated)
+    return tables.edge_sheet(edges, Places([], edges), estimated=estimated)
 
 
 def nodes_of(nodes: Rows, *, estimated: bool = False) -> Sheet:
     """The table of nodes."""
-    return sheets.node_sheet(nodes, Places(nodes, []), estimated=estimated)
+    return tables.node_sheet(nodes, Places(nodes, []), estimated=estimated)
 
 
 def test_cells_stand_under_their_heading(
@@ -30,8 +30,8 @@ def test_cells_stand_under_their_heading(
         for sheet in (
             edges_of([edge("a/x", "b/y")], estimated=estimated),
             nodes_of([node("a", "x"), node("b", "y", traced=False)], estimated=estimated),
-            sheets.topic_sheet([topic("t")], 1, estimated=estimated),
-            sheets.discard_sheet([discard("slow")], Places([], []), estimated=estimated),
+            tables.topic_sheet([topic("t")], 1, estimated=estimated),
+            tables.discard_sheet([discard("slow")], Places([], []), estimated=estimated),
         ):
             assert {len(row) for row in sheet.rows} == {len(sheet.headings)}
             assert len(sheet.titles) == len(sheet.rows)
@@ -72,10 +72,10 @@ def test_trouble_is_marked(node: Make, edge: Make) -> None:
 def test_long_tables_are_cut_and_say_so(topic: Make, discard: Make) -> None:
     """The page shows as many rows as it bears, and the sheet knows how many there are."""
     many = [topic(f"t/{n}") for n in range(REPORT_PAGE_ROWS + 1)]
-    cut = sheets.topic_sheet(many, 5_000, estimated=False)
+    cut = tables.topic_sheet(many, 5_000, estimated=False)
     assert (len(cut.rows), cut.total) == (REPORT_PAGE_ROWS, 5_000)
     losses = [discard(f"reason {n}") for n in range(REPORT_PAGE_ROWS + 1)]
-    sheet = sheets.discard_sheet(losses, Places([], []), estimated=False)
+    sheet = tables.discard_sheet(losses, Places([], []), estimated=False)
     assert (len(sheet.rows), sheet.total) == (REPORT_PAGE_ROWS, REPORT_PAGE_ROWS + 1)
 
 

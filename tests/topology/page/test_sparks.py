@@ -1,12 +1,12 @@
-"""vpnrouter.topology.page.sparks: rates of each bridge over time."""
+"""vpnrouter.topology.page.charts: rates of each bridge over time."""
 
 from collections.abc import Callable
 from typing import Any
 
 from vpnrouter.limits import REPORT_PAGE_STRETCHES
+from vpnrouter.topology.page.charts import SPARKS, lines, rates_of, sparks
 from vpnrouter.topology.page.contents import Contents
-from vpnrouter.topology.page.places import Places
-from vpnrouter.topology.page.sparks import SPARKS, lines, rates_of, sparks
+from vpnrouter.topology.page.figures import Places
 
 Make = Callable[..., dict[str, Any]]
 

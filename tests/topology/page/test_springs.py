@@ -1,9 +1,9 @@
-"""vpnrouter.topology.page.springs: linked points stand near each other."""
+"""vpnrouter.topology.page.layout: linked points stand near each other."""
 
 import numpy as np
 import pytest
 
-from vpnrouter.topology.page.springs import spread
+from vpnrouter.topology.page.layout import spread
 
 
 @pytest.mark.parametrize("points", [1, 2, 3, 40])

@@ -1,14 +1,14 @@
-"""vpnrouter.topology.page.studies: the tables of what was found out."""
+"""vpnrouter.topology.page.tables: the tables of what was found out."""
 
 from typing import Any
 
 import pytest
 
 from vpnrouter.limits import REPORT_PAGE_SHAPE_ROWS
-from vpnrouter.topology.page import studies
-from vpnrouter.topology.page.cells import Sheet
+from vpnrouter.topology.page import tables
 from vpnrouter.topology.page.contents import Contents
-from vpnrouter.topology.page.places import Places
+from vpnrouter.topology.page.figures import Places
+from vpnrouter.topology.page.tables import Sheet
 from vpnrouter.topology.schema import CHANGES
 
 
@@ -16,13 +16,13 @@ def sheets_of(contents: Contents) -> list[Sheet]:
     """All tables of this module."""
     places = Places(contents.nodes, contents.edges)
     return [
-        studies.finding_sheet(contents.findings, places),
-        studies.change_sheet(contents.changes, places),
-        studies.delay_sheet(contents.end_to_end, places),
-        studies.clock_sheet(contents.clocks),
-        studies.way_sheet(contents.ways),
-        studies.vpn_sheet(contents.vpns, places),
-        studies.pair_sheet(contents.pairs, places),
+        tables.finding_sheet(contents.findings, places),
+        tables.change_sheet(contents.changes, places),
+        tables.delay_sheet(contents.end_to_end, places),
+        tables.clock_sheet(contents.clocks),
+        tables.way_sheet(contents.ways),
+        tables.vpn_sheet(contents.vpns, places),
+        tables.pair_sheet(contents.pairs, places),
     ]
 
 
@@ -45,7 +45,7 @@ def test_the_worst_findings_are_shown(mesh_30: Contents) -> None:
     """Errors first, and of too many the least severe are left out."""
     one = mesh_30.findings[0]
     many = [one | {"severity": "info"}] * REPORT_PAGE_SHAPE_ROWS + [one | {"severity": "error"}]
-    sheet = studies.finding_sheet(many, Places(mesh_30.nodes, mesh_30.edges))
+    sheet = tables.finding_sheet(many, Places(mesh_30.nodes, mesh_30.edges))
     assert (len(sheet.rows), sheet.total) == (REPORT_PAGE_SHAPE_ROWS, len(many))
     assert [row[0].tone for row in sheet.rows[:2]] == ["error", "info"]
     assert str(sheet.rows[0][3].shape).startswith(("edge-", "node-"))
@@ -64,13 +64,13 @@ def test_the_worst_findings_are_shown(mesh_30: Contents) -> None:
 def test_changes_are_compared(values: dict[str, Any], texts: tuple[str, ...]) -> None:
     """Durations as such, ratios where there is something to compare with."""
     row = dict.fromkeys(CHANGES.names) | {"what": "bridge", "change": "more"} | values
-    sheet = studies.change_sheet([row], Places([], []))
+    sheet = tables.change_sheet([row], Places([], []))
     assert tuple(cell.text for cell in sheet.rows[0][-3:]) == texts
 
 
 def test_the_weakest_pairs_come_first(mesh_30: Contents) -> None:
     """Those that one bridge can part draw the eye."""
-    sheet = studies.pair_sheet(mesh_30.pairs, Places(mesh_30.nodes, mesh_30.edges))
+    sheet = tables.pair_sheet(mesh_30.pairs, Places(mesh_30.nodes, mesh_30.edges))
     links = [row[2].key for row in sheet.rows]
     assert links == sorted(links, key=lambda key: int(str(key)))
     assert [row[2].alarm for row in sheet.rows] == [key == 1 for key in links]

@@ -1,12 +1,12 @@
-"""vpnrouter.topology.page.verdict: what a reader sees first."""
+"""vpnrouter.topology.page.page: what a reader sees first."""
 
 from typing import Any
 
 import pytest
 
 from vpnrouter.topology.page.contents import Contents
-from vpnrouter.topology.page.places import Places
-from vpnrouter.topology.page.verdict import counsels, verdict
+from vpnrouter.topology.page.figures import Places
+from vpnrouter.topology.page.page import counsels, verdict
 from vpnrouter.topology.schema import ADVICE, FINDINGS
 
 

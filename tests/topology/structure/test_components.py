@@ -6,9 +6,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.structure import components as module
-from vpnrouter.topology.structure.components import PAIRS, components, components_in_spark
-from vpnrouter.topology.structure.graph import Mesh
+from vpnrouter.topology.structure import graph as module
+from vpnrouter.topology.structure.graph import (
+    PAIRS,
+    Mesh,
+    components,
+    components_in_spark,
+)
 
 
 def test_the_largest_is_number_one(random_mesh: Callable[..., Mesh]) -> None:

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 
 from vpnrouter.limits import REPORT_PAIR_LINKS
-from vpnrouter.topology.structure.disjoint import OutOfSteps, Steps, Ways
+from vpnrouter.topology.structure.cuts import OutOfSteps, Steps, Ways
 from vpnrouter.topology.structure.graph import Mesh
 
 

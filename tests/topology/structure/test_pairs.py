@@ -2,10 +2,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.topology.structure.components import components
 from vpnrouter.topology.structure.cuts import cuts
-from vpnrouter.topology.structure.graph import Mesh
-from vpnrouter.topology.structure.pairs import pairs
+from vpnrouter.topology.structure.graph import Mesh, components
+from vpnrouter.topology.structure.structure import pairs
 
 Rows = list[dict[str, Any]]
 

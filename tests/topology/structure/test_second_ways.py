@@ -6,9 +6,8 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from vpnrouter.topology.structure.components import components
 from vpnrouter.topology.structure.cuts import cuts
-from vpnrouter.topology.structure.graph import Mesh
+from vpnrouter.topology.structure.graph import Mesh, components
 from vpnrouter.topology.structure.second_ways import SecondWay, second_ways
 
 Rows = list[dict[str, Any]]

@@ -5,8 +5,8 @@ from itertools import combinations
 import networkx as nx
 import pytest
 
+from vpnrouter.topology.structure.centrality import Widest
 from vpnrouter.topology.structure.graph import Mesh
-from vpnrouter.topology.structure.widest import Widest
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,6 +1,11 @@
 """Bridges as clients."""
 
-from vpnrouter.topology.subscriptions.bridges import Edge, bridge_of, by_client, edge_of
+from vpnrouter.topology.subscriptions.held import (
+    Edge,
+    bridge_of,
+    by_client,
+    edge_of,
+)
 
 
 def test_names() -> None:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from vpnrouter.topology.subscriptions.held import held
-from vpnrouter.topology.subscriptions.matched import unmet
+from vpnrouter.topology.subscriptions.held import held, unmet
 
 
 def test_looks_at_the_whole_message_vpn(mesh: Any) -> None:

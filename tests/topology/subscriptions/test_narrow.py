@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from vpnrouter.topics.algebra import covers, matches
 from vpnrouter.topics.grammar import SMF, parse_filter
+from vpnrouter.topology.subscriptions.held import DIALECTS
 from vpnrouter.topology.subscriptions.narrow import MOST, narrower
-from vpnrouter.topology.subscriptions.patterns import DIALECTS
 
 IDS = [f"id{number}" for number in range(50)]
 

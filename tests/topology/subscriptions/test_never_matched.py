@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vpnrouter.topology.subscriptions.never_matched import unseen_topics
+from vpnrouter.topology.subscriptions.unused import unseen_topics
 
 
 def test_only_well_founded_ones(mesh: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from vpnrouter.topology.findings import Finding
 from vpnrouter.topology.subscriptions import over_broad as module
-from vpnrouter.topology.subscriptions.bridges import Edge
+from vpnrouter.topology.subscriptions.held import Edge
 from vpnrouter.topology.subscriptions.over_broad import Crossing, over_broad, worst_crossings
 from vpnrouter.topology.subscriptions.wasted import crossings, wasted
 

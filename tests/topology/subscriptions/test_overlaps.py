@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.topology.subscriptions import overlaps
-from vpnrouter.topology.subscriptions.overlaps import compared
+from vpnrouter.topology.subscriptions import unused
+from vpnrouter.topology.subscriptions.unused import compared
 
 
 def client(*filters: tuple[str, str], count: int | None = None, name: str = "c") -> dict[str, Any]:
@@ -54,8 +54,8 @@ def test_malformed_filters_are_passed_over() -> None:
 
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients beyond the bounds are named, the small ones first examined."""
-    monkeypatch.setattr(overlaps, "REPORT_CLIENT_FILTERS", 3)
-    monkeypatch.setattr(overlaps, "REPORT_FILTER_PAIRS", 2)
+    monkeypatch.setattr(unused, "REPORT_CLIENT_FILTERS", 3)
+    monkeypatch.setattr(unused, "REPORT_FILTER_PAIRS", 2)
     rows = [
         client(("a", "mqtt"), ("b", "mqtt"), ("#", "mqtt"), name="three"),
         client(("a", "mqtt"), ("#", "mqtt"), name="two"),

@@ -10,7 +10,13 @@ from pyspark.sql import functions as F
 
 from vpnrouter.topics.grammar import LITERAL, parse_filter
 from vpnrouter.topics.oracle import oracle_matches
-from vpnrouter.topology.subscriptions.patterns import DIALECTS, bare, literal, pattern, wild_first
+from vpnrouter.topology.subscriptions.held import (
+    DIALECTS,
+    bare,
+    literal,
+    pattern,
+    wild_first,
+)
 
 TEXTS = [
     "a",

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.trouble.black_holes: topics that nobody takes."""
+"""vpnrouter.topology.trouble.places: topics that nobody takes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.trouble.black_holes import black_holes, standing, unmatched
+from vpnrouter.topology.trouble.places import black_holes, standing, unmatched
 
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 

@@ -1,12 +1,12 @@
-"""vpnrouter.topology.trouble.blockers: endpoints that hold up a bridge."""
+"""vpnrouter.topology.trouble.places: endpoints that hold up a bridge."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology.trouble.blockers import blockers
-from vpnrouter.topology.trouble.bridges import Bridges
+from vpnrouter.topology.trouble.places import blockers
+from vpnrouter.topology.trouble.words import Bridges
 
 MakeRow = Callable[..., dict[str, Any]]
 SECOND = 1_000_000_000

@@ -1,7 +1,7 @@
-"""vpnrouter.topology.trouble.bound: not too many of a kind."""
+"""vpnrouter.topology.trouble.words: not too many of a kind."""
 
 from vpnrouter.topology.findings import Finding
-from vpnrouter.topology.trouble.bound import bounded
+from vpnrouter.topology.trouble.words import bounded
 
 
 def finding(kind: str, messages: int) -> Finding:

@@ -1,11 +1,11 @@
-"""vpnrouter.topology.trouble.bridges: which bridge a row means."""
+"""vpnrouter.topology.trouble.words: which bridge a row means."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology.trouble.bridges import Bridges, Edge, ends, named
+from vpnrouter.topology.trouble.words import Bridges, Edge, ends, named
 
 MakeRow = Callable[..., dict[str, Any]]
 

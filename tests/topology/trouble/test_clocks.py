@@ -1,8 +1,8 @@
-"""vpnrouter.topology.trouble.clocks: wrong clocks."""
+"""vpnrouter.topology.trouble.places: wrong clocks."""
 
 from typing import Any
 
-from vpnrouter.topology.trouble.clocks import skewed_clocks
+from vpnrouter.topology.trouble.places import skewed_clocks
 
 MS = 1_000_000
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.trouble.bridges import Bridges
-from vpnrouter.topology.trouble.duplicates import doubles_by_place, duplicates
-from vpnrouter.topology.trouble.excuses import Excuses
+from vpnrouter.topology.trouble.deliveries import doubles_by_place, duplicates
+from vpnrouter.topology.trouble.words import Bridges, Excuses
 
 MakeRow = Callable[..., dict[str, Any]]
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]

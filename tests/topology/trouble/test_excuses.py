@@ -1,11 +1,11 @@
-"""vpnrouter.topology.trouble.excuses: what explains copies of messages."""
+"""vpnrouter.topology.trouble.words: what explains copies of messages."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology.trouble.excuses import Excuses
+from vpnrouter.topology.trouble.words import Excuses
 
 MakeRow = Callable[..., dict[str, Any]]
 

@@ -1,11 +1,11 @@
-"""vpnrouter.topology.trouble.flaps: links that come and go."""
+"""vpnrouter.topology.trouble.links: links that come and go."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology.trouble.flaps import flapping_links
+from vpnrouter.topology.trouble.links import flapping_links
 
 MakeRow = Callable[..., dict[str, Any]]
 HOUR = 3_600

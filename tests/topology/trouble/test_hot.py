@@ -1,12 +1,12 @@
-"""vpnrouter.topology.trouble.hot: bridges without room."""
+"""vpnrouter.topology.trouble.links: bridges without room."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from vpnrouter.topology.trouble.bridges import Bridges
-from vpnrouter.topology.trouble.hot import hot_bridges
+from vpnrouter.topology.trouble.links import hot_bridges
+from vpnrouter.topology.trouble.words import Bridges
 
 MakeRow = Callable[..., dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.trouble.loops: messages that came back."""
+"""vpnrouter.topology.trouble.deliveries: messages that came back."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.trouble.bridges import Bridges
-from vpnrouter.topology.trouble.loops import (
+from vpnrouter.topology.trouble.deliveries import (
     arrivals_back,
     canonical,
     cycles_of,
@@ -17,6 +16,7 @@ from vpnrouter.topology.trouble.loops import (
     stopped_loops,
     ways_back,
 )
+from vpnrouter.topology.trouble.words import Bridges
 
 MakeRow = Callable[..., dict[str, Any]]
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]

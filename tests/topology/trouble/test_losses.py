@@ -1,4 +1,4 @@
-"""vpnrouter.topology.trouble.losses: what of the losses the rules look at."""
+"""vpnrouter.topology.trouble.words: what of the losses the rules look at."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.trouble.losses import losses_by_place
+from vpnrouter.topology.trouble.words import losses_by_place
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.trouble.skew: one partition with most of the load."""
+"""vpnrouter.topology.trouble.places: one partition with most of the load."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.trouble.skew import loads, skewed_partitions
+from vpnrouter.topology.trouble.places import loads, skewed_partitions
 
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 

@@ -1,4 +1,4 @@
-"""vpnrouter.topology.trouble.stalls: bridges that are up and carry nothing."""
+"""vpnrouter.topology.trouble.links: bridges that are up and carry nothing."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.topology.trouble.bridges import Bridges
-from vpnrouter.topology.trouble.stalls import alive, stalled_bridges, unanswered
+from vpnrouter.topology.trouble.links import alive, stalled_bridges, unanswered
+from vpnrouter.topology.trouble.words import Bridges
 
 MakeRow = Callable[..., dict[str, Any]]
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]

@@ -1,10 +1,10 @@
-"""vpnrouter.topology.trouble.two_ways: second ways into a VPN."""
+"""vpnrouter.topology.trouble.deliveries: second ways into a VPN."""
 
 from collections.abc import Callable
 from typing import Any
 
-from vpnrouter.topology.trouble.excuses import Excuses
-from vpnrouter.topology.trouble.two_ways import two_ways
+from vpnrouter.topology.trouble.deliveries import two_ways
+from vpnrouter.topology.trouble.words import Excuses
 
 MakeRow = Callable[..., dict[str, Any]]
 

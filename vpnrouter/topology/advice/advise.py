@@ -4,28 +4,26 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from vpnrouter.limits import REPORT_ADVICE, REPORT_ADVICE_ACTION
-from vpnrouter.topology.advice.agreement import apply_configuration, write_down
-from vpnrouter.topology.advice.item import Item
-from vpnrouter.topology.advice.places import (
-    moves,
-    relieve_endpoint,
-    set_clock,
-    spread_partitions,
-)
-from vpnrouter.topology.advice.scene import Scene
+from vpnrouter.topology.advice.scene import Item, Scene
 from vpnrouter.topology.advice.subscriptions import (
     add_for_black_holes,
+    apply_configuration,
     drop_covered,
     drop_unmatched,
     narrow,
+    write_down,
 )
 from vpnrouter.topology.advice.ways import (
     add_link,
     break_loop,
     drop_way,
     end_in_vain,
+    moves,
     relieve_bridge,
+    relieve_endpoint,
     repair_link,
+    set_clock,
+    spread_partitions,
 )
 from vpnrouter.topology.findings import Finding
 from vpnrouter.topology.structure.structure import Structure

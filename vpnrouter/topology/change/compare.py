@@ -1,13 +1,75 @@
-"""What differs between two ranges of time: rows of CHANGES from the result tables of both."""
+"""What differs between two ranges of time, by more than chance explains: rows of CHANGES from the result tables."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from vpnrouter.limits import REPORT_CHANGES, REPORT_TOPICS
-from vpnrouter.topology.change.rates import Count, comparable, count_of, differ
 from vpnrouter.topology.schema import CHANGES
 from vpnrouter.topology.tables import Rows
+
+FACTOR: Final = 1.5
+"""Rates within this factor of each other are the same."""
+
+SCATTERS: Final = 5.0
+"""Differences within so many standard deviations are chance: one in three million, for independent events."""
+
+
+class Count(NamedTuple):
+    """`events` seen, the `messages` that they stand for, and the seconds in which."""
+
+    events: int
+    messages: float
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Messages per second."""
+        return self.messages / self.seconds
+
+    @property
+    def weight(self) -> float:
+        """Messages that an event stands for."""
+        return self.messages / self.events if self.events else 1.0
+
+
+def differ(before: Count, after: Count, factor: float = FACTOR) -> bool:
+    """Whether the rates differ by more than the factor and by more than chance explains."""
+    low, high = sorted((before.rate, after.rate))
+    if high <= low * factor:
+        return False
+    # Where nothing was seen, the weight is that of the other range.
+    weights = [
+        one.weight if one.events else other.weight
+        for one, other in ((before, after), (after, before))
+    ]
+    noise = sum(
+        (weight / one.seconds) ** 2 * max(1, one.events)
+        for weight, one in zip(weights, (before, after), strict=True)
+    )
+    return bool((high - low) ** 2 > SCATTERS**2 * noise)
+
+
+def count_of(row: dict[str, object] | None, name: str, seconds: float) -> Count:
+    """A column of a result table as events, and its `*_estimated` column, if known, as messages."""
+    events = _number(row, name)
+    estimated = None if row is None else row.get(f"{name}_estimated")
+    messages = float(events) if estimated is None else float(_number(row, f"{name}_estimated"))
+    return Count(events, messages, seconds)
+
+
+def comparable(before: dict[str, object], after: dict[str, object], name: str) -> bool:
+    """Whether both rows have an estimate or neither: a count and an estimate cannot be compared."""
+    column = f"{name}_estimated"
+    return (before.get(column) is None) == (after.get(column) is None)
+
+
+def _number(row: dict[str, object] | None, name: str) -> int:
+    value = None if row is None else row.get(name)
+    return value if isinstance(value, int) else 0
+
 
 Tables = Mapping[str, Rows]
 """Result tables by name; nodes, edges, topics and findings are looked at."""

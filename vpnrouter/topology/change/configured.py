@@ -1,9 +1,14 @@
-"""The mesh as its routers' YAML files have it: message VPNs, bridges with their remotes, subscriptions."""
+"""The mesh as its routers' YAML files have it, and what bridges asked their remotes for, as the traces tell it."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.checks.message_vpns import DIALECTS
@@ -13,6 +18,24 @@ from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.errors import ConfigError, TopicError
 from vpnrouter.topics.grammar import parse_filter, to_smf
 from vpnrouter.topology.structure.graph import Place
+from vpnrouter.topology.tables import Rows
+
+_BRIDGE: Final = "#bridge/"
+_COLUMNS: Final = ("router", "vpn", "client", "filter")
+
+
+def asked_by_bridges(states: DataFrame) -> Rows:
+    """STATES in; every filter that a bridge ever subscribed to: `router`, `vpn`, `client`, `filter`."""
+    asked = states.where((F.col("event") == "subscribe") & F.col("client").startswith(_BRIDGE))
+    rows: Rows = (
+        asked.withColumnRenamed("topic", "filter")
+        .select(*_COLUMNS)
+        .distinct()
+        .toArrow()
+        .to_pylist()
+    )
+    return rows
+
 
 _STAND_IN: Final = "-"
 

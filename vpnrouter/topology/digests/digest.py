@@ -1,33 +1,73 @@
-"""From trace rows to digests, each kept until all that is derived from it has been derived."""
+"""From trace rows to digests, and digests of disjoint rows put together."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from vpnrouter.topology.digests.corrections import Corrections
-from vpnrouter.topology.digests.delays import delays
-from vpnrouter.topology.digests.endpoints import endpoints
+from vpnrouter.topology.digests.counts import (
+    delays,
+    endpoints,
+    losses,
+    paths,
+    places,
+    standing_at,
+    states,
+    uses,
+)
 from vpnrouter.topology.digests.journeys import (
+    candidates,
     corrected,
     doubles,
     edge_places,
     hops,
     meetings,
     summed,
+    two_ways,
 )
-from vpnrouter.topology.digests.losses import losses
-from vpnrouter.topology.digests.paths import paths
-from vpnrouter.topology.digests.places import places
 from vpnrouter.topology.digests.schema import DIGESTS
-from vpnrouter.topology.digests.states import standing_at, states
-from vpnrouter.topology.digests.two_ways import candidates, two_ways
-from vpnrouter.topology.digests.uses import uses
-from vpnrouter.topology.engine.progress import Progress
+from vpnrouter.topology.digests.sums import Corrections
+from vpnrouter.topology.engine.session import Progress
 from vpnrouter.topology.flows.clocks import clock_offsets, least_ages
+from vpnrouter.topology.schema import conform
+
+_SUMS: Final = frozenset(
+    {"count", "bytes", "messages", "copies", "enqueued", "acknowledged"},
+)
+_LEAST: Final = frozenset(
+    {"first_ns", "least_age_ns", "example_topic", "example_path", "example_trace"}
+)
+_MOST: Final = frozenset({"last_ns"})
+_AS_THEY_ARE: Final = frozenset({"states"})
+"""Digests whose rows are no sums."""
+
+
+def combined(name: str, parts: DataFrame) -> DataFrame:
+    """The rows of several digests called `name` in, one digest out; the same schema."""
+    schema = DIGESTS[name]
+    if name in _AS_THEY_ARE:
+        return conform(parts, schema)
+    figures: dict[str, Column] = {}
+    for column in schema.names:
+        if column in _SUMS:
+            figures[column] = F.sum(column)
+        elif column in _LEAST:
+            figures[column] = F.min(column)
+        elif column in _MOST:
+            figures[column] = F.max(column)
+        elif column == "weight":
+            known = F.count("weight") == F.count(F.lit(1))
+            figures[column] = F.when(known, F.sum("weight"))
+    keys = [column for column in schema.names if column not in figures]
+    grouped = parts.groupBy(*keys).agg(*(value.alias(key) for key, value in figures.items()))
+    return conform(grouped, schema)
+
 
 Rows = list[dict[str, Any]]
 

@@ -1,13 +1,6 @@
-"""Digests HOPS and DOUBLES: each message followed over its bridges and to its receivers.
+"""Digests HOPS and DOUBLES: each message followed over its bridges, and those that came by two ways."""
 
-The one place where the rows of a message have to meet, so the one job that moves every row once. A message is what
-trace id, message id and time of first ingress name together: with a `traceparent` from outside many
-messages share a trace id. What moves is as small as it can be: 24 bytes of numbers a row. Where it happened
-is a hash, and what it stands for is looked up in the small digests at the end.
-
-The last two bits of the hash say what happened there, so that a sending and a receiving row of one bridge
-differ in the last bit only.
-"""
+from __future__ import annotations
 
 from typing import Final
 
@@ -15,9 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.topology.digests.buckets import bucket
-from vpnrouter.topology.digests.corrections import Corrections
-from vpnrouter.topology.digests.edge_ends import EDGE, ends
 from vpnrouter.topology.digests.schema import DOUBLES, HOPS
+from vpnrouter.topology.digests.sums import EDGE, Corrections, ends
 from vpnrouter.topology.schema import conform
 
 _SEND: Final = 0
@@ -148,3 +140,52 @@ def doubles(sums: DataFrame, edges: DataFrame, uses: DataFrame) -> DataFrame:
         named = named.unionByName(receivers.withColumn("kind", F.lit(_KINDS[code])))
     missing = {name: F.lit(None) for name in ("other", "example_trace")}
     return conform(again_by_place.join(named, "place").withColumns(missing), DOUBLES)
+
+
+_WHERE = ["router", "vpn", "origin_router", "origin_vpn"]
+
+
+def candidates(paths: DataFrame) -> DataFrame:
+    """PATHS in; message VPNs and the origins that they hear from over more than one bridge."""
+    way = F.struct("peer_router", "peer_vpn", "bridge")
+    return (
+        paths.where(F.col("origin_router").isNotNull())
+        .groupBy(*_WHERE)
+        .agg(F.min(way).alias("one"), F.max(way).alias("other"))
+        .where(F.col("one") != F.col("other"))
+        .select(*_WHERE)
+    )
+
+
+def two_ways(traces: DataFrame, places: DataFrame) -> DataFrame:
+    """TRACES and what `candidates` gave in; DOUBLES of the kind `two_ways` out."""
+    way = F.concat_ws(
+        "",
+        F.col("peer_router"),
+        F.lit("/"),
+        F.col("peer_vpn"),
+        F.lit(":"),
+        F.coalesce(F.col("bridge"), F.lit("")),
+    )
+    came = (
+        traces.where((F.col("event") == "bridge_receive") & F.col("trace_id").isNotNull())
+        .join(F.broadcast(places), _WHERE, "left_semi")
+        .groupBy(message().alias("message"), "router", "vpn")
+        .agg(
+            F.min(way).alias("who"),
+            F.max(way).alias("other"),
+            F.count(F.lit(1)).alias("copies"),
+            F.min("trace_id").alias("example_trace"),
+            F.min("ts_ns").alias("first_ns"),
+            F.max("ts_ns").alias("last_ns"),
+        )
+        .where(F.col("who") != F.col("other"))
+    )
+    grouped = came.groupBy("router", "vpn", "who", "other").agg(
+        F.count(F.lit(1)).alias("messages"),
+        F.sum(F.col("copies") - 1).alias("copies"),
+        F.min("example_trace").alias("example_trace"),
+        F.min("first_ns").alias("first_ns"),
+        F.max("last_ns").alias("last_ns"),
+    )
+    return conform(grouped.withColumn("kind", F.lit("two_ways")), DOUBLES)

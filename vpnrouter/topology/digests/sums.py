@@ -1,7 +1,14 @@
-"""What the digests sum up, in one wording."""
+"""What the digests share: sums in one wording, the ends of bridges, and what is taken off times of two clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from vpnrouter.topology.flows.clocks import comparable, offset_of
 
 
 def stands_for() -> Column:
@@ -28,3 +35,45 @@ def payload() -> Column:
 def stretch_of(time_ns: Column, width_ns: int) -> Column:
     """The begin of the stretch of `width_ns` since 1970 in which a time lies."""
     return time_ns - F.pmod(time_ns, F.lit(width_ns))
+
+
+EDGE: Final = ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
+"""What names an edge: the remote message VPN, where messages come from, the local one, and the bridge."""
+
+
+def ends(remote: Column) -> dict[str, Column]:
+    """The columns of EDGE for a row that the remote router wrote (`remote` true) or the local one."""
+    return {
+        "from_router": F.when(remote, F.col("router")).otherwise(F.col("peer_router")),
+        "from_vpn": F.when(remote, F.col("vpn")).otherwise(F.col("peer_vpn")),
+        "to_router": F.when(remote, F.col("peer_router")).otherwise(F.col("router")),
+        "to_vpn": F.when(remote, F.col("peer_vpn")).otherwise(F.col("vpn")),
+        "bridge": F.coalesce(F.col("bridge"), F.lit("")),
+    }
+
+
+class Corrections:
+    """How far the routers' clocks are apart, from rows of CLOCKS; nothing is known without any."""
+
+    def __init__(self, clocks: Iterable[Mapping[str, Any]] = ()) -> None:
+        rows = [dict(row) for row in clocks]
+        self._ahead = {name: offset for name, offset in offset_of(rows).items() if offset}
+        self._group = comparable(rows)
+
+    def between(self, first: Column, second: Column) -> Column:
+        """How far the clock of the router `second` is ahead of that of `first`, nanoseconds; 0 where the two
+        cannot be compared.
+        """
+        if not self._ahead:
+            return F.lit(0).cast("long")
+        difference = self._ahead_of(second) - self._ahead_of(first)
+        if len(set(self._group.values())) < 2:
+            return difference
+        groups = F.create_map(*(F.lit(text) for pair in self._group.items() for text in pair))
+        same = F.element_at(groups, first) == F.element_at(groups, second)
+        return F.when(same, difference).otherwise(F.lit(0).cast("long"))
+
+    def _ahead_of(self, router: Column) -> Column:
+        pairs = [F.lit(one) for name, offset in self._ahead.items() for one in (name, offset)]
+        known = F.element_at(F.create_map(*pairs), router)
+        return F.coalesce(known.cast("long"), F.lit(0).cast("long"))

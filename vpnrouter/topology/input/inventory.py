@@ -1,19 +1,10 @@
-"""Which trace files there are, and which of them can be read: looked up in their footers, before
-Spark starts.
+"""Which trace files there are, and which of them can be read, over which range of time."""
 
-Rules, which docs/traces.md and docs/report.md state for users:
+from __future__ import annotations
 
-- Only complete files count: names that begin with "." or "_", and anything in directories so
-named, are passed over.
-- A file that is empty, damaged, or not a trace is set aside and named with its reason; the rest is
-read.
-- A file of a newer trace format is refused, and with it the whole run: guessing at its meaning
-would give a
-  report that is wrong without saying so.
-- A file reached by two of the given paths is read once.
-"""
-
+import datetime as dt
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.input.span import Span
 from vpnrouter.trace.schema import (
     ALWAYS_KEY,
     HOST_KEY,
@@ -33,6 +23,82 @@ from vpnrouter.trace.schema import (
     VERSION,
     VERSION_KEY,
 )
+
+_AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
+_UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SECOND_NS: Final = 1_000_000_000
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FORMS: Final = (
+    "2026-03-01, 2026-03-01T12:30, 2026-03-01T12:30:15+01:00, or 90m (so long ago; s, m, h, d, w)"
+)
+
+RANGE: Final = ".."
+"""Stands between the two ends of a range."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """From `since_ns` up to but not including `until_ns`, nanoseconds since 1970 (UTC); None: no bound."""
+
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+    def days(self) -> tuple[str | None, str | None]:
+        """The first and the last UTC date that has times of the span, "YYYY-MM-DD"; None: no bound."""
+        first = None if self.since_ns is None else _date(self.since_ns)
+        last = None if self.until_ns is None else _date(self.until_ns - 1)
+        return first, last
+
+
+def parse_time(text: str, now_ns: int) -> int:
+    """A point of time, in nanoseconds since 1970: a date, a date and time (ISO 8601, UTC unless it says
+    otherwise), or a duration before `now_ns`.
+
+    Raises:
+        OperationError: the text is none of these.
+    """
+    wanted = text.strip()
+    ago = _AGO.fullmatch(wanted)
+    if ago is not None:
+        return now_ns - round(float(ago.group(1)) * _UNIT_S[ago.group(2)] * _SECOND_NS)
+    try:
+        moment = dt.datetime.fromisoformat(wanted)
+    except ValueError:
+        raise OperationError(f"not a time: {text!r}; write {_FORMS}") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * _SECOND_NS + since.microseconds * 1_000
+
+
+def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
+    """The span between two times as `parse_time` reads them; None leaves an end open.
+
+    Raises:
+        OperationError: a time is not one, or nothing lies between them.
+    """
+    begin = None if since is None else parse_time(since, now_ns)
+    end = None if until is None else parse_time(until, now_ns)
+    if begin is not None and end is not None and begin >= end:
+        raise OperationError(f"nothing lies between {since} and {until}")
+    return Span(since_ns=begin, until_ns=end)
+
+
+def parse_range(text: str, now_ns: int) -> Span:
+    """A span written as "SINCE..UNTIL"; an end that is left away is open, but not both.
+
+    Raises:
+        OperationError: it has another form, or nothing lies between.
+    """
+    first, dots, last = text.partition(RANGE)
+    if not dots or not (first or last):
+        raise OperationError(f"not a range of time: {text!r}; write SINCE{RANGE}UNTIL")
+    return parse_span(first or None, last or None, now_ns)
+
+
+def _date(time_ns: int) -> str:
+    return (_EPOCH + dt.timedelta(seconds=time_ns // _SECOND_NS)).date().isoformat()
+
 
 _NEEDED: Final = frozenset({"ts_ns", "vpn", "event"})
 _VERSION_KEY: Final = VERSION_KEY.encode()
@@ -101,7 +167,7 @@ class Inventory:
             return None, None
         return min(firsts, default=None), max(lasts, default=None)
 
-    def without(self, path: Path, reason: str) -> "Inventory":
+    def without(self, path: Path, reason: str) -> Inventory:
         """The same inventory with the file `path` moved to those set aside."""
         return replace(
             self,
@@ -110,7 +176,7 @@ class Inventory:
             set_aside=(*self.set_aside, SetAside(path=path, reason=reason)),
         )
 
-    def without_any(self, aside: Iterable[SetAside]) -> "Inventory":
+    def without_any(self, aside: Iterable[SetAside]) -> Inventory:
         """The same inventory with other files moved to those set aside, as far as they are not there yet."""
         known = {one.path for one in self.set_aside}
         found = self

@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from vpnrouter.errors import OperationError
-from vpnrouter.topology.input.inventory import Inventory, TraceFile
-from vpnrouter.topology.input.span import Span
+from vpnrouter.topology.input.inventory import Inventory, Span, TraceFile
 from vpnrouter.topology.schema import TRACE_FILE, TRACES, conform
 
 _GLOB: Final = re.compile(r"[\\\[\]{}*?]")

@@ -11,21 +11,22 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
+from vpnrouter.topology.page.charts import STEPS, Histogram, Rates
 from vpnrouter.topology.page.contents import Contents, Rows
 from vpnrouter.topology.page.figures import (
     NONE,
+    Grades,
+    Places,
     count,
     duration,
     moment,
+    name_of,
     share,
     size,
+    title_of,
     visible,
 )
-from vpnrouter.topology.page.grades import Grades
-from vpnrouter.topology.page.histograms import STEPS, Histogram
-from vpnrouter.topology.page.kinds import label_of
-from vpnrouter.topology.page.places import Places, name_of, title_of
-from vpnrouter.topology.page.sparks import Rates
+from vpnrouter.topology.page.tables import label_of
 
 _EDGE: Final = (
     ("Messages", "messages", count),

@@ -10,11 +10,20 @@ from typing import Any, Final
 
 from vpnrouter.limits import REPORT_DRAWN_SHAPES
 from vpnrouter.topology.page.contents import Rows
-from vpnrouter.topology.page.curves import Curve, arcs, on_curve, route, stroke
-from vpnrouter.topology.page.figures import short_count, visible
-from vpnrouter.topology.page.grades import Grade, Grades
+from vpnrouter.topology.page.curves import (
+    Block,
+    Curve,
+    Name,
+    Spot,
+    arcs,
+    block_of,
+    lettered,
+    on_curve,
+    route,
+    stroke,
+)
+from vpnrouter.topology.page.figures import Grade, Grades, short_count, visible
 from vpnrouter.topology.page.layout import place
-from vpnrouter.topology.page.lettering import Block, Name, Spot, block_of, lettered
 
 _MARGIN: Final = 36.0
 _THINNEST: Final = 1.6

@@ -1,12 +1,10 @@
-"""The report as one HTML file that opens offline.
+"""The report as one HTML file that opens offline; a reader sees first how the mesh does and what to change."""
 
-Everything is rendered here, with every text escaped; the script of the page only sorts, filters,
-zooms and shows what the file holds. A content security policy forbids the network and any script
-but that one, so that a hostile topic name would be harmless even if the escaping had a hole.
-"""
+from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
@@ -14,15 +12,117 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from vpnrouter.limits import REPORT_PAGE_ROWS
-from vpnrouter.topology.page import charts, figures, ranges, sheets, sparks, studies
+from vpnrouter.topology.page import charts, figures, tables
+from vpnrouter.topology.page.charts import histograms
 from vpnrouter.topology.page.contents import Contents, Rows
+from vpnrouter.topology.page.curves import LABEL_SIZE, LETTER, seen_until
 from vpnrouter.topology.page.details import details
 from vpnrouter.topology.page.drawing import Box, Drawing, draw
-from vpnrouter.topology.page.grades import grade
-from vpnrouter.topology.page.histograms import histograms
-from vpnrouter.topology.page.labels import LETTER, SIZE, seen_until
-from vpnrouter.topology.page.places import Places
-from vpnrouter.topology.page.verdict import FIRST, counsels, verdict
+from vpnrouter.topology.page.figures import NONE, Places, count, grade, place_of, visible
+from vpnrouter.topology.page.tables import AREAS, area_of, label_of
+
+FIRST: Final = 6
+"""Advice that is open when the page opens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Area:
+    """How many findings are about one thing, and of which kinds the most are."""
+
+    name: str
+    errors: int
+    warnings: int
+    infos: int
+    kinds: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """`tone` is error, warning or good; `text` a sentence."""
+
+    tone: str
+    text: str
+    errors: int
+    warnings: int
+    infos: int
+    areas: list[Area]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counsel:
+    """One piece of advice; `shape` is the id of what it is about in the drawing."""
+
+    rank: int
+    action: str
+    place: str
+    shape: str | None
+    topic: str
+    advice: str
+    evidence: str
+    effect: str
+
+
+def verdict(contents: Contents) -> Verdict:
+    """The findings in one sentence and by what they are about."""
+    severities = [row["severity"] for row in contents.findings]
+    errors, warnings = severities.count("error"), severities.count("warning")
+    infos = len(severities) - errors - warnings
+    if errors:
+        tone, text = "error", f"{_plural(errors, 'error')}, {_plural(warnings, 'warning')}"
+    elif warnings:
+        tone, text = "warning", f"No errors, {_plural(warnings, 'warning')}"
+    else:
+        tone, text = "good", "No errors, no warnings"
+    return Verdict(
+        tone=tone,
+        text=text,
+        errors=errors,
+        warnings=warnings,
+        infos=infos,
+        areas=[area for area in (_area(contents, name) for name in AREAS) if area is not None],
+    )
+
+
+def counsels(contents: Contents, places: Places) -> list[Counsel]:
+    """The advice in its order."""
+    ordered = sorted(contents.advice, key=lambda row: (row["rank"] is None, row["rank"] or 0))
+    return [
+        Counsel(
+            rank=at,
+            action=visible(row["action"]).replace("_", " ") if row["action"] else NONE,
+            place=place_of(row),
+            shape=places.shape(row),
+            topic=visible(row["topic"]) if row["topic"] else "",
+            advice=visible(row["advice"] or ""),
+            evidence=visible(row["evidence"] or ""),
+            effect=visible(row["effect"] or ""),
+        )
+        for at, row in enumerate(ordered, 1)
+    ]
+
+
+def _area(contents: Contents, name: str) -> Area | None:
+    mine = [row for row in contents.findings if area_of(row["kind"]) == name]
+    if not mine:
+        return None
+    kinds: dict[str, int] = {}
+    for row in mine:
+        kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
+    severities = [row["severity"] for row in mine]
+    errors, warnings = severities.count("error"), severities.count("warning")
+    often = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
+    return Area(
+        name=name,
+        errors=errors,
+        warnings=warnings,
+        infos=len(mine) - errors - warnings,
+        kinds=", ".join(f"{label_of(kind)} {count(kinds[kind])}" for kind in often),
+    )
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
 
 __all__ = ["PAGE", "Contents", "page"]
 
@@ -56,7 +156,7 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
     places.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows)
     places.drawn_nodes = frozenset(card.row for box in drawing.boxes for card in box.cards)
     frame = _frame(drawing)
-    rates = sparks.rates_of(contents, places)
+    rates = charts.rates_of(contents, places)
     counted = histograms(contents.latencies, places)
     estimated = _is_estimated(summary, contents.nodes)
     script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
@@ -79,24 +179,24 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             names=_names(drawing, _unit(frame)),
             tab=0 if len(drawing.arrows) + len(places.drawn_nodes) <= _TABBED else -1,
             busiest=_busiest(contents.edges, places),
-            findings=studies.finding_sheet(contents.findings, places),
-            changes=studies.change_sheet(contents.changes, places),
-            edges=sheets.edge_sheet(contents.edges, places, estimated=estimated),
-            nodes=sheets.node_sheet(contents.nodes, places, estimated=estimated),
-            topics=sheets.topic_sheet(contents.topics, contents.topic_count, estimated=estimated),
-            discards=sheets.discard_sheet(contents.discards, places, estimated=estimated),
-            delays=studies.delay_sheet(contents.end_to_end, places),
-            clocks=studies.clock_sheet(contents.clocks),
-            ways=studies.way_sheet(contents.ways),
-            vpns=studies.vpn_sheet(contents.vpns, places),
-            pairs=studies.pair_sheet(contents.pairs, places),
+            findings=tables.finding_sheet(contents.findings, places),
+            changes=tables.change_sheet(contents.changes, places),
+            edges=tables.edge_sheet(contents.edges, places, estimated=estimated),
+            nodes=tables.node_sheet(contents.nodes, places, estimated=estimated),
+            topics=tables.topic_sheet(contents.topics, contents.topic_count, estimated=estimated),
+            discards=tables.discard_sheet(contents.discards, places, estimated=estimated),
+            delays=tables.delay_sheet(contents.end_to_end, places),
+            clocks=tables.clock_sheet(contents.clocks),
+            ways=tables.way_sheet(contents.ways),
+            vpns=tables.vpn_sheet(contents.vpns, places),
+            pairs=tables.pair_sheet(contents.pairs, places),
             lengths=_lengths(contents.lengths),
             shape=_shape(contents),
-            latency=ranges.latency_chart(contents.edges, counted),
+            latency=charts.latency_chart(contents.edges, counted),
             timeline=charts.timeline_chart(contents.timeline, contents.timeline_width_ns),
-            sparks=sparks.sparks(contents, rates, places),
-            spark_size=(sparks.SPARK_WIDTH, sparks.SPARK_HEIGHT),
-            plot_width=ranges.WIDTH,
+            sparks=charts.sparks(contents, rates, places),
+            spark_size=(charts.SPARK_WIDTH, charts.SPARK_HEIGHT),
+            plot_width=charts.WIDTH,
             timeline_width=charts.TIMELINE_WIDTH,
             plot_height=charts.TIMELINE_HEIGHT,
             page_rows=REPORT_PAGE_ROWS,
@@ -146,7 +246,7 @@ def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
     """The part of the plane that is seen at first: x, y, width, height. Small drawings stay small."""
     width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
     # Names grow where much is seen at once: the outermost ones need room to the right.
-    letter = SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
+    letter = LABEL_SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
     ends = [box.x + _INDENT + len(box.name) * letter for box in drawing.boxes]
     width = max(width, min(max(ends, default=0.0), width * _ROOM))
     return (drawing.width - width) / 2, (drawing.height - height) / 2, width, height

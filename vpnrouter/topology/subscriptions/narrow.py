@@ -7,7 +7,7 @@ from typing import Final, final
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import covers, matches
 from vpnrouter.topics.grammar import ALL, LITERAL, PREFIX, REST, SMF, Filter, parse_filter
-from vpnrouter.topology.subscriptions.patterns import DIALECTS
+from vpnrouter.topology.subscriptions.held import DIALECTS
 
 MOST: Final = 8
 """Filters proposed in place of one: more than that nobody wants to look after."""

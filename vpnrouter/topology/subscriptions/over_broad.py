@@ -20,9 +20,8 @@ from vpnrouter.limits import (
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, Filter, parse_filter
 from vpnrouter.topology.findings import WARNING, Finding
-from vpnrouter.topology.subscriptions.bridges import EDGE, Edge, Rows, edge_of
+from vpnrouter.topology.subscriptions.held import DIALECTS, EDGE, Edge, Rows, edge_of
 from vpnrouter.topology.subscriptions.narrow import narrower
-from vpnrouter.topology.subscriptions.patterns import DIALECTS
 
 BROAD_SHARE: Final = 0.2
 """Part of a subscription's messages, wasted, that makes it too broad: a fifth, so that a receiver who was away now

@@ -8,12 +8,9 @@ from pyspark.storagelevel import StorageLevel
 
 from vpnrouter.limits import REPORT_SUBSCRIPTION_FINDINGS
 from vpnrouter.topology.findings import Finding
-from vpnrouter.topology.subscriptions.bridges import Edge, Rows, by_client
-from vpnrouter.topology.subscriptions.held import held
-from vpnrouter.topology.subscriptions.never_matched import never_matched
+from vpnrouter.topology.subscriptions.held import BRIDGE_CLIENT, Edge, Rows, by_client, held
 from vpnrouter.topology.subscriptions.over_broad import Crossing, over_broad, worst_crossings
-from vpnrouter.topology.subscriptions.overlaps import overlaps
-from vpnrouter.topology.subscriptions.patterns import BRIDGE_CLIENT
+from vpnrouter.topology.subscriptions.unused import never_matched, overlaps
 from vpnrouter.topology.subscriptions.wasted import crossings, wasted
 
 

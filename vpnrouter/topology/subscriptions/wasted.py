@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.limits import REPORT_WAYS_ON
-from vpnrouter.topology.subscriptions.bridges import EDGE
+from vpnrouter.topology.subscriptions.held import EDGE
 
 HOPS: Final = 8
 """Steps that use is followed back over bridges: messages make no more by default (`maxTtl`). Beyond, a topic that

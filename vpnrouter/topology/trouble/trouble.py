@@ -7,20 +7,32 @@ from pyspark.sql import DataFrame
 from vpnrouter.limits import REPORT_FINDINGS
 from vpnrouter.topology.findings import Finding
 from vpnrouter.topology.tables import Rows
-from vpnrouter.topology.trouble.black_holes import black_holes, standing, unmatched
-from vpnrouter.topology.trouble.blockers import blockers
-from vpnrouter.topology.trouble.bound import bounded
-from vpnrouter.topology.trouble.bridges import Bridges
-from vpnrouter.topology.trouble.clocks import skewed_clocks
-from vpnrouter.topology.trouble.duplicates import doubles_by_place, duplicates
-from vpnrouter.topology.trouble.excuses import Excuses
-from vpnrouter.topology.trouble.flaps import flapping_links
-from vpnrouter.topology.trouble.hot import hot_bridges
-from vpnrouter.topology.trouble.loops import arrivals_back, loops, stopped_loops, ways_back
-from vpnrouter.topology.trouble.losses import losses_by_place
-from vpnrouter.topology.trouble.skew import loads, skewed_partitions
-from vpnrouter.topology.trouble.stalls import alive, stalled_bridges, unanswered
-from vpnrouter.topology.trouble.two_ways import two_ways
+from vpnrouter.topology.trouble.deliveries import (
+    arrivals_back,
+    doubles_by_place,
+    duplicates,
+    loops,
+    stopped_loops,
+    two_ways,
+    ways_back,
+)
+from vpnrouter.topology.trouble.links import (
+    alive,
+    flapping_links,
+    hot_bridges,
+    stalled_bridges,
+    unanswered,
+)
+from vpnrouter.topology.trouble.places import (
+    black_holes,
+    blockers,
+    loads,
+    skewed_clocks,
+    skewed_partitions,
+    standing,
+    unmatched,
+)
+from vpnrouter.topology.trouble.words import Bridges, Excuses, bounded, losses_by_place
 
 
 def find_trouble(

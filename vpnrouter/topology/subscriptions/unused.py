@@ -1,8 +1,12 @@
-"""Rule: subscriptions of one client that another one of its own covers, or that overlap it."""
+"""Rules: subscriptions that another one of the same client covers or overlaps, and such that nothing ever matched."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -12,12 +16,12 @@ from vpnrouter.limits import (
     REPORT_CLIENTS,
     REPORT_FILTER_PAIRS,
     REPORT_SUBSCRIPTION_FINDINGS,
+    REPORT_UNMET_SUBSCRIPTIONS,
 )
 from vpnrouter.topics.algebra import covers, witness
 from vpnrouter.topics.grammar import Filter, parse_filter
-from vpnrouter.topology.findings import INFO, Finding
-from vpnrouter.topology.subscriptions.bridges import Rows, bridge_of
-from vpnrouter.topology.subscriptions.patterns import DIALECTS
+from vpnrouter.topology.findings import INFO, WARNING, Finding
+from vpnrouter.topology.subscriptions.held import DIALECTS, Rows, bridge_of, unmet
 
 _NAMED: Final = 20
 """Clients named as not examined."""
@@ -183,3 +187,146 @@ def _not_examined(row: Mapping[str, Any]) -> Finding:
         value=float(row["count"]),
         detail=f"its {row['count']:,} subscriptions were not compared with each other",
     )
+
+
+HELD_SHARE: Final = 0.1
+"""Part of the observed time for which a subscription must have been held. A client that came for a moment, or
+just before the end, says nothing about its subscriptions."""
+
+HELD_SECONDS: Final = 10
+"""Least time for which it must have been held, whatever was observed: clients subscribe before others publish."""
+
+MESSAGES: Final = 100
+"""Traced messages that must have entered its message VPN meanwhile: what would match one in thirty of them is
+then missed by chance in fewer than one case in twenty."""
+
+UNSEEN_TOPICS: Final = 0.5
+"""Topics expected to have been published and not traced, from which on nothing is said of a message VPN."""
+
+_ENTERED: Final = ("ingress", "bridge_receive")
+
+Place = tuple[str, str]
+
+
+@final
+@dataclass(frozen=True)
+class _Traffic:
+    """What entered a message VPN: `stretches` are (begin, messages), `complete` that all was traced."""
+
+    stretches: list[tuple[int, int]]
+    complete: bool
+    unseen: float
+
+    def between(self, since_ns: int, until_ns: int) -> int:
+        """Messages of the stretches that begin in a span of time."""
+        return sum(count for start, count in self.stretches if since_ns <= start < until_ns)
+
+
+def never_matched(
+    held: DataFrame, digests: Mapping[str, DataFrame], span: tuple[int, int]
+) -> list[Finding]:
+    """The findings `never_matched`, from the frame of `held`, USES and PLACES.
+
+    `router` and `vpn` are where the client holds the subscription, also when it is a bridge's, whose name is
+    then in `bridge`. `value` is for how many seconds it was held, `messages` how many entered meanwhile and did
+    not match. The longest held come first. Two jobs more where there are any candidates.
+    """
+    least_ns = max(HELD_SECONDS * 1_000_000_000, round((span[1] - span[0]) * HELD_SHARE))
+    lasting = held.where(F.col("current") & (F.col("held_ns") >= least_ns) & ~F.col("exception"))
+    rows: Rows = (
+        unmet(lasting, digests["uses"])
+        .orderBy(F.col("held_ns").desc(), "router", "vpn", "client", "filter")
+        .limit(REPORT_UNMET_SUBSCRIPTIONS)
+        .select("router", "vpn", "client", "filter", "since_ns", "until_ns", "held_ns")
+        .toArrow()
+        .to_pylist()
+    )
+    if not rows:
+        return []
+    traffic = _traffic(digests, sorted({(row["router"], row["vpn"]) for row in rows}))
+    found = [_never_matched(row, traffic, span) for row in rows]
+    return [one for one in found if one is not None]
+
+
+def _never_matched(
+    row: Mapping[str, Any], traffic: Mapping[Place, _Traffic], span: tuple[int, int]
+) -> Finding | None:
+    seen = traffic.get((row["router"], row["vpn"]))
+    if seen is None or (not seen.complete and seen.unseen >= UNSEEN_TOPICS):
+        return None
+    until_ns = span[1] + 1 if row["until_ns"] is None else row["until_ns"]
+    passed = seen.between(row["since_ns"], until_ns)
+    if passed < MESSAGES:
+        return None
+    seconds = row["held_ns"] / 1e9
+    kept = "held" if row["until_ns"] is None else "was held"
+    return Finding(
+        kind="never_matched",
+        severity=WARNING,
+        router=row["router"],
+        vpn=row["vpn"],
+        client=row["client"],
+        bridge=bridge_of(row["client"]),
+        topic=row["filter"],
+        messages=passed,
+        value=seconds,
+        first_ns=row["since_ns"],
+        last_ns=until_ns if row["until_ns"] is not None else span[1],
+        detail=(
+            f"{kept} for {seconds:,.0f} s and matched none of the {passed:,} traced messages that entered "
+            f"{row['router']}/{row['vpn']} meanwhile"
+        ),
+    )
+
+
+def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Place, _Traffic]:
+    """What entered the message VPNs `places`, as far as anything did; two small jobs."""
+    uses = digests["uses"]
+    # As an Arrow table, Spark takes it without a Python process of its own.
+    named = [{"router": router, "vpn": vpn} for router, vpn in places]
+    wanted = F.broadcast(uses.sparkSession.createDataFrame(pa.Table.from_pylist(named)))
+    stretches: Rows = (
+        digests["places"]
+        .where(F.col("event").isin(*_ENTERED))
+        .join(wanted, ["router", "vpn"], "left_semi")
+        .groupBy("router", "vpn", "start_ns")
+        .agg(F.sum("count").alias("count"))
+        .toArrow()
+        .to_pylist()
+    )
+    topics = (
+        uses.where(F.col("event").isin(*_ENTERED))
+        .join(wanted, ["router", "vpn"], "left_semi")
+        .groupBy("router", "vpn", "topic")
+        .agg(
+            F.sum("count").alias("count"),
+            # Half a message more than was seen is already a sampling rate below 1.
+            F.min(F.coalesce(F.col("weight") < F.col("count") + 0.5, F.lit(False))).alias("all"),
+        )
+    )
+    counted: Rows = (
+        topics.groupBy("router", "vpn")
+        .agg(
+            F.count_if(F.col("count") == 1).alias("once"),
+            F.count_if(F.col("count") == 2).alias("twice"),
+            F.min("all").alias("complete"),
+        )
+        .toArrow()
+        .to_pylist()
+    )
+    by_place: dict[Place, list[tuple[int, int]]] = {}
+    for row in stretches:
+        by_place.setdefault((row["router"], row["vpn"]), []).append((row["start_ns"], row["count"]))
+    return {
+        (row["router"], row["vpn"]): _Traffic(
+            by_place.get((row["router"], row["vpn"]), []),
+            row["complete"],
+            unseen_topics(row["once"], row["twice"]),
+        )
+        for row in counted
+    }
+
+
+def unseen_topics(once: int, twice: int) -> float:
+    """How many topics were published and not traced at least, by those that were seen once and twice."""
+    return once * (once - 1) / (2 * (twice + 1))

@@ -1,10 +1,6 @@
-"""Rule: bridges that are up and through which nothing comes.
+"""Rules: links that flap, bridges that get more than they can carry, and such that are up while nothing comes."""
 
-The remote router says what it sent, the local one what arrived. A stretch of time with sends and no arrival,
-and the next, and the next, while the link is up, is a stall. What looks like one and is none: publishers
-that are silent (nothing is sent), a link that is down, a local router that does not trace or whose last
-trace file is not there yet or never will be (it wrote nothing else either), a clock that is wrong (corrected).
-"""
+from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -16,9 +12,123 @@ from pyspark.sql import functions as F
 from vpnrouter.limits import REPORT_TROUBLE_STALLS
 from vpnrouter.topology.findings import ERROR, Finding
 from vpnrouter.topology.tables import Rows
-from vpnrouter.topology.trouble.bridges import Bridges, Edge, edge_of, ends, named
-from vpnrouter.topology.trouble.clocks import agreed, groups_of
-from vpnrouter.topology.trouble.words import counted, lasting
+from vpnrouter.topology.trouble.places import agreed, groups_of
+from vpnrouter.topology.trouble.words import (
+    TRANSMIT_CONGESTION,
+    Bridges,
+    Edge,
+    counted,
+    edge_of,
+    ends,
+    lasting,
+    named,
+    percent,
+)
+
+_SECOND_NS: Final = 1_000_000_000
+_TOO_OFTEN: Final = ((3_600 * _SECOND_NS, 3), (24 * 3_600 * _SECOND_NS, 6))
+"""Within so long, nanoseconds, so many downs after which the link came back. A router that stops takes its
+links down for good, one that starts anew does once; an upgrade that goes wrong, twice.
+"""
+
+
+def flapping_links(links: Rows) -> list[Finding]:
+    """Rows of LINKS in, a `flapping_link` for each bridge out; `value` is how often it went down and came
+    back.
+    """
+    by_edge: dict[Edge, list[tuple[int | None, int | None]]] = {}
+    for row in links:
+        by_edge.setdefault(edge_of(row), []).append((row["up_ns"], row["down_ns"]))
+    found = []
+    for edge, spans in by_edge.items():
+        ups = [up for up, _ in spans if up is not None]
+        latest = max(ups, default=0)
+        downs = sorted({down for _, down in spans if down is not None and down <= latest})
+        worst = _too_often(downs)
+        if worst is None:
+            continue
+        within, count = worst
+        seconds = (latest - downs[0]) / _SECOND_NS
+        found.append(
+            Finding(
+                kind="flapping_link",
+                severity=ERROR,
+                **ends(edge),
+                value=float(len(downs)),
+                first_ns=downs[0],
+                last_ns=latest,
+                detail=f"The link of {named(edge)} went down and came back"
+                f" {counted(len(downs), 'time')} in {lasting(seconds)}, {count} of them within"
+                f" {lasting(within / _SECOND_NS)}.",
+            )
+        )
+    return found
+
+
+def _too_often(downs: list[int]) -> tuple[int, int] | None:
+    """The first length of time, nanoseconds, that holds too many of `downs`, and how many at most."""
+    for within, bound in _TOO_OFTEN:
+        most = begin = 0
+        for at, down in enumerate(downs):
+            while down - downs[begin] > within:
+                begin += 1
+            most = max(most, at - begin + 1)
+        if most >= bound:
+            return within, most
+    return None
+
+
+_SHARE: Final = 0.01
+"""Share of a bridge's messages that has to be lost: below, a burst now and then met a full buffer."""
+
+_LEAST: Final = 10
+"""Messages that have to be lost: of fewer a share says nothing."""
+
+
+def hot_bridges(losses: Rows, bridges: Bridges) -> list[Finding]:
+    """`losses` of `losses_by_place` in, a `hot_bridge` for each bridge out; `value` is the share lost."""
+    lost: dict[Edge, Rows] = {}
+    for row in losses:
+        if row["event"] == "discard" and row["reason"] == TRANSMIT_CONGESTION:
+            edge = bridges.sending(row["router"], row["vpn"], row["client"], row["bridge"])
+            if edge is not None:
+                lost.setdefault(edge, []).append(row)
+    found = []
+    for edge, rows in lost.items():
+        messages = sum(row["count"] for row in rows)
+        share = _share(messages, rows, bridges.rows.get(edge))
+        if messages >= _LEAST and share >= _SHARE:
+            found.append(
+                Finding(
+                    kind="hot_bridge",
+                    severity=ERROR,
+                    **ends(edge),
+                    reason=TRANSMIT_CONGESTION,
+                    messages=messages,
+                    bytes=sum(row["bytes"] or 0 for row in rows),
+                    value=share,
+                    first_ns=min(row["first_ns"] for row in rows),
+                    last_ns=max(row["last_ns"] for row in rows),
+                    detail=f"{counted(messages, 'message')}, {percent(share)} of all, found no room on"
+                    f" {named(edge)} and were discarded at {edge[0]}/{edge[1]}.",
+                )
+            )
+    return found
+
+
+def _share(messages: int, rows: Rows, edge: dict[str, Any] | None) -> float:
+    """The share lost. Discards may be written of every message and sends of a sample only, so that where
+    it is known, what the rows stand for counts.
+    """
+    if edge is None:
+        return 1.0
+    weights = [row["weight"] for row in rows]
+    sent_estimated = edge["messages_estimated"]
+    if sent_estimated is not None and None not in weights:
+        lost = float(sum(weights))
+        return lost / (lost + sent_estimated) if lost else 0.0
+    return messages / (messages + (edge["sent"] or edge["messages"] or 0))
+
 
 _STRETCHES: Final = 3
 """Stretches of time with sends and no arrival: the first and the last may be cut by what comes before

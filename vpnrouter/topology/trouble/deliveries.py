@@ -1,17 +1,145 @@
-"""Rule: messages that came back to where they had been."""
+"""Rules: messages that came more than once, over two bridges, or back to where they had been."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.limits import REPORT_TROUBLE_ROWS
-from vpnrouter.topology.findings import ERROR, INFO, Finding
+from vpnrouter.topology.findings import ERROR, INFO, WARNING, Finding
 from vpnrouter.topology.tables import Rows
-from vpnrouter.topology.trouble.bridges import Bridges, ends
-from vpnrouter.topology.trouble.losses import LOOP_DETECTED, TTL_EXCEEDED
-from vpnrouter.topology.trouble.words import counted
+from vpnrouter.topology.trouble.words import (
+    LOOP_DETECTED,
+    TTL_EXCEEDED,
+    Bridges,
+    Excuses,
+    counted,
+    ends,
+)
+
+_DEAD_MESSAGES: Final = "#DEAD_MSG_QUEUE"
+"""Where several queues of a VPN put what they gave up: copies of one message, each rightly."""
+
+
+def doubles_by_place(doubles: DataFrame) -> DataFrame:
+    """DOUBLES in and out, one row a kind, place and those concerned, those with most copies."""
+    return (
+        doubles.groupBy("kind", "router", "vpn", "who", "other")
+        .agg(
+            F.sum("messages").alias("messages"),
+            F.sum("copies").alias("copies"),
+            F.min("example_trace").alias("example_trace"),
+            F.min("first_ns").alias("first_ns"),
+            F.max("last_ns").alias("last_ns"),
+        )
+        .orderBy(F.desc("copies"))
+        .limit(REPORT_TROUBLE_ROWS)
+    )
+
+
+def duplicates(doubles: Rows, excuses: Excuses, bridges: Bridges) -> list[Finding]:
+    """`doubles` of `doubles_by_place` in, a `duplicate` for each client, endpoint and bridge out.
+
+    `value` is how many copies were one too many.
+    """
+    found = []
+    for row in doubles:
+        router, vpn, who, copies = row["router"], row["vpn"], row["who"], row["copies"]
+        if row["kind"] == "two_ways" or excuses.by_loop(router, vpn, copies):
+            continue
+        where: dict[str, Any] = {"router": router, "vpn": vpn}
+        if row["kind"] == "bridge":
+            edge = bridges.receiving(router, vpn, "", who, None)
+            if excuses.by_discards(router, vpn, copies) or excuses.by_breaks(
+                edge, copies, row["first_ns"], row["last_ns"]
+            ):
+                continue
+            where = ends(edge) if edge else {**where, "bridge": who}
+            did = f"bridge {who} brought"
+        elif row["kind"] == "enqueue":
+            if who == _DEAD_MESSAGES:
+                continue
+            where["endpoint"] = who
+            did = f"endpoint {who} took"
+        else:
+            where["client"] = who
+            did = f"client {who} got"
+        trace = row["example_trace"]
+        example = f"; one of them is trace {trace}" if trace else ""
+        found.append(
+            Finding(
+                kind="duplicate",
+                severity=WARNING,
+                **where,
+                messages=row["messages"],
+                value=float(copies),
+                first_ns=row["first_ns"],
+                last_ns=row["last_ns"],
+                detail=f"In {router}/{vpn} {did} {counted(row['messages'], 'message')} more than once,"
+                f" {counted(copies, 'copy', 'copies')} too many{example}.",
+            )
+        )
+    return found
+
+
+_DISCARDED: Final = INFO
+"""How bad it is that the second copies were all discarded: a ring is often there on purpose."""
+
+
+def two_ways(doubles: Rows, excuses: Excuses) -> list[Finding]:
+    """`doubles` of `duplicates.doubles_by_place` in, a `two_ways` for each pair of bridges out.
+
+    Info, and one a VPN, where it discarded the copies, as it does with Direct messages: then the second way
+    is there for the day on which the first breaks. None where the messages came around a loop.
+    """
+    by_vpn: dict[tuple[str, str], Rows] = {}
+    for row in doubles:
+        if row["kind"] == "two_ways":
+            by_vpn.setdefault((row["router"], row["vpn"]), []).append(row)
+    found = []
+    for (router, vpn), rows in by_vpn.items():
+        copies = sum(row["copies"] for row in rows)
+        if excuses.by_loop(router, vpn, copies):
+            continue
+        if excuses.by_discards(router, vpn, copies):
+            found.append(_discarded(router, vpn, rows, copies))
+            continue
+        found += [
+            Finding(
+                kind="two_ways",
+                severity=WARNING,
+                router=router,
+                vpn=vpn,
+                messages=row["messages"],
+                value=float(row["copies"]),
+                first_ns=row["first_ns"],
+                last_ns=row["last_ns"],
+                detail=f"{counted(row['messages'], 'message')} came to {router}/{vpn} both over"
+                f" {row['who']} and over {row['other']}, and nobody discarded the second copy.",
+            )
+            for row in rows
+        ]
+    return found
+
+
+def _discarded(router: str, vpn: str, rows: Rows, copies: int) -> Finding:
+    worst = max(rows, key=lambda row: row["copies"])
+    return Finding(
+        kind="two_ways",
+        severity=_DISCARDED,
+        router=router,
+        vpn=vpn,
+        messages=sum(row["messages"] for row in rows),
+        value=float(copies),
+        first_ns=min(row["first_ns"] for row in rows),
+        last_ns=max(row["last_ns"] for row in rows),
+        detail=f"{copies:,} times a message came to {router}/{vpn} a second time, most often over"
+        f" {worst['who']} and over {worst['other']}, and was discarded there: the way is spare.",
+    )
+
 
 _NEXT: Final = ">"
 
