@@ -52,6 +52,21 @@ def test_every_secret_of_the_models() -> None:
         assert shown == document
 
 
+def test_of_many_objects_every_secret_is_masked() -> None:
+    """None shows the secrets of the second user, bridge or remote either."""
+    remotes = [{"name": "red", "location": each, "password": "hidden-value"} for each in "hi"]
+    document = {
+        "management": {"users": {each: {"password": "hidden-value"} for each in ("ann", "bob")}},
+        "msg_vpns": {
+            vpn: {"bridges": {each: {"remote_msg_vpns": remotes} for each in ("b", "c")}}
+            for vpn in ("blue", "green")
+        },
+    }
+    shown = compact(mask(document))
+    assert "hidden-value" not in shown
+    assert shown.count("***") == 2 + 8
+
+
 def test_references_and_removals_stay() -> None:
     """They say where a secret is and not what it is; whatever else stands there is masked."""
     for value in ({"env": "NAME"}, {"file": "/run/secret"}, None):

@@ -58,7 +58,7 @@ def bridge_status(msg_vpn: str, name: str, **changes: Any) -> BridgeStatus:
 class StillQueues:
     """A QueueSource over queues that were handed in: message id -> payload, by message VPN and name.
 
-    `refusal` is why no queue takes anything, `failure` what every change raises.
+    `refusal` is why no queue takes more than `room` messages, `failure` what every change raises.
     """
 
     def __init__(self, queues: dict[tuple[str, str], dict[int, bytes]]) -> None:
@@ -66,6 +66,7 @@ class StillQueues:
         self.changes: dict[tuple[str, str], dict[str, Any]] = {}
         self.replays: dict[tuple[str, str], tuple[str, int, int]] = {}
         self.refusal = ""
+        self.room = 0
         self.failure: Exception | None = None
         self.cleared: list[tuple[str, str]] = []
 
@@ -110,16 +111,16 @@ class StillQueues:
         self, msg_vpn: str, queue: str, to: str, msg_ids: list[int] | None, *, move: bool
     ) -> Done:
         await self._wait()
-        if self.refusal:
-            return Done(0, self.refusal)
         held = self.contents[msg_vpn, queue]
         ids = [number for number in (held if msg_ids is None else msg_ids) if number in held]
+        if self.refusal:
+            ids = ids[: self.room]
         for number in ids:
             other = self.contents[msg_vpn, to]
             other[1 + max(other, default=number)] = held[number]
             if move:
                 del held[number]
-        return Done(len(ids))
+        return Done(len(ids), self.refusal)
 
     def clear_stats(self, msg_vpn: str, queue: str) -> bool:
         self.cleared.append((msg_vpn, queue))

@@ -92,14 +92,18 @@ async def test_as_many_ids_as_there_may_be(still: Any, opened: Any) -> None:
     assert answer["data"] == {"msgCount": 25}
 
 
-async def test_a_queue_that_takes_no_more(still: Any, opened: Any) -> None:
+@pytest.mark.parametrize("room", [0, 3])
+async def test_a_queue_that_takes_no_more(still: Any, opened: Any, room: int) -> None:
     """The answer says why it ended, and how far it came."""
     still.queues.refusal = "503 Spool Over Quota"
+    still.queues.room = room
     async with opened(still) as client:
         answer = await client.put(f"{OURS}/moveMsgs", json={"toQueueName": "dead"})
     error = answer.json()["meta"]["error"]
     assert (error["code"], error["status"]) == (89, "NOT_ALLOWED")
-    assert error["description"] == "0 messages moved, the next was refused: 503 Spool Over Quota"
+    assert error["description"] == (
+        f"{room} messages moved, the next was refused: 503 Spool Over Quota"
+    )
 
 
 @pytest.mark.parametrize(("path", "body"), ALL)
