@@ -93,6 +93,27 @@ def test_queue(configured: Any) -> None:
     assert [name for name in NAMES if default[name] == wanted[name]] == []
 
 
+SWITCHES = {
+    "delivery_count_enabled: true": "delivery_count_enabled",
+    "egress_enabled: false": "egress_enabled",
+    "ingress_enabled: false": "ingress_enabled",
+    "redelivery: {enabled: false}": "redelivery_enabled",
+    "redelivery: {delay: {enabled: true}}": "redelivery_delay_enabled",
+    "reject_low_priority_msg: {enabled: true}": "reject_low_priority_msg_enabled",
+    "respect_dmq_eligible_enabled: true": "respect_dmq_eligible_enabled",
+    "respect_msg_priority_enabled: true": "respect_msg_priority_enabled",
+    "respect_ttl_enabled: true": "respect_ttl_enabled",
+}
+
+
+@pytest.mark.parametrize("written", SWITCHES)
+def test_a_switch_turns_itself_alone(configured: Any, written: str) -> None:
+    """No switch is taken for another one."""
+    vpn = vpn_of(configured, f"queues: {{plain: {{}}, q: {{{written}}}}}")
+    plain, turned = [shown(queue_terms(vpn.queues[name]), NAMES) for name in ("plain", "q")]
+    assert [name for name in NAMES if plain[name] != turned[name]] == [SWITCHES[written]]
+
+
 def test_topic_endpoint(configured: Any) -> None:
     """The same but for partitions, and with another name of the quota."""
     vpn = vpn_of(
