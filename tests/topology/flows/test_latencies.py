@@ -60,3 +60,9 @@ def test_digests_put_together_are_one_histogram(
     found, listed_rows = latencies(rows_in(table))
     assert found == {FARES: Latency(6, 7, 8, 8), OTHER: Latency(1, 7, 7, 7)}
     assert [row["messages"] for row in listed_rows] == [5, 1, 1]
+
+
+def test_the_middle_of_a_bucket() -> None:
+    """Halfway between its least duration and that of the next; exact below 64 ns, the same below zero."""
+    assert [middle_ns(number) for number in (0, 31, 32, 63)] == [0, 31, 32, 63]
+    assert [middle_ns(number) for number in (64, 96, 97, -97)] == [65, 130, 134, -130]
