@@ -1,6 +1,9 @@
 """Every bound of the router and its tools, in one place.
 
 Each has a string under it: why it has this value, and what happens beyond it. `docs/limits.md` is made from them.
+
+The string under each constant says why it has this value and what happens beyond it.
+docs/limits.md lists them all; each has a test that goes one step too far.
 """
 
 from __future__ import annotations

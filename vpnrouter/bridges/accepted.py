@@ -1,4 +1,9 @@
-"""Which messages of a remote queue a bridge has accepted, and its sender does not know of; in memory and on disk."""
+"""Which messages of a remote queue a bridge has accepted, and its sender does not know of; in memory and on disk.
+
+The set is written in the same commit as the messages, so a message that comes again after whatever broke is
+known. Positions are those of the remote store; sets are kept apart by store and by queue, for a bridge that
+moves between remotes or whose queue changes comes back one day to what it left unfinished.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The operational record of one bridge and its states, as tables: how it stands, since when, and why."""
+"""The operational record of one bridge and its states, as tables: how it stands, since when, and why.
+
+The states of a bridge, as tables.
+
+Inbound is what the bridge is for: its messages come in from the remote message VPN. Outbound says
+whether the remote has a bridge of its own whose messages go out over the same connection. The state
+names are those that the field's monitoring shows; docs/bridge-states.md draws these tables and is
+generated from them. An input that a state does not list is a fault of the caller.
+"""
 
 from __future__ import annotations
 

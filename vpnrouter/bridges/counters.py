@@ -1,4 +1,13 @@
-"""What crossed a bridge and what did not, by the field's names, in balance."""
+"""What crossed a bridge and what did not, by the field's names, in balance.
+
+For the inbound direction received = delivered + discarded by reason + in flight, and for the
+outbound one offered = sent + discarded by reason + in flight, at every instant.
+
+From the counters that run along with the messages to those of a bridge's record.
+
+The data plane counts on objects of the link. What it counted since the last look is added to the
+record when somebody asks, and when a half ends, so that counting costs nothing per message.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The receiver of a guaranteed flow: takes messages into the message VPN, once each, and answers its sender."""
+"""The receiver of a guaranteed flow: takes messages into the message VPN, once each, and answers its sender.
+
+The receiver of a guaranteed flow: takes messages into the message VPN, once each, and acknowledges them.
+
+It lives as long as its bridge; connections come and go under it. Nothing is acknowledged before the commit
+that holds message and position (LINK-42), nothing that was accepted is taken twice (LINK-49).
+"""
 
 from __future__ import annotations
 

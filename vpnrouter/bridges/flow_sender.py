@@ -1,4 +1,10 @@
-"""The senders of guaranteed flows to a peer's bridge: each is bound to one queue here."""
+"""The senders of guaranteed flows to a peer's bridge: each is bound to one queue here.
+
+The sender of a guaranteed flow: one peer's bridge bound to one queue here.
+
+It sends within the window, settles what the peer says that it has, and says FORGET when that is synced
+(LINK-42). What the peer has not acknowledged when the link is lost goes back to its place in the queue.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""One connection between two routers: framing, heartbeats, goodbyes, the times of each, and where links begin."""
+"""One connection between two routers: framing, heartbeats, goodbyes, the times of each, and where links begin.
+
+The *inbound* half is the own bridge's: what it attracts comes in. The *outbound* half is the peer's:
+what its bridge attracts goes out. A link begins with the half of whoever dialled and may take the
+other one as well (LINK-39). Both halves share one client in the message VPN.
+"""
 
 from __future__ import annotations
 

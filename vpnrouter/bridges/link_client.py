@@ -1,4 +1,14 @@
-"""A bridge's client inside a message VPN, its trace events, and loop control in flight: visited message VPNs, hops."""
+"""A bridge's client inside a message VPN, its trace events, and loop control in flight: visited message VPNs, hops.
+
+Loop control in flight: the path of visited VPNs, and the hop limit behind it (LINK-29, LINK-36).
+
+A VPN is named by its router and its own name together: three VPNs of one router are three places,
+and a chain through all of them is no loop.
+
+To the remote message VPN a bridge is a client like any other: it has a name, subscriptions and an
+outbox. What is special: its frames are the link's, it carries the visited path, and it never gets back
+what it brought (promise NOLOCAL).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""What goes on and what waits when a message VPN refuses a bridge's guaranteed message: lanes and the parking lot."""
+"""What goes on and what waits when a message VPN refuses a bridge's guaranteed message: lanes and the parking lot.
+
+A message enters it and leaves it in one unit with its position or its new place, so it is in one of them
+whatever breaks. The lot is the only consumer of its endpoint and holds all of it unacknowledged, in order.
+
+What goes on and what waits when a message VPN refuses a guaranteed message of a bridge (`on_reject`).
+
+A message of the bridge is known by its position, its lane by a number. Messages of one lane always enter the
+message VPN in the order in which they came; what the policy says is who has to wait:
+
+| policy | a message that is refused | what comes behind it |
+|---|---|---|
+| block | is held | all of it is held, whatever its lane |
+| park | is set aside | that of its lane is set aside, the rest goes on; no room there: as block |
+| skip | goes back for good | goes on |
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,32 @@
-"""Which remote message VPN to try: by connect order, each its attempts, then the next; and when to dial again."""
+"""Which remote message VPN to try: by connect order, each its attempts, then the next; and when to dial again.
+
+`connect_order` 1 is tried first; equal orders stand as configured. A host gets one attempt and
+`retry_count` retries before the next has its turn; with the field's default of 0, each host is
+tried once in a pass. After a loss the others come first, best first, and the one lost comes last:
+it may be dead.
+
+In the *first pass*, after a loss or at start, a remote that answers has to be found soon: one that says nothing
+has a short time, and the next one is tried at once. Later passes take more time.
+
+When to dial again.
+
+Three stages, so that a link is back at once after a blink and a dead peer costs little:
+
+1. *At once*: the first attempt after the loss of a link, or at start, has no delay.
+2. *Quick*: for `quick_period_ns` after that, attempts follow each other by 20 to 80 ms. A peer that
+   is reachable again within that time has its link back within 100 ms. The cost is bounded: some
+   twenty connection attempts a second and bridge, for a few seconds.
+3. *Slow*: decorrelated jitter. Each delay is drawn between `base_ns` (the bridge's
+   `remote_connection_retry_delay`) and three times the delay before, at most `cap_ns`, so that many
+   bridges which lost the same peer do not come back in step.
+
+Where a bridge has several remotes, each one's first try after a loss has a delay of the quick stage, even if the
+tries before it took long.
+
+A refusal ends the quick stage: the peer is there and has answered, and a wrong password is not to
+be checked twenty times a second. Only a link that stayed up for `stable_ns` starts the stages anew;
+one that comes and goes keeps its place, and so slows down.
+"""
 
 from __future__ import annotations
 

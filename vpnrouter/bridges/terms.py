@@ -1,4 +1,10 @@
-"""What a bridge asks of its remote message VPN, and when an incoming one and the local one may share a connection."""
+"""What a bridge asks of its remote message VPN, and when an incoming one and the local one may share a connection.
+
+May an incoming bridge and the local one share a connection? Five tests, all must pass.
+
+Two uni-directional bridges between the same two message VPNs are not allowed; a compatible incoming
+bridge becomes bi-directional instead.
+"""
 
 from __future__ import annotations
 

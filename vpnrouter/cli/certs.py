@@ -1,4 +1,10 @@
-"""`vpnrouter certs --output DIR`: a certificate authority and certificates for trials and tests of TLS."""
+"""`vpnrouter certs --output DIR`: a certificate authority and certificates for trials and tests of TLS.
+
+A small certificate authority in a directory: for trials and tests of TLS, not for keeping.
+
+`ca.pem` and `ca.key` are the authority, `crl.pem` what it revoked, NAME.pem and NAME.key what it issued.
+Keys are EC P-256 and readable by their owner alone.
+"""
 
 from __future__ import annotations
 

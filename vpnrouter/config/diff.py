@@ -1,4 +1,13 @@
-"""The differences between two configurations of one router, and what is shared where they are equal."""
+"""The differences between two configurations of one router, and what is shared where they are equal.
+
+Let a new configuration share with an old one what is equal in both.
+
+Equal parts that are one object are compared at no cost, and a running router compares the whole of two
+configurations when it goes from one to the other, while messages wait.
+
+Pure: it compares values. A file that a configuration names (a certificate, a password's file) may
+have other content under the same name; a reload reads such files always.
+"""
 
 from __future__ import annotations
 

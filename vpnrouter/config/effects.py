@@ -1,4 +1,11 @@
-"""What a change of each key does to a running router: the table that a reload follows."""
+"""What a change of each key does to a running router: the table that a reload follows.
+
+Every key of the models has a row (a test walks them), so that a new key makes its author decide.
+Where the field takes a bridge down for a change (maxTtl, credentials, deliver-to-one priority,
+window), this router does not; where the field leaves those logged in alone
+(allowBridgeConnectionsEnabled and the other permissions of a client profile) or disables a client username
+for a moment (aclProfileName, clientProfileName), this one lets what is taken away go at once.
+"""
 
 from __future__ import annotations
 

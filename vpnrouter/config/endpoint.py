@@ -1,4 +1,8 @@
-"""What keeps messages: queues, topic endpoints, the queues of MQTT sessions, replay logs, and the spool as a whole."""
+"""What keeps messages: queues, topic endpoints, the queues of MQTT sessions, replay logs, and the spool as a whole.
+
+Where the field starts at "off" (ingress, egress, permission), what is written down here starts at
+"on".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Listeners: the addresses that a router answers on, their TLS, and addresses of remote message VPNs."""
+"""Listeners: the addresses that a router answers on, their TLS, and addresses of remote message VPNs.
+
+Addresses: where a listener binds and where a remote message VPN is found.
+
+Forms: `HOST:PORT`, `[IPV6]:PORT`; a location may leave the port out or name a router, `v:ROUTER`.
+No name is looked up here.
+"""
 
 from __future__ import annotations
 

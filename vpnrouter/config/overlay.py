@@ -1,4 +1,13 @@
-"""What lies over a configuration file: a merge patch (RFC 7396), and the file that it stands in."""
+"""What lies over a configuration file: a merge patch (RFC 7396), and the file that it stands in.
+
+A merge patch is a mapping. A value of it takes the place of the one below, null removes, a mapping is
+merged; lists are replaced as a whole. Two things are settled here that the RFC leaves to its users:
+
+- Null cannot be written into a mapping. Where the file below has one (`green:`) it stays as long as the
+  patch says nothing; `fill_nulls` turns those of a new document into what the models take them for.
+- A part of a patch that only removes does nothing where nothing is left to be removed from. By the letter
+  of the RFC `{blue: {queues: {q: null}}}` would make a `blue` with no queue out of nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""YAML text to a document: plain data, and where each part of it stands."""
+"""YAML text to a document: plain data, and where each part of it stands.
+
+Works on libyaml's events with a stack of its own, so that no input exhausts the interpreter's
+stack. The values are those of PyYAML's SafeLoader, with four differences: tags are refused, a key
+must be text and must not stand twice, a date is text. Anchors, aliases and merge keys (`<<`) work;
+the written-out size is bounded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Plain data by itself: a copy that is checked, equality that is strict, and secrets, masked where it is shown."""
+"""Plain data by itself: a copy that is checked, equality that is strict, and secrets, masked where it is shown.
+
+Secrets of a plain document: masked where it is shown, put back where it comes back so.
+
+Which keys hold secrets is read from the models. `{env: NAME}` and `{file: PATH}` say where a secret is
+and not what it is: they stay as they are.
+
+None of this holds the interpreter's lock for long: these functions run in a thread beside a router.
+"""
 
 from __future__ import annotations
 

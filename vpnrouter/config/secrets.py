@@ -1,4 +1,17 @@
-"""Secrets, which are used but never shown; and password hashes, with verifiers for SCRAM."""
+"""Secrets, which are used but never shown; and password hashes, with verifiers for SCRAM.
+
+Secrets: values that are used but never shown.
+
+A secret is written as text, `{env: NAME}` or `{file: PATH}`. It is resolved while the configuration
+is loaded, so a missing variable or file is a problem at the place where it is named. No message and
+no `repr` holds the value. A `Password` is only compared, so it may also be a hash.
+
+Password hashes: `scrypt$ln=15,r=8,p=1$SALT$HASH`, and verifiers for SCRAM (core/scram.py).
+
+scrypt (RFC 7914) with N = 2^ln; salt and hash are base64 (RFC 4648, 4) without padding. The
+parameters stand in the string, so that later defaults can grow without breaking old hashes. What a
+hash may cost is bounded when it is read, not when a client logs in.
+"""
 
 from __future__ import annotations
 

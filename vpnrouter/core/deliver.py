@@ -1,4 +1,12 @@
-"""Deliver one message to those for whom a copy of its frame will not do, to groups, and to exactly one consumer."""
+"""Deliver one message to those for whom a copy of its frame will not do, to groups, and to exactly one consumer.
+
+Deliver-to-one: the publisher wants exactly one consumer to get a message, whoever else subscribed.
+
+A message asks for it with the MQTT 5 user property `deliver-to-one` = `true` (or `1`). Consumers in the
+message VPN come first, each client and each share group being one, in turn. When none of them can take
+it, one link gets it, by the deliver-to-one priority of its subscriptions. Besides, subscriptions that
+want everything (`deliver_always`, a link's priority 0) get their copy as ever.
+"""
 
 from __future__ import annotations
 

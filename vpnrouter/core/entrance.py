@@ -1,6 +1,10 @@
 """What strangers may hold: places, bytes and verifications before login, bounded for each address and in all.
 
 Failed logins are counted within a minute, for clients, bridges and the management API.
+
+Where a bound is reached, the address that holds most makes room: its oldest connection, its largest
+unfinished packet, or its login that has waited longest. So a flood from one address hurts that address alone.
+There the newest connections come in: an honest client sends its CONNECT within a round trip, a hostile one waits.
 """
 
 from __future__ import annotations

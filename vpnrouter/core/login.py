@@ -1,6 +1,12 @@
 """Logins: message VPN, client username, ACL and limits, the same rules for every protocol.
 
 Authentication of one message VPN is by password or by certificate.
+
+Client usernames and who they are: authentication of one message VPN, by password or certificate.
+
+A password may be stored as a scrypt hash, and checking one takes tens of milliseconds on purpose. The
+core therefore only says *what* must be verified; the edge does it in a worker thread and reports back.
+What was verified is remembered by digest, so that a reconnecting fleet does not pay again.
 """
 
 from __future__ import annotations

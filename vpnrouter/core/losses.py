@@ -1,4 +1,10 @@
-"""Discards: their reasons, by the field's names, and rows for those of messages that are not traced, added up."""
+"""Discards: their reasons, by the field's names, and rows for those of messages that are not traced, added up.
+
+A router that discards does so because it has too much to do. So a loss only counts here: in the outbox
+that had no room, in the route that nobody wanted, or under its place; one row tells then how many
+messages it stands for. A traced message has a row of its own and is not among them. Who sums up the rows
+of one reason therefore has what the router's counter of that reason says.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """A message VPN: its own topic space, clients, subscriptions and retained messages, its bounds, and its counts.
 
 Sums over a message VPN are made when somebody asks, so that counting costs nothing per message.
+
+Nothing here refers to another message VPN, and no method takes one: the only way across is a bridge,
+which is a client here and a client there (promise ISOLATE).
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The MQTT clients of a demonstration: their processes, how fast they publish, and what they received."""
+"""The MQTT clients of a demonstration: their processes, how fast they publish, and what they received.
+
+How fast to publish: never further ahead of the slowest subscriber than the routers hold for it.
+
+Direct messages are delivered at most once: what a slow client leaves lying beyond its outbox is
+discarded. The flights therefore leave in windows, and the next window waits until everybody has
+counted what the older ones must bring.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The names of all events: level, area, what they tell and what they clear. docs/events.md is the table for people."""
+"""The names of all events: level, area, what they tell and what they clear. docs/events.md is the table for people.
+
+Names are those of the field where it has one. Each constant is what `EventLog.raise_event` takes.
+"""
 
 from __future__ import annotations
 

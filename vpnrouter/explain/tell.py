@@ -1,4 +1,10 @@
-"""From the trace events of a message to the steps of the answer: which message VPNs it visited, and why."""
+"""From the trace events of a message to the steps of the answer: which message VPNs it visited, and why.
+
+Hold what a traced message does against the counters of a mesh in which nothing is traced.
+
+A message that is traced has an id from the beginning, by which later copies are known; one that is not gets an id
+only where it leaves over two links. Where that makes a difference, what is not traced is the rule.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The body of a request that changes something, and what can be wrong with a request, by the field's numbers."""
+"""The body of a request that changes something, and what can be wrong with a request, by the field's numbers.
+
+What can be wrong with a request, by the field's numbers and names.
+
+The response codes are the field's too: an object that does not exist is 400 with code 6, so that
+scripts find what they look for. A path that is none of the API's is 404.
+"""
 
 from __future__ import annotations
 

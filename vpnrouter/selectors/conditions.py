@@ -1,6 +1,29 @@
 """Conditions of a selector in three-valued logic: on numbers, flags and texts, and what joins them.
 
 LIKE patterns are matched in time that grows with the text and never with its square.
+
+Numbers of selectors: exact ones in the range of a Java long, approximate ones as double.
+
+An exact number beyond that range counts as approximate; what is no finite double is no number. So
+no chain of operations can make a number that grows.
+
+What has a value within a condition: numbers, properties taken as numbers, arithmetic.
+
+The classes here and in `conditions` are a selector made ready for evaluation. Their depth is bounded
+by SELECTOR_DEPTH, and so is the recursion.
+
+LIKE patterns, matched in time that grows with the text and never with its powers.
+
+A pattern is cut at `%` into pieces of fixed width. The first is held against the beginning of the
+text, the last against its end, each other one is searched behind the one before: the leftmost place
+is as good as any. No step is ever taken back.
+
+`test` gives TRUE, FALSE or UNKNOWN of `truth`. A comparison with something unknown is UNKNOWN, one
+between values of different types is FALSE (Jakarta Messaging 3.1, 3.8.1.1).
+
+Conditions on a property's text: equality, IN, LIKE, IS NULL.
+
+Each holds the results it gives for yes and no, so that the form with NOT is the same class.
 """
 
 from __future__ import annotations

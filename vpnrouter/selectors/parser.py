@@ -1,6 +1,26 @@
 """The grammar of selectors and its parser: one pass over the text, with a stack for what is open.
 
 A syntax error says what stands there and what should.
+
+The grammar of selectors and its parser: one pass over the text, with a stack and without recursion.
+
+    selector     disjunction
+    disjunction  conjunction { OR conjunction }
+    conjunction  negation { AND negation }
+    negation     { NOT } predicate
+    predicate    sum
+                 sum ( = | <> | < | <= | > | >= ) sum
+                 sum [NOT] BETWEEN sum AND sum
+                 sum [NOT] IN "(" STRING { "," STRING } ")"
+                 sum [NOT] LIKE STRING [ESCAPE STRING]
+                 sum IS [NOT] NULL
+    sum          product { (+ | -) product }
+    product      sign { (* | /) sign }
+    sign         { + | - } operand
+    operand      NAME | QUOTED_NAME | STRING | NUMBER | TRUE | FALSE | "(" disjunction ")"
+
+Its time is linear in the length of the text. It parses what the grammar allows; `build` checks which types may stand
+on which side of an operator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,17 @@
-"""Send the spans of traced messages to an OpenTelemetry collector, by OTLP over HTTP."""
+"""Send the spans of traced messages to an OpenTelemetry collector, by OTLP over HTTP.
+
+The spans of `vpnrouter.trace.span` as objects of the OpenTelemetry SDK.
+
+The only module here that imports the SDK when it is imported: import it when spans are to be sent.
+
+A thread of its own takes tables of trace rows from a queue with a bound, makes spans of them
+(`vpnrouter.trace.spans`) and gives them to the exporter of the OpenTelemetry SDK. When the collector is
+slow, the queue fills, and what comes then makes no spans; what a request could not deliver is lost.
+Both are counted. Messages and trace files know nothing of it.
+
+The thread uses `SHARE` of one core at most, for it takes the interpreter lock from the router: beyond
+that rate spans are lost, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Keep trace files while the router runs, show traces while they happen, and send spans to a collector."""
+"""Keep trace files while the router runs, show traces while they happen, and send spans to a collector.
+
+Routing traces for whoever looks at them while they happen.
+
+Rows are taken from the tables that the writer's thread makes of blocks anyway, and in that thread: nothing here
+runs for a message. While somebody looks, blocks are handed over twice a second instead of with each file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Feeds: what is published where and when, who wants it, and the ways that lead there."""
+"""Feeds: what is published where and when, who wants it, and the ways that lead there.
+
+How messages spread over the time of a simulation: shares of them by time, as curves.
+
+A profile is a curve of the share of messages (0 to 1) by seconds since the start. Where traffic must pause,
+the curve is flat.
+
+A feed is a group of topics `vpn/class/origin/item` of one publisher. Receivers are drawn by gravity: much
+goes where much is wanted and to places near by. Bridges along the way attract what somebody behind them
+wants and nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Draws trace rows from the templates, and writes them as trace files in the format of docs/traces.md."""
+"""Draws trace rows from the templates, and writes them as trace files in the format of docs/traces.md.
+
+Stamps the templates out: the trace rows of one stretch of time, for all streams at once.
+
+No loop runs over messages or rows. Times follow the parents level by level, so all rows behind one bridge
+share what a message lost on it.
+
+What a template states is turned into dictionaries once a router; a row's values are then picked by number.
+Routers are written by several threads: numpy and pyarrow do without the interpreter most of the time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The account of guaranteed messages: who still has to settle what, and the units of work that say so."""
+"""The account of guaranteed messages: who still has to settle what, and the units of work that say so.
+
+Messages get spool ids, are added for endpoints, and are settled by each. A unit collects that and becomes
+one batch for the store. Memory per segment is a row of the table; the bitmaps of partly settled segments
+are held for a bounded number of them and read again for others.
+"""
 
 from __future__ import annotations
 

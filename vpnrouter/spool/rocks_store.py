@@ -2,6 +2,15 @@
 
 Errors of RocksDB become SpoolError with a reason; after one that a commit met, the next commit closes the
 database and opens it again, since RocksDB refuses writes until then. Its options bound memory and threads.
+
+Tells a write-ahead log that a power cut tore from one that was damaged later.
+
+Commits are synced one by one, so of all that a log holds only the last batch can be incomplete after a
+power cut. Its pages may have reached the disk in any order: what cannot be read then may have readable
+pieces of the same batch behind it, but never the beginning of another one. If there is one, the damage is
+in what was once synced, and cutting the log off there would lose acknowledged messages.
+
+The log's format is RocksDB's: blocks of 32 KiB with records of checksum (4 bytes), length (2), type (1).
 """
 
 from __future__ import annotations

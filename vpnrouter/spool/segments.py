@@ -2,6 +2,16 @@
 
 Here stand the packed form, a segment that is being built, what is settled of a stored one, and the table of
 all that the store holds.
+
+A segment: the messages of one unit of work, packed into two values.
+
+Bodies: count (2 bytes), length of each (4 bytes each), the records one after the other. A message that was
+settled everywhere before its unit was sealed has length 0.
+
+Index: form (1 byte), count (2), number of sets (2), then the columns size (4 bytes a message), priority (1),
+lane (2), expiry (8), then the sets of endpoints (count, 2 bytes, and numbers, 4 bytes each), then which set
+each message is for (2 bytes). A column whose bit in `form` is 0 has one value for all; then that value
+alone is stored, for the last column none, as it is 0. All numbers are little-endian.
 """
 
 from __future__ import annotations

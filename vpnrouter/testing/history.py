@@ -1,4 +1,29 @@
-"""What producers and consumers saw of guaranteed messages, and a judge of it: what was promised and not kept."""
+"""What producers and consumers saw of guaranteed messages, and a judge of it: what was promised and not kept.
+
+A history is an append-only list of events. Producers tell of a publish, of sending it again, and of its
+answer; consumers of deliveries, of their acknowledgements, and of those that they know to be safe.
+`history_check.check` judges it. Several threads may write: appending is atomic, and an event stands in the
+list before the call that made it returns.
+
+    history = History()
+    history.published("a-1", producer="a", sequence=1, topic="orders/1", targets=("orders",))
+    history.acknowledged("a-1")
+    history.delivered("a-1", endpoint="orders", qos=1)
+    history.consumed("a-1", endpoint="orders")
+
+Judge a history: what a router promised and did not keep.
+
+    LOSS          acknowledged to the producer, never delivered by the end
+    DUPLICATE     delivered more often than it was sent, without the redelivered flag; at QoS 2 at all
+    REORDER       first deliveries at one endpoint not in the order in which one producer sent them
+    RESURRECTION  delivered after the consumer's acknowledgement was stored, or although it was rejected
+    PARTIAL       at some of its endpoints and not at others, of a publish that was rejected or not answered
+    INVENTION     delivered and never published, or at an endpoint that it was not for
+    BALANCE       what an endpoint holds at the end is not what it was given less what it gave away
+
+A producer that sends at least once may leave one copy for each time it sent: so many deliveries may come
+without the flag. The rules are COMMIT, ALLORNONE and BALANCE of docs/testing-faults.md.
+"""
 
 from __future__ import annotations
 

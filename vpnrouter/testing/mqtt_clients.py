@@ -1,4 +1,17 @@
-"""A thread that keeps one MQTT 5 session connected, and consumers and producers that write down what they saw."""
+"""A thread that keeps one MQTT 5 session connected, and consumers and producers that write down what they saw.
+
+A thread that keeps one MQTT 5 session connected, whatever happens to the router.
+
+What is said on the connection is the session's: Producer and Consumer do no I/O. The thread connects, hands
+packets over, and connects again after 10 ms when the connection is lost.
+
+A consumer of guaranteed messages that writes down what it got and what it knows to be settled.
+
+An acknowledgement at QoS 1 has no answer. To know that the router has stored it, the consumer publishes a
+barrier at QoS 1 behind it, on the same connection: the router answers the barrier when the commit that holds
+it is synced, and what came before it on the connection is in that commit or an earlier one. The barrier's
+topic must reach a durable endpoint. At QoS 2 PUBREL says that the router has stored the acknowledgement.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""A network that can be broken: TCP relays between bridges and routers, and everything that can go wrong on one way."""
+"""A network that can be broken: TCP relays between bridges and routers, and everything that can go wrong on one way.
+
+A network that can be broken: TCP relays between bridges and the routers that they dial.
+
+    with FaultyNetwork() as network:
+        link = network.link()
+        # A bridge dials link.address; link.target is where the other router listens.
+        link.target = ("127.0.0.1", 55555)
+        link.cut()
+
+One thread serves all links. Faults are set from any thread and hold when the call returns.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,22 @@
-"""Stores that lose what was not synced: one that fails where it is told to, and one whose power is cut."""
+"""Stores that lose what was not synced: one that fails where it is told to, and one whose power is cut.
+
+Takes from the files of a process all bytes that it never synced: what a power cut may leave.
+
+A process that is killed leaves its files whole, since the system has all that was written. To know what a
+power cut would leave, a small library is loaded before all others into the process. It writes down each file
+that is synced and the size that the file had before. Needs a C compiler and Linux.
+
+    synced = SyncedFiles(folder)
+    process = subprocess.Popen(command, env={**os.environ, **synced.environment})
+    ...
+    process.kill()
+    synced.cut(data_folder)
+
+A store that loses what was not synced, fails where it is told to, and waits where it is told to.
+
+A commit passes three points: "before" (nothing was written), "during" (written, not synced) and "after"
+(synced, but whoever committed was not told). What is written and not synced is there after a crash, or not.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,18 @@
 
 A rule has a filter and a template: literal text and captures of the filter's wildcards. Rules are parsed once;
 their order decides which one a topic follows.
+
+The first rule that matches a topic renames it; a topic that no rule matches keeps its name.
+
+One rule of a topic mapping: a filter, and what the topics it matches become.
+
+What the wildcards of the filter match is captured in order: `*` and `+` a level, `abc*` what follows
+`abc`, `>` and `#` the remaining levels. The template puts the captures into the new topic. The rules
+for users stand in docs/topic-mapping.md.
+
+The right-hand side of a topic mapping: literal text and captures (docs/topic-mapping.md).
+
+site1/{1}      x-{2}/{1}      {{literal braces}}/{1}
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The columns of trace files, as data; docs/traces.md is the table for people. And why events are lost."""
+"""The columns of trace files, as data; docs/traces.md is the table for people. And why events are lost.
+
+Columns marked `partition` stand only in the directory names (`date=…/router=…`), as Spark, Hive
+and pyarrow datasets write and read them, and never inside the files: with two sources for one
+column, readers disagree on its type and place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""A span as OpenTelemetry has it: its attributes, and ids that name what happened to one message at one place alike."""
+"""A span as OpenTelemetry has it: its attributes, and ids that name what happened to one message at one place alike.
+
+Ids of spans: what happened to one message at one place, named alike by all who know of it.
+
+A router that hands a message to a client tells it the id of the span of that delivery, and who turns
+trace files into spans later comes to the same id: it is a function of the row.
+
+The names are those that the field's tracing uses (docs/opentelemetry.md has the table).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is kept of the routers between two looks: rates from differences, and the other end of a bridge."""
+"""What is kept of the routers between two looks: rates from differences, and the other end of a bridge.
+
+Pure: times are arguments, in seconds of a clock that does not jump.
+"""
 
 from __future__ import annotations
 

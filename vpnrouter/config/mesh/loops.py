@@ -1,4 +1,10 @@
-"""Loops: bridges over which one topic travels all the way round; and chains longer than a hop limit allows."""
+"""Loops: bridges over which one topic travels all the way round; and chains longer than a hop limit allows.
+
+Loops: bridges over which one topic travels all the way round, through three message VPNs or more.
+
+Two message VPNs with a bridge each way are no loop: that is the usual bi-directional bridge, over which
+nothing goes back.
+"""
 
 from __future__ import annotations
 

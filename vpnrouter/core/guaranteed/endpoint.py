@@ -1,6 +1,9 @@
 """Endpoints: queues, topic endpoints and the queues of MQTT sessions, which hold guaranteed messages.
 
 Where an endpoint cannot take a message, its attributes decide whether the publisher hears of it.
+
+An endpoint holds ids; bodies are the spool's. Consumers: dispatch.py, dispatch.py; times: lifecycle.py, lifecycle.py;
+messages that nobody can take: lifecycle.py; changed attributes: operations.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Flows: consumers bound to an endpoint, each with a window of messages; and the partitions of a queue between them."""
+"""Flows: consumers bound to an endpoint, each with a window of messages; and the partitions of a queue between them.
+
+The partitions of a non-exclusive queue: each is consumed, in order, by one flow at a time.
+
+When consumers come or go, partitions without one are given away at once; the others move after
+`partition_rebalance_delay`, so that a consumer that restarts finds its own. A partition that moves is
+paused until its old consumer has settled what it holds of it, or the hand-off time is over.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""What becomes of a message while it waits in an endpoint: delay, expiry, redelivery, and the dead message queue."""
+"""What becomes of a message while it waits in an endpoint: delay, expiry, redelivery, and the dead message queue.
+
+Deliverable marks: up to which id an endpoint's messages may have been delivered before a crash.
+
+A message is delivered only when that is written down, so that after a crash it is known to be perhaps a
+second time.
+
+Life times of messages in an endpoint: the message's own, and the endpoint's `max_ttl`.
+
+A message's own time stands in seconds' buckets. `max_ttl` counts from the arrival, and ids rise with it:
+it is enough to look at the oldest, which costs no memory and survives a restart.
+
+Messages that wait for a time: `delivery_delay` after their arrival, and before they are tried again.
+
+The first kind is due in the order of ids, so that only the oldest is looked at; what is left of the
+delay survives a restart, since it counts from the arrival.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What management does with an endpoint: look at messages, copy, move and delete them, and change attributes."""
+"""What management does with an endpoint: look at messages, copy, move and delete them, and change attributes.
+
+Each is one step between two rounds, and lands in the store with the unit being built.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,13 @@
 """The message spool of a router: takes guaranteed messages, all or nothing, and tells when they are on disk.
 
 What is committed together is a unit: messages with their endpoints, and who waits for them.
+
+What is committed together: messages with their endpoints, and who waits for it.
+
+One unit is being built while the one before it is synced. A transaction is a unit that its client ends.
+
+The edge ends each of its rounds with `end_round`. When that returns a batch, it has the store commit it in
+another thread and calls `committed` afterwards; meanwhile the next unit is built. Nothing here waits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""CONNECT: who is it, which session, what its client may do, and what the CONNACK says."""
+"""CONNECT: who is it, which session, what its client may do, and what the CONNACK says.
+
+What the client of a session may do. It is applied at the login, and again whenever it changes (promise OWNER).
+
+A session keeps everything it asked for: a right that is taken away and given back later restores it.
+A subscription of which the ACL profile denies everything stays, but nothing is sent for it. One of QoS 1 or 2
+counts as QoS 0 while the client may not receive guaranteed messages, and its messages go on waiting.
+Consumers of queues are unbound, and their clients have to bind them again.
+"""
 
 from __future__ import annotations
 

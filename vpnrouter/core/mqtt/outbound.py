@@ -1,4 +1,16 @@
-"""What is on its way to the client of a session with QoS 1 and 2: packet identifiers, windows and acknowledgements."""
+"""What is on its way to the client of a session with QoS 1 and 2: packet identifiers, windows and acknowledgements.
+
+The states of an outbound packet identifier (MQTT 5, 4.3.2 and 4.3.3):
+
+    held        PUBLISH sent, or about to be; waits for PUBACK or PUBREC
+    resend      the same, and the client went away: sent again with DUP when it is back
+    releasing   PUBREC came; PUBREL is due, or sent and waits for PUBCOMP
+    reserved    those of `resend`, and of what a queue got back while the client may still answer it
+
+A QoS 2 message that a queue got back because its consumer went may still be half taken by that client, under an
+identifier that must not come to mean another message: the exchange is brought to its end with PUBREL when
+the client is back. It may then have the message twice, or another consumer too; it loses none.
+"""
 
 from __future__ import annotations
 

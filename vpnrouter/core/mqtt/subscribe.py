@@ -1,4 +1,16 @@
-"""SUBSCRIBE and UNSUBSCRIBE: permission, limits, options, queues to bind to, and retained messages, sent in slices."""
+"""SUBSCRIBE and UNSUBSCRIBE: permission, limits, options, queues to bind to, and retained messages, sent in slices.
+
+Filters that bind a consumer to an endpoint instead of subscribing to topics.
+
+    $queue/NAME                    consume from the queue NAME
+    $browse/NAME                   look at what waits in the queue NAME, and leave it there
+    $topic-endpoint/NAME/FILTER    consume from the topic endpoint NAME, whose one subscription is FILTER
+
+User properties of the SUBSCRIBE hold for all of these in it: `selector` lets only messages through that it
+matches, `browse` (`true`) makes a browser of a consumer, `replay-from` (`beginning`, an RFC 3339 date, or `id:N`
+for what came behind message N) starts a replay to the queue. Every delivery has QoS 1 at least. A browser sees
+what consumers hold as well, and is shown what is new some ten times a second.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a request gives an object, and how a document changes by it."""
+"""What a request gives an object, and how a document changes by it.
+
+Everything here works on plain data that is a copy: whoever raises leaves nothing half done.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What every handler here needs: the editor, who may do what, and why a configuration was refused, in SEMP's words."""
+"""What every handler here needs: the editor, who may do what, and why a configuration was refused, in SEMP's words.
+
+Why a configuration was refused, in the words of whoever sent attributes.
+
+The problems that `check` finds name keys of a document, with the place in a file. Here the place goes, and
+the keys of the object that was to change become its attributes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Bring a running router from the configuration in force to another one, and check first whether it can be."""
+"""Bring a running router from the configuration in force to another one, and check first whether it can be.
+
+A document that a router might go over to: made into an overlay, validated, checked, compared.
+
+Takes a second for a large configuration, holds nothing of the router and waits for nothing: it runs in a
+thread beside the router.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The events of a running router: raised by the core and the edge, written, published and kept."""
+"""The events of a running router: raised by the core and the edge, written, published and kept.
+
+Lines to stderr, without ever making the router wait for whoever reads them.
+
+A pipe, terminal or socket that says it has room takes `limits.EVENT_LINE_BYTES` at once. While it says
+that it has none, lines wait, and beyond `limits.EVENT_LINES_WAITING` they are lost and counted.
+"""
 
 from __future__ import annotations
 

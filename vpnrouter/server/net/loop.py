@@ -1,6 +1,22 @@
 """The tasks that drive a router: rounds of the nested epoll, long work in slices, and garbage collection between them.
 
 Systems without epoll run a task for each socket.
+
+The place of the nested epoll on systems that have none: every socket runs as trio tasks.
+
+Same methods as `Reactor`, so that nothing else needs to know.
+
+Set the interpreter up for a data plane: thread switches, and garbage collection in small portions.
+
+The garbage collector walks all container objects of a generation while everything else waits. With tens of
+thousands of routes and subscriptions a collection of the oldest generation takes a second, so the interpreter must
+not start one. Young objects are collected once; those that survive are frozen, and later collections do not walk
+them. Reference counts still free them. A cycle of frozen objects waits until memory has grown by so much that a walk
+of all objects is due.
+
+A way through trio costs more than most gaps between two messages. So while trio has nothing to do, the
+router waits in the nested epoll itself, which trio's own epoll is part of: whatever trio waits for ends
+that wait as well, and so do trio's next deadline and a task that a round made runnable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The nested epoll: all plain TCP sockets of the router behind one descriptor, and the end of a round."""
+"""The nested epoll: all plain TCP sockets of the router behind one descriptor, and the end of a round.
+
+A round polls without waiting, receives once from each ready socket, feeds the connections, and then
+flushes each dirty outbox once. No task, no await and no channel per connection or message: one await
+costs more than one match. After a bounded number of rounds trio gets its turn.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Connections that cannot stand in the nested epoll: TLS, and MQTT over WebSocket (MQTT 5, 6)."""
+"""Connections that cannot stand in the nested epoll: TLS, and MQTT over WebSocket (MQTT 5, 6).
+
+Two trio tasks a connection, one reading, one writing; what they feed is the same connection object.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Faults of routers and bridges: wrong clocks, configurations that say something else, links that flap or stall."""
+"""Faults of routers and bridges: wrong clocks, configurations that say something else, links that flap or stall.
+
+Faults of the configurations alone: they say something else than what the traces show.
+
+Only a report that is given the configurations can find them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""What differs between two ranges of time, by more than chance explains: rows of CHANGES from the result tables."""
+"""What differs between two ranges of time, by more than chance explains: rows of CHANGES from the result tables.
+
+When do two counts over two ranges of time differ by more than chance?
+
+Counts of independent events scatter by the square root of their number (Poisson). Each count stands for so many
+messages by its weight (sampling); a difference counts when it is a factor and many scatters wide. Traffic comes
+in bursts, and a report compares thousands of figures: both bounds are wide.
+"""
 
 from __future__ import annotations
 

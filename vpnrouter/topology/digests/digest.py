@@ -1,4 +1,10 @@
-"""From trace rows to digests, and digests of disjoint rows put together."""
+"""From trace rows to digests, and digests of disjoint rows put together.
+
+Digests of disjoint rows put together: what one digest of all the rows would be.
+
+Only `doubles` is not quite that: a message whose copies lie in different parts is not found. Who cuts rows
+into parts keeps those of one message together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Digests HOPS and DOUBLES: each message followed over its bridges, and those that came by two ways."""
+"""Digests HOPS and DOUBLES: each message followed over its bridges, and those that came by two ways.
+
+Digest DOUBLES, the kind `two_ways`: messages that came into a message VPN over two bridges.
+
+A message has one origin, so only message VPNs that hear from one origin over several bridges can have
+any: where there are none, as in every mesh without redundancy, no row is looked at.
+
+The one place where the rows of a message have to meet, so the one job that moves every row once. A message is what
+trace id, message id and time of first ingress name together: with a `traceparent` from outside many
+messages share a trace id. What moves is as small as it can be: 24 bytes of numbers a row. Where it happened
+is a hash, and what it stands for is looked up in the small digests at the end.
+
+The last two bits of the hash say what happened there, so that a sending and a receiving row of one bridge
+differ in the last bit only.
+"""
 
 from __future__ import annotations
 

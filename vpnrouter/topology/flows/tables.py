@@ -1,4 +1,15 @@
-"""Tables of flows: bridges and their rates, message VPNs, latencies, topics, ways, discards, and times."""
+"""Tables of flows: bridges and their rates, message VPNs, latencies, topics, ways, discards, and times.
+
+The bridges as directed edges, from the remote message VPN to the local one that attracts.
+
+Both routers tell of an edge: the remote one of what it sent, the local one of what arrived, and both of the
+link's ups and downs.
+
+When each bridge's link was up.
+
+Both ends write down what happens to their link; the end that saw more counts, of equals the local one.
+Times are by that end's clock.
+"""
 
 from __future__ import annotations
 

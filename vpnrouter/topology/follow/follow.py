@@ -1,4 +1,9 @@
-"""A report that is kept up to date while routers write traces: complete files as a stream, digests batch by batch."""
+"""A report that is kept up to date while routers write traces: complete files as a stream, digests batch by batch.
+
+Two streams over the same files, each with a checkpoint of its own: one digests file by file; the other keeps
+the messages that are under way and gives them out when the watermark has passed. Both add to one store of
+digests, each batch exactly once, and from the store the whole report is derived anew.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Digests on disk that grow batch by batch, each batch exactly once, and the rows of one message met in a stream."""
+"""Digests on disk that grow batch by batch, each batch exactly once, and the rows of one message met in a stream.
+
+The rows of one message met in a stream, wherever and whenever they come in.
+
+A message's rows all say when it first entered a router; the stream is cut into windows by that time, so all rows of a
+message fall into one window, and a window is done with when the watermark has passed it. What comes
+later than that is dropped, and counted by Spark. Each window's messages come out once.
+
+`DIR/digests/` holds Parquet files and `manifest.json`, which says which of them count and which batch of each
+stream was the last one. A batch writes its files and then replaces the manifest, in one rename: a batch that is
+run again after a crash finds that it has been taken, or finds nothing of itself. Files that no
+manifest names are rests of a crash and go at the next start.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Which trace files there are, and which of them can be read, over which range of time."""
+"""Which trace files there are, and which of them can be read, over which range of time.
+
+Rules, which docs/traces.md and docs/report.md state for users:
+
+- Only complete files count: names that begin with "." or "_", and anything in directories so
+named, are passed over.
+- A file that is empty, damaged, or not a trace is set aside and named with its reason; the rest is
+read.
+- A file of a newer trace format is refused, and with it the whole run: guessing at its meaning
+would give a
+  report that is wrong without saying so.
+- A file reached by two of the given paths is read once.
+"""
 
 from __future__ import annotations
 

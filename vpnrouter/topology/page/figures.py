@@ -1,4 +1,10 @@
-"""Numbers, times and texts as people read them, and where a row of any table is in the drawing."""
+"""Numbers, times and texts as people read them, and where a row of any table is in the drawing.
+
+How each shape of the drawing is graded in each of the four views that colour it.
+
+A grade is a small number, and the page's style gives each a colour: the drawing itself holds no
+colours, so that one file serves light, dark and paper.
+"""
 
 from __future__ import annotations
 

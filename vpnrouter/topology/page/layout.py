@@ -1,4 +1,12 @@
-"""Where the routers stand in the drawing: boxes that do not overlap, linked ones near each other."""
+"""Where the routers stand in the drawing: boxes that do not overlap, linked ones near each other.
+
+A graph's points in the plane, linked ones near each other: landmarks for the whole, springs for
+the detail.
+
+Landmark distances (Brandes and Pich, "Eigensolver methods for progressive multidimensional scaling",
+2006) put thousands of points in their rough places in linear time; Fruchterman's and Reingold's
+springs, bounded in rounds, then part what stands on one spot.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The report as one HTML file that opens offline; a reader sees first how the mesh does and what to change."""
+"""The report as one HTML file that opens offline; a reader sees first how the mesh does and what to change.
+
+Everything is rendered here, with every text escaped; the script of the page only sorts, filters,
+zooms and shows what the file holds. A content security policy forbids the network and any script
+but that one, so that a hostile topic name would be harmless even if the escaping had a hole.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Over which message VPNs and bridges the shortest ways lead (betweenness), and the widest ways."""
+"""Over which message VPNs and bridges the shortest ways lead (betweenness), and the widest ways.
+
+The widest ways: those whose narrowest step was crossed by the most messages.
+
+A maximum spanning tree holds a widest way between any two places. Built by joining parts (Kruskal), the smaller
+one under the root of the larger, the tree of joinings is at most log2(places) deep, and the step at which two
+places first came together is the narrowest of their widest way.
+
+The ways are those that messages can go, bridge by bridge in their direction. Several starts are followed at
+once, level by level, in numpy: a start costs a few milliseconds in a mesh of 50,000 bridges. Small meshes are
+counted in full, large ones from a sample of starts, drawn alike for equal data.
+"""
 
 from __future__ import annotations
 

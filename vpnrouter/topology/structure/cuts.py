@@ -1,4 +1,14 @@
-"""What falls apart when one message VPN or one link goes, and how many have to go before two places are apart."""
+"""What falls apart when one message VPN or one link goes, and how many have to go before two places are apart.
+
+How far apart two places are, and how many links have to go before they are apart (Menger 1927).
+
+Links without direction, each used once: ways that share none are found one by one, from both ends at once, each
+free to take back what an earlier one uses (Ford and Fulkerson 1956).
+
+One walk in depth (Tarjan 1972, with a stack of its own, so that no chain is too long for it) numbers the places,
+and finds for each how far up its subtree reaches by a joint that is not the walk's. A subtree that does not reach
+above its parent hangs on that place, and one that does not even reach it hangs on that one joint.
+"""
 
 from __future__ import annotations
 

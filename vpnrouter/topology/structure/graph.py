@@ -1,4 +1,9 @@
-"""The mesh as a graph: message VPNs by number, the joints between them, what hangs together."""
+"""The mesh as a graph: message VPNs by number, the joints between them, what hangs together.
+
+A *joint* is two message VPNs with at least one bridge between them, whichever way it leads. Its `links` are how
+many connections hold it together: two message VPNs share one connection for both directions (LINK-39), so a
+bridge and the one that leads back go together, and only further bridges of one direction are links of their own.
+"""
 
 from __future__ import annotations
 

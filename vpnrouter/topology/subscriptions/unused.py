@@ -1,4 +1,13 @@
-"""Rules: subscriptions that another one of the same client covers or overlaps, and such that nothing ever matched."""
+"""Rules: subscriptions that another one of the same client covers or overlaps, and such that nothing ever matched.
+
+Rule: subscriptions that were there long enough, while there was traffic, and matched none of it.
+
+Silence proves little where little was seen, so a subscription counts only if it was held for a fair part of
+the time, and if enough messages entered its message VPN meanwhile. Where only some messages are traced, a rare
+topic may have been published and not be among them. How many topics of a message VPN were missed is estimated
+from those seen once and those seen twice (Chao's lower bound of unseen species, Scandinavian Journal of
+Statistics 11, 1984, in its bias-corrected form); a single one expected is enough to say nothing.
+"""
 
 from __future__ import annotations
 

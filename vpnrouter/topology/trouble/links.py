@@ -1,4 +1,12 @@
-"""Rules: links that flap, bridges that get more than they can carry, and such that are up while nothing comes."""
+"""Rules: links that flap, bridges that get more than they can carry, and such that are up while nothing comes.
+
+Rule: bridges that are up and through which nothing comes.
+
+The remote router says what it sent, the local one what arrived. A stretch of time with sends and no arrival,
+and the next, and the next, while the link is up, is a stall. What looks like one and is none: publishers
+that are silent (nothing is sent), a link that is down, a local router that does not trace or whose last
+trace file is not there yet or never will be (it wrote nothing else either), a clock that is wrong (corrected).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Numbers of the link protocol: fields, and why a link is refused or closed, or a subscription or flow not granted."""
+"""Numbers of the link protocol: fields, and why a link is refused or closed, or a subscription or flow not granted.
+
+Numbers of the fields in handshakes, refusals, BIND, BOUND and message extensions (LINK-8).
+
+Five separate spaces. Bit 7 of a field's type byte is not part of its number: it says that a
+receiver which does not know the number must refuse instead of skipping.
+
+Why a link is refused or closed, or a subscription or flow not granted (LINK-16, LINK-25, LINK-40).
+
+Where MQTT 5 has a reason code of the same meaning the number is the same, so a refusal raised once
+for any client serves on a link as well. Codes that only a link needs begin at 0xC0. Append only.
+"""
 
 from __future__ import annotations
 

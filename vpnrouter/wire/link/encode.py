@@ -1,4 +1,8 @@
-"""Frames of the link protocol to bytes."""
+"""Frames of the link protocol to bytes.
+
+Encoding is canonical: fields in the order of their numbers, what is at its default left out. What
+no peer would take is a ValueError here, since then the caller is wrong and not the peer.
+"""
 
 from __future__ import annotations
 

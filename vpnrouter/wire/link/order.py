@@ -1,4 +1,9 @@
-"""Which frame may come when (LINK-17, LINK-39), as a table, and what both sides agree on first (LINK-12, LINK-14)."""
+"""Which frame may come when (LINK-17, LINK-39), as a table, and what both sides agree on first (LINK-12, LINK-14).
+
+A link carries up to two halves. The receiver's own half *attracts*: its bridge placed subscriptions
+and messages come in. The peer's half is *served*: the peer's bridge logged in here and messages go
+out. What a link is doing is a set of the flags below.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Decodes one whole frame from either side into one packet, at level 3 (MQTT 3.1), 4 (3.1.1) or 5."""
+"""Decodes one whole frame from either side into one packet, at level 3 (MQTT 3.1), 4 (3.1.1) or 5.
+
+Which side may send which packet, and when, is the session's business. So are subscription
+identifiers in a client's PUBLISH (MQTT-3.3.4-6): the codec can not see who sent it.
+"""
 
 from __future__ import annotations
 

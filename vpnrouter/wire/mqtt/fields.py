@@ -1,4 +1,9 @@
-"""The data types that packets are made of (MQTT 5, 1.5), and where a packet ends."""
+"""The data types that packets are made of (MQTT 5, 1.5), and where a packet ends.
+
+Where a packet ends: the length field of the fixed header (MQTT 5, 1.5.5 and 2.1.4).
+
+The encoding is that of vpnrouter/wire/varint.py; here its errors get MQTT's clauses and codes.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
 """MQTT 5 properties (2.2.2.2): their table, and a packet's properties as an object.
 
 The table has identifier, name, type and legal values. Decoding checks every rule; user properties are found by name.
+
+The table of MQTT 5 properties (2.2.2.2): identifier, name, type, legal values, legal packets.
+
+Decoding, encoding and the router's property blocks all read this one table.
 """
 
 from __future__ import annotations
