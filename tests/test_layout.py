@@ -1,6 +1,7 @@
 """The shape of the tree: names, and imports that are made late."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,16 @@ def modules_of_everything() -> list[str]:
         relative(path).removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
         for path in SOURCES
     ]
+
+
+def test_documents_name_files_that_exist() -> None:
+    """A path to a Python file in a document leads to one, from the top, from `vpnrouter/` or from a folder below."""
+    known = [relative(path) for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    missing = [
+        f"{page.name}: {name}"
+        for page in pages
+        for name in re.findall(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.py)`", page.read_text("utf-8"))
+        if not any(f"/{each}".endswith(f"/{name}") for each in known)
+    ]
+    assert missing == []
