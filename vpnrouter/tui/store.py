@@ -101,14 +101,14 @@ class Meter:
         return self.rate
 
     def tell(self, now: float, rate: float) -> None:
-        """The router has measured the rate."""
+        """Note the `rate` (a second) that the router measured, at `now` (seconds)."""
         self.rate = rate
         if self._at is None or now - self._at >= STEP_S:
             self.history.append(rate)
             self._at = now
 
     def pause(self) -> None:
-        """Nothing was seen for a while: what grew meanwhile is no rate of this moment."""
+        """Set the rate to 0 when nothing was seen for a while; what grew meanwhile is left out."""
         self._at = None
         self.rate = 0.0
 
@@ -125,11 +125,11 @@ class Meters:
         return len(self._meters)
 
     def look(self, key: Hashable, now: float, count: int) -> float:
-        """See Meter.look."""
+        """Note that the counter `key` is at `count` at `now` (seconds); returns its rate a second."""
         return self._meter(key).look(now, count)
 
     def tell(self, key: Hashable, now: float, rate: float) -> None:
-        """See Meter.tell."""
+        """Note the `rate` of `key` (a second) that the router measured, at `now` (seconds)."""
         self._meter(key).tell(now, rate)
 
     def _meter(self, key: Hashable) -> Meter:
@@ -153,7 +153,7 @@ class Meters:
         return () if meter is None else tuple(meter.history)
 
     def pause(self) -> None:
-        """See Meter.pause, of all."""
+        """Set all rates to 0; what grows until the next look is left out of them."""
         for meter in self._meters.values():
             meter.pause()
 
@@ -176,13 +176,13 @@ class Store:
         """Queues with messages in them."""
 
     def saw_router(self, row: Row) -> None:
-        """What the router told of itself and of us."""
+        """Note what the router told of itself and of the user."""
         self.name = str(row.get("routerName", ""))
         self.role = str(row.get("role", ""))
         self.user = str(row.get("user", ""))
 
     def saw_msg_vpns(self, now: float, rows: list[Row]) -> None:
-        """All message VPNs."""
+        """Note the rows of all message VPNs, seen at `now` (seconds)."""
         self.msg_vpns = rows
         for row in rows:
             name = row["msgVpnName"]
@@ -192,7 +192,7 @@ class Store:
                 self.meters.look(("vpn", name, "discarded", reason), now, total)
 
     def saw_bridges(self, now: float, rows: list[Row]) -> None:
-        """All bridges."""
+        """Note the rows of all bridges, seen at `now` (seconds)."""
         self.bridges = rows
         for row in rows:
             key = (row["msgVpnName"], row["bridgeName"])
@@ -202,13 +202,13 @@ class Store:
                     self.meters.look(("bridge", *key, way, reason), now, total)
 
     def saw_queues(self, now: float, rows: list[Row]) -> None:
-        """The queues with messages in them."""
+        """Note the rows of the queues with messages in them, seen at `now` (seconds)."""
         self.queues = rows
         for row in rows:
             self.saw_queue(now, row)
 
     def saw_queue(self, now: float, row: Row) -> None:
-        """One queue."""
+        """Note the counters of one queue, seen at `now` (seconds)."""
         key = (row["msgVpnName"], row["queueName"])
         self.meters.look(("queue", *key, "in"), now, row["spooledMsgCount"])
         gone = row["ackedMsgCount"] + row["movedMsgCount"] + row["deletedMsgCount"]
@@ -217,7 +217,7 @@ class Store:
         self.meters.look(("queue", *key, "lost"), now, lost)
 
     def saw_client(self, now: float, row: Row) -> None:
-        """One client."""
+        """Note the counters of one client, seen at `now` (seconds)."""
         key = (row["msgVpnName"], row["clientName"])
         self.meters.look(("client", *key, "rx"), now, row["rxMsgCount"])
         self.meters.look(("client", *key, "tx"), now, row["txMsgCount"])

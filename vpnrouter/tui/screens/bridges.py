@@ -43,11 +43,11 @@ class Bridge(View):
         self._bridge = bridge
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the bridge and its message VPN."""
         return f"bridge {self._msg_vpn}/{self._bridge}"
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give two halves: this end of the bridge, and the other end beside it."""
         with Horizontal():
             here = Lines(id="here", focusable=True)
             here.add_class("half")
@@ -57,11 +57,11 @@ class Bridge(View):
             yield there
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask a router for its bridges."""
         await router.see_bridges()
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show this end and, where the other end's router is looked at too, that end."""
         row = self._row()
         here, there = self.lines("here"), self.lines("there")
         if row is None:
@@ -82,7 +82,7 @@ class Bridge(View):
             there.show(end_lines(names[row["remoteRouterName"]], other, half - 1))
 
     def note(self) -> Line:
-        """What would show the other end."""
+        """Say which option would show the other end, where it is not shown."""
         row = self._row()
         if row is None or self.lines("there").display or not row["remoteRouterName"]:
             return ()
@@ -92,7 +92,7 @@ class Bridge(View):
         return text((said, "dim"))
 
     def action_do(self, name: str) -> None:
-        """Do something to it."""
+        """Do the action `name` to the bridge."""
         BridgeAction.of(name).begin(self, self.router, self._msg_vpn, self._bridge)
 
     def _row(self) -> Row | None:
@@ -230,19 +230,19 @@ class Bridges(View):
         self._down_only = False
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the screen `bridges`."""
         return "bridges"
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the table of bridges."""
         yield Table(COLUMNS, empty="no bridges", id="body")
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask a router for its bridges."""
         await router.see_bridges()
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the bridges that are wanted, those that are down first."""
         rows = [
             (place, row)
             for place, router in enumerate(self.ui.routers)
@@ -285,7 +285,7 @@ class Bridges(View):
         self.redraw()
 
     def action_do(self, name: str) -> None:
-        """Do something to the bridge under the cursor."""
+        """Do the action `name` to the bridge under the cursor."""
         key = self.query_one("#body", Table).key
         if key:
             place, vpn, bridge = key.split("\0")

@@ -50,18 +50,18 @@ class Client(View):
         self._pager = Pager()
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the client and its message VPN."""
         return f"client {self._msg_vpn}/{self._client}"
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the facts about the client, and below them the table of its subscriptions."""
         facts = Lines(id="facts")
         facts.styles.height = 11
         yield facts
         yield Table(SUBSCRIPTIONS, empty="no subscriptions", id="body")
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for the client and one page of its subscriptions."""
         path = f"{api.MONITOR}{api.client(self._msg_vpn, self._client)}"
         self._row = await router.api.one(path)
         router.store.saw_client(router.clock(), self._row)
@@ -73,7 +73,7 @@ class Client(View):
         self._subscriptions = page.rows
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the client's facts and the page of its subscriptions."""
         if self._row:
             self.lines("facts").show(_facts(self.router, self._row))
         self.query_one("#body", Table).fill([_entry(row) for row in self._subscriptions])
@@ -87,7 +87,7 @@ class Client(View):
         self.action_turn(event.by)
 
     def action_turn(self, by: int) -> None:
-        """To the next page, or the one before."""
+        """Turn to the next page of subscriptions (`by` 1) or the one before (-1)."""
         if self._pager.turn(by):
             self.query_one("#body", Table).place(0 if by > 0 else -1)
             self.ui.look_soon()
@@ -179,17 +179,17 @@ class Clients(PagedView):
     )
 
     def path(self) -> str:
-        """See PagedView.path."""
+        """Give the path of the clients, of one message VPN or of all."""
         if self._msg_vpn:
             return f"{api.MONITOR}{api.msg_vpn(self._msg_vpn)}/clients"
         return api.ALL_CLIENTS
 
     def seen(self, router: Router, row: Row) -> None:
-        """See PagedView.seen."""
+        """Note the client's message counters, from which its rates come."""
         router.store.saw_client(router.clock(), row)
 
     def entry(self, router: Router, row: Row) -> Entry:
-        """See PagedView.entry."""
+        """Give a client's row: name, VPN, state, address, rates, losses and uptime."""
         vpn, name = row["msgVpnName"], row["clientName"]
         rate = router.store.meters.rate
         lost = row["txDiscardedMsgCount"] + row["rxDiscardedMsgCount"]

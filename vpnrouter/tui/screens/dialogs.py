@@ -28,7 +28,7 @@ class Ask(ModalScreen[str | None]):
         self._given = given
 
     def compose(self) -> ComposeResult:
-        """See Screen.compose."""
+        """Give the label, the field for the text and the hint."""
         with Vertical():
             label = Lines(id="label")
             label.styles.height = 1
@@ -41,17 +41,17 @@ class Ask(ModalScreen[str | None]):
             yield hint
 
     def on_mount(self) -> None:
-        """Say what is asked."""
+        """Show the label and the hint, and focus the field."""
         self.query_one("#label", Lines).show([text((self._label, "title"))])
         self.query_one("#hint", Lines).show([text((self._hint or "⏎ done  esc leave", "dim"))])
         self.query_one(Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Done."""
+        """Close the dialog with the text."""
         self.dismiss(event.value)
 
     def action_leave(self) -> None:
-        """Not done."""
+        """Close the dialog without a text."""
         self.dismiss(None)
 
 
@@ -72,17 +72,17 @@ class Confirm(ModalScreen[bool]):
         self._question = question
 
     def compose(self) -> ComposeResult:
-        """See Screen.compose."""
+        """Give the widget for the question."""
         with Vertical():
             yield Lines(id="question")
 
     def on_mount(self) -> None:
-        """Ask."""
+        """Show the question and the keys that answer it."""
         asked = [text((part, "title")) for part in wrap(clean(self._question), WIDTH)]
         shown = self.query_one(Lines)
         shown.styles.height = len(asked) + 2
         shown.show([*asked, (), text(("y", "key"), " yes   ", ("n", "key"), " no")])
 
     def action_answer(self, yes: bool) -> None:
-        """Answered."""
+        """Close the dialog with the answer."""
         self.dismiss(yes)

@@ -52,11 +52,11 @@ class Explain(View):
         self._told: tuple[tuple[str, str, str], Sequence[str]] | None = None
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the lines of the explanation."""
         yield Lines(id="body", focusable=True)
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for the message VPNs where none are known, and for the explanation that is wanted."""
         if not router.store.msg_vpns:
             await router.see_msg_vpns()
         if not self._msg_vpn and router.store.msg_vpns:
@@ -72,11 +72,11 @@ class Explain(View):
             self._told = (wanted, told)
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the explanation, or say why there is none yet."""
         self.lines("body").show(self._lines())
 
     def note(self) -> Line:
-        """What is asked."""
+        """Tell the message VPN, the mode and the topic that are asked about."""
         return text(
             ("message VPN ", "dim"),
             (self._msg_vpn or "?", "accent"),
@@ -91,7 +91,7 @@ class Explain(View):
         self.ui.ask("Topic of the message", self._topic_given, "such as orders/eu/1", self._topic)
 
     def action_msg_vpn(self) -> None:
-        """Another message VPN."""
+        """Ask about the next message VPN."""
         names = [row["msgVpnName"] for row in self.router.store.msg_vpns]
         if names:
             place = names.index(self._msg_vpn) + 1 if self._msg_vpn in names else 0
@@ -99,7 +99,7 @@ class Explain(View):
             self._asked()
 
     def action_mode(self) -> None:
-        """The other mode."""
+        """Ask about the other mode."""
         self._mode = MODES[(MODES.index(self._mode) + 1) % len(MODES)]
         self._asked()
 

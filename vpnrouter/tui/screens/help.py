@@ -38,18 +38,18 @@ class Help(ModalScreen[None]):
         self._place = place
 
     def compose(self) -> ComposeResult:
-        """See Screen.compose."""
+        """Give the widget for the keys."""
         with Vertical():
             yield Lines(focusable=True)
 
     def on_mount(self) -> None:
-        """Show them."""
+        """Show the keys."""
         lines = self.query_one(Lines)
         lines.show(help_lines(self._keys, self._place))
         lines.focus()
 
     def action_leave(self) -> None:
-        """Back to the screen."""
+        """Go back to the screen."""
         self.dismiss(None)
 
 

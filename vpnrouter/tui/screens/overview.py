@@ -45,26 +45,26 @@ class MsgVpn(View):
         self._msg_vpn = msg_vpn
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the message VPN."""
         return f"message VPN {self._msg_vpn}"
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the lines about the message VPN."""
         yield Lines(id="body", focusable=True)
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask a router for its message VPNs."""
         await router.see_msg_vpns()
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the message VPN's state, counts and rates, or that it is not there."""
         rows = self.router.store.msg_vpns
         row = next((each for each in rows if each["msgVpnName"] == self._msg_vpn), None)
         gone = [text(("this message VPN is not there", "warn"))]
         self.lines("body").show(gone if row is None else _lines(self.router, row))
 
     def action_into(self, what: str) -> None:
-        """Show what is in it."""
+        """Open the list `what` of the message VPN, such as `queues`."""
         router, name = self.router, self._msg_vpn
         self.ui.router = router
         views: dict[str, View] = {
@@ -145,7 +145,7 @@ class Overview(View):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS[1:])
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the table of trouble, and below it the table of message VPNs."""
         trouble = Table(TROUBLES, id="trouble")
         trouble.styles.height = 2
         yield trouble
@@ -155,18 +155,18 @@ class Overview(View):
         yield Table(MSG_VPNS, empty="no message VPN", id="vpns")
 
     def on_mount(self) -> None:
-        """The message VPNs have the cursor first: trouble may come and go."""
+        """Focus the message VPNs first, since trouble may come and go."""
         super().on_mount()
         self.query_one("#vpns", Table).focus()
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask a router for its message VPNs, its bridges and the queues that hold messages."""
         await router.see_msg_vpns()
         await router.see_bridges()
         await router.see_queues()
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the trouble of all routers, the worst first, and their message VPNs."""
         rows = self._troubles()
         trouble = self.query_one("#trouble", Table)
         height = 1 + max(1, min(MOST_TROUBLES, len(rows)))
@@ -186,7 +186,7 @@ class Overview(View):
         )
 
     def note(self) -> Line:
-        """How much there is, and how much of it is well."""
+        """Tell of the trouble under the cursor, or count what there is and what is down."""
         trouble = self.query_one("#trouble", Table)
         if trouble.has_focus and trouble.cursor < len(found := self._troubles()):
             _, router, one = found[trouble.cursor]

@@ -42,24 +42,24 @@ class QueuedMessage(View):
         self._view = PayloadView.TEXT
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the message by its spool id."""
         return f"message {self._row['msgId']}"
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the facts about the message, and below them its payload."""
         facts = Lines(id="facts")
         facts.styles.height = 4
         yield facts
         yield Lines(id="body", focusable=True)
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for the payload once, and choose the view that suits it."""
         if self._payload is None:
             self._payload = await router.api.content(self._path)
             self._view = best_view(self._payload)
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the message's facts and its payload in the chosen view."""
         self.lines("facts").show(_message_facts(self._row))
         if self._payload is None:
             self.lines("body").show([text(("asking …", "dim"))])
@@ -132,11 +132,11 @@ class Queue(View):
         self._pager = Pager()
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the queue and its message VPN."""
         return f"queue {self._msg_vpn}/{self._queue}"
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the facts about the queue, and below them the table of its messages."""
         facts = Lines(id="facts")
         facts.styles.height = 8
         yield facts
@@ -147,7 +147,7 @@ class Queue(View):
         return api.queue(self._msg_vpn, self._queue)
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for the queue, its first consumers and one page of its messages."""
         base = f"{api.MONITOR}{self._path}"
         self._row = await router.api.one(base)
         router.store.saw_queue(router.clock(), self._row)
@@ -161,7 +161,7 @@ class Queue(View):
         self._msgs = page.rows
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the queue's facts and the page of its messages."""
         if self._row:
             self.lines("facts").show(_facts(self.router, self._row, self._flows, self._flow_count))
         self.query_one("#body", Table).fill([_message(row) for row in self._msgs])
@@ -185,19 +185,19 @@ class Queue(View):
             self.ui.look_soon()
 
     def action_turn(self, by: int) -> None:
-        """To the next page, or the one before."""
+        """Turn to the next page of messages (`by` 1) or the one before (-1)."""
         if self._pager.turn(by):
             self.query_one("#body", Table).place(0)
             self.ui.look_soon()
 
     def action_delete(self) -> None:
-        """Delete the message under the cursor."""
+        """Ask for confirmation, then delete the message under the cursor."""
         if msg := self._chosen():
             question = f"Delete message {msg} of queue {self._queue}? It is gone for good."
             self.act(self.router, question, lambda: self._delete([msg]))
 
     def action_purge(self) -> None:
-        """Delete all messages."""
+        """Ask for confirmation, then delete all messages that no consumer holds."""
         count = self._row.get("msgCount", 0)
         question = (
             f"Delete all {count:,} messages of queue {self._queue} in message VPN {self._msg_vpn}"
@@ -330,17 +330,17 @@ class Queues(PagedView):
     )
 
     def path(self) -> str:
-        """See PagedView.path."""
+        """Give the path of the queues, of one message VPN or of all."""
         if self._msg_vpn:
             return f"{api.MONITOR}{api.msg_vpn(self._msg_vpn)}/queues"
         return api.ALL_QUEUES
 
     def seen(self, router: Router, row: Row) -> None:
-        """See PagedView.seen."""
+        """Note the queue's counters, from which its rates come."""
         router.store.saw_queue(router.clock(), row)
 
     def entry(self, router: Router, row: Row) -> Entry:
-        """See PagedView.entry."""
+        """Give a queue's row: name, VPN, depth, bytes, fill, consumers, rates, losses and age."""
         vpn, name = row["msgVpnName"], row["queueName"]
         meters, used = router.store.meters, quota(row)
         lost = sum(row["discarded"].values()) + sum(row["refused"].values())

@@ -53,23 +53,23 @@ class Subscriptions(PagedView):
         self._topic = ""
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the list, or the topic that is asked about."""
         if self._topic:
             return f"who gets {self._topic} in {self._msg_vpn}?"
         return super().place()
 
     def path(self) -> str:
-        """See PagedView.path."""
+        """Give the path of the subscriptions, or of those that match the topic."""
         if self._topic:
             return api.matches(self._msg_vpn)
         return api.subscriptions(self._msg_vpn)
 
     def more(self) -> dict[str, str]:
-        """See PagedView.more."""
+        """Give the topic as a query parameter, where one is asked about."""
         return {"topic": self._topic} if self._topic else {}
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for a page; a topic is asked about in the first message VPN where none is chosen."""
         if not router.store.msg_vpns:
             await router.see_msg_vpns()
         if self._topic and not self._msg_vpn:
@@ -78,16 +78,16 @@ class Subscriptions(PagedView):
             await super().fetch(router)
 
     def none(self) -> str:
-        """See PagedView.none."""
+        """Say that nobody gets the topic, or that there are no subscriptions."""
         return "nobody gets it" if self._topic and not self.where else super().none()
 
     def note(self) -> Line:
-        """Whether these match, or are all."""
+        """Tell which rows these are, and whether they are those that match a topic."""
         which = " match" if self._topic else ""
         return (*super().note(), (which, "accent"))
 
     def entry(self, router: Router, row: Row) -> Entry:
-        """See PagedView.entry."""
+        """Give a subscription's row: its topic, holder, name, VPN, QoS and share name."""
         names = ("msgVpnName", "holder", "name", "shareName", "subscriptionTopic")
         away = not row.get("connected", True)
         return Entry(
@@ -103,7 +103,7 @@ class Subscriptions(PagedView):
         )
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
-        """Open who holds the subscription."""
+        """Open the client or the queue that holds the subscription."""
         vpn, holder, name = event.key.split("\0")[:3]
         view = Client if holder in LOGGED_IN else Queue
         self.show_open(view(self.router, vpn, name))
@@ -113,7 +113,7 @@ class Subscriptions(PagedView):
         self.ui.ask("Who gets this topic?", self._topic_given, "such as orders/eu/1", self._topic)
 
     def action_msg_vpn(self) -> None:
-        """The next message VPN."""
+        """Go to the next message VPN, or to all of them where no topic is asked about."""
         names = [*self._msg_vpns(), *([] if self._topic else [""])]
         if names:
             place = names.index(self._msg_vpn) + 1 if self._msg_vpn in names else 0

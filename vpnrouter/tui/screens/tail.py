@@ -43,7 +43,7 @@ class TailView(View):
         raise AssertionError(row)
 
     def add(self, rows: list[Row]) -> None:
-        """These came."""
+        """Keep rows that came; the oldest go when there are more than TUI_TAIL."""
         for row in rows:
             self._count += 1
             self.kept.append((str(self._count), row))
@@ -53,24 +53,24 @@ class TailView(View):
         return True
 
     def restart(self) -> None:
-        """The filter changed."""
+        """Do what a new filter needs; nothing where kept rows are filtered as they are shown."""
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the table, whose cursor follows the last row."""
         yield Table(self.COLUMNS, empty="nothing yet", follows=True, id="body")
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the kept rows that are wanted."""
         shown = [self.entry(key, row) for key, row in self.kept if self.wanted(row)]
         self.query_one("#body", Table).fill(shown)
 
     def note(self) -> Line:
-        """Whether it goes on, and what is left out."""
+        """Tell whether rows still come in, and the filter."""
         going = ("paused, space goes on", "warn") if self.paused else ("live", "good")
         return text(going, (f"  filter: {self.filter or 'none'}", "dim"))
 
     def action_pause(self) -> None:
-        """Stop, or go on."""
+        """Stop asking, or go on."""
         self.paused = not self.paused
         self.redraw()
 
@@ -95,7 +95,7 @@ SECOND_NS: Final = 1_000_000_000
 
 
 class Events(TailView):
-    """The log is kept by the router: what happened before one looked is there too."""
+    """The event log of a router, which also holds what happened before the first look."""
 
     PLACE = "events"
     HINT = "a word of the event, the message VPN, the name or the text"
@@ -112,7 +112,7 @@ class Events(TailView):
         self._last: int | None = None
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for the events after the last one that came, unless paused."""
         if self.paused:
             return
         query = {"count": str(TUI_TAIL_ROWS)}
@@ -128,12 +128,12 @@ class Events(TailView):
             self._last = None
 
     def wanted(self, row: Row) -> bool:
-        """See TailView.wanted."""
+        """Whether the filter occurs in the event's level, kind, message VPN, name or text."""
         said = " ".join(str(row[name]) for name in ("level", "event", "msgVpnName", "name", "text"))
         return self.filter.lower() in said.lower()
 
     def entry(self, key: str, row: Row) -> Entry:
-        """See TailView.entry."""
+        """Give an event's row: time, level, message VPN, name, and what happened."""
         return Entry(
             key,
             (
@@ -153,7 +153,7 @@ STYLES: Final = {"discard": "warn", "reject": "bad", "expire": "warn", "dead_let
 
 
 class Traces(TailView):
-    """The router keeps none of them for whoever comes later: they begin with the first look."""
+    """The live traces of a router: they begin with the first look, since it keeps none."""
 
     PLACE = "traces"
     HINT = "orders/>  or  topic=orders/> event=discard msgVpnName=blue"
@@ -174,7 +174,7 @@ class Traces(TailView):
         self._tracing = True
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for the traces behind the mark that meet the filter, unless paused."""
         if self.paused:
             return
         query = {"after": self._mark, "count": str(TUI_TAIL_ROWS)} | conditions(self.filter)
@@ -186,7 +186,7 @@ class Traces(TailView):
         self.add(answer["data"])
 
     def restart(self) -> None:
-        """See TailView.restart."""
+        """Forget the rows that met the old filter, and the count of those that were missed."""
         self.kept.clear()
         self._missed = 0
 
@@ -198,7 +198,7 @@ class Traces(TailView):
         return (*super().note(), (missed, "note"))
 
     def entry(self, key: str, row: Row) -> Entry:
-        """See TailView.entry."""
+        """Give a trace's row: time, event, VPN, topic, reason or party, bytes and trace id."""
         event = str(row.get("event", ""))
         who = next(
             (str(row[name]) for name in ("endpoint", "bridge", "client") if row.get(name)), ""

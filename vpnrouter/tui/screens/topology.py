@@ -37,19 +37,19 @@ class Topology(View):
         self._first = 0
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the heads with the message VPNs, and below them the lines of the bridges."""
         heads = Lines(id="heads")
         heads.styles.height = 3
         yield heads
         yield Lines(id="body")
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask a router for its message VPNs and bridges."""
         await router.see_msg_vpns()
         await router.see_bridges()
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Show the map, with the chosen bridge in sight."""
         found = self._topology()
         width = self.size.width
         self._first = max(0, min(self._first, len(found.places) - 1))
@@ -71,7 +71,7 @@ class Topology(View):
         body.show(lines)
 
     def note(self) -> Line:
-        """What the chosen bridge is."""
+        """Tell the chosen bridge's state, its far end, and its rates or why it is down."""
         found = self._topology()
         if not found.arrows:
             return ()

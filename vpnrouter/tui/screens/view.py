@@ -58,21 +58,21 @@ class View(Screen[None]):
         return self.PLACE
 
     def body(self) -> ComposeResult:
-        """What is between the lines that all screens have."""
+        """Give the widgets between the lines that all screens have."""
         yield Lines(id="body")
 
     async def fetch(self, router: Router) -> None:
         """Ask a router for what is shown. What it raises is told in the line of notes."""
 
     def draw(self) -> None:
-        """Show what is there."""
+        """Show what was fetched."""
 
     def note(self) -> Line:
         """What stands in the line of notes while there is nothing to say."""
         return ()
 
     def compose(self) -> ComposeResult:
-        """See Screen.compose."""
+        """Give the widgets of every screen: places, banner, the body, notes and foot."""
         yield Lines(id="places")
         yield Lines(id="banner")
         yield from self.body()
@@ -85,12 +85,12 @@ class View(Screen[None]):
         self.ui.look_soon()
 
     def on_screen_resume(self) -> None:
-        """The same."""
+        """Show what is known, and ask for more, when the screen comes back to the top."""
         self.call_after_refresh(self.redraw)
         self.ui.look_soon()
 
     def on_resize(self) -> None:
-        """Lines are made for their width."""
+        """Draw anew, since lines are made for their width."""
         self.call_after_refresh(self.redraw)
 
     def redraw(self) -> None:
@@ -143,11 +143,11 @@ class View(Screen[None]):
             self.lines("notes").show([text((said, style))])
 
     def on_table_moved(self) -> None:
-        """The notes may be of the row under the cursor."""
+        """Draw anew, since the notes may be about the row under the cursor."""
         self.redraw()
 
     def on_key(self) -> None:
-        """What was said has been read."""
+        """Clear the line of notes, since a key says that it was read."""
         if self.noted:
             self.noted = ""
             self.redraw()
@@ -256,15 +256,15 @@ class PagedView(View):
         return self.query_one("#body", Table)
 
     def place(self) -> str:
-        """See View.place."""
+        """Name the list, with its message VPN where it is of one."""
         return f"{self.PLACE} of {self._msg_vpn}" if self._msg_vpn else self.PLACE
 
     def body(self) -> ComposeResult:
-        """See View.body."""
+        """Give the table of the rows, in the screen's columns."""
         yield Table(self.COLUMNS, empty="asking …", id="body")
 
     async def fetch(self, router: Router) -> None:
-        """See View.fetch."""
+        """Ask for the page that is wanted; drop the answer when another one is wanted by then."""
         pager = self._pager
         asked = (pager.page, self.where, self.path(), self.more())
         page = await router.api.page(
@@ -281,7 +281,7 @@ class PagedView(View):
             self.seen(router, row)
 
     def draw(self) -> None:
-        """See View.draw."""
+        """Fill the table with the rows of the page."""
         asked = self.router.connection.answered_at is not None
         entries = [self.entry(self.router, row) for row in self._rows]
         self.table.fill(entries, self.none() if asked else "asking …")
@@ -299,12 +299,12 @@ class PagedView(View):
             self.table.place(0 if event.by > 0 else -1)
 
     def action_turn(self, by: int) -> None:
-        """To the next page, or the one before."""
+        """Turn to the next page (`by` 1) or the one before (-1)."""
         if self._turned(by):
             self.table.place(0)
 
     def action_next_filter(self) -> None:
-        """The next of the usual filters."""
+        """Use the next of the usual filters."""
         self._filter = (self._filter + 1) % len(self.FILTERS)
         self.restart()
 
@@ -319,7 +319,7 @@ class PagedView(View):
             self.restart()
 
     def restart(self) -> None:
-        """Something else is wanted: from the first page."""
+        """Go back to the first page and ask for it, since something else is wanted."""
         self._rows = []
         self._pager.restart()
         self.table.place(0)

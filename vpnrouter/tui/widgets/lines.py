@@ -56,7 +56,7 @@ class Lines(Widget):
         return max(0, self.size.height)
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these."""
+        """Show these lines; only rows that changed are painted anew."""
         before, top = self._lines, self.top
         self._lines = list(lines)
         self.top = max(0, min(self.top, len(self._lines) - self.rows))
@@ -82,7 +82,7 @@ class Lines(Widget):
         return _at(self._lines, row + self.top)
 
     def render_line(self, y: int) -> Strip:
-        """See Widget.render_line."""
+        """Give row `y` of the widget, from 0, as a strip that is cut to its width."""
         pieces = cut(self.line_at(y), self.size.width)
         strip = Strip([Segment(written, style_of(name)) for written, name in pieces])
         return strip.apply_style(self.rich_style)

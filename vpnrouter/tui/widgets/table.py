@@ -112,7 +112,7 @@ class Table(Lines):
         self._move_to(len(self._entries) - 1 if cursor < 0 else cursor)
 
     def line_at(self, row: int) -> Line:
-        """See Lines.line_at; row 0 has the titles."""
+        """What stands in a row of the widget: the titles in row 0, entries below them."""
         if row == 0:
             titles = tuple((column.title, "head") for column in self.columns)
             return self._line(titles, "")
@@ -125,16 +125,16 @@ class Table(Lines):
         return self._line(self._entries[place].cells, under)
 
     def on_focus(self) -> None:
-        """The cursor is seen with focus only."""
+        """Paint the table anew with its cursor, which is seen with focus only."""
         self.paint_all()
         self.post_message(self.Moved())
 
     def on_blur(self) -> None:
-        """See on_focus."""
+        """Paint the table anew without its cursor."""
         self.paint_all()
 
     def on_resize(self) -> None:
-        """The row under the cursor stays in sight."""
+        """Keep the row under the cursor in sight."""
         self._keep_in_sight()
 
     def action_move(self, by: int) -> None:
