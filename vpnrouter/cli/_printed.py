@@ -40,7 +40,7 @@ class Collected:
         self._parts: list[RenderableType] = []
 
     def print(self, *objects: Any, style: str | None = None) -> None:  # noqa: ANN401
-        """See Printer."""
+        """Keep what is printed: a text is one line in this style, no object is an empty line."""
         if not objects:
             self._parts.append(Text())
         for each in objects:

@@ -49,7 +49,7 @@ class Same:
         self._payload = payload
 
     def take(self, wait_s: float) -> bytes:
-        """See Payloads."""
+        """Give the payload, at once."""
         return self._payload
 
 
@@ -62,7 +62,7 @@ class Random:
         self._draws = draws
 
     def take(self, wait_s: float) -> bytes:
-        """See Payloads."""
+        """Give `size` new random bytes, at once."""
         return self._draws.randbytes(self._size)
 
 
@@ -78,7 +78,10 @@ class Lines:
         self._ended = False
 
     def take(self, wait_s: float) -> bytes | None:
-        """See Payloads. Raises OperationError for a line that is longer than a message may be."""
+        """Give the next line; None when none is there within `wait_s` seconds.
+
+        Raises EOFError at the end, OperationError for a line that is longer than a message may be.
+        """
         if not self._lines and not self._ended:
             ready, _, _ = select.select([self._descriptor], [], [], wait_s)
             if ready:

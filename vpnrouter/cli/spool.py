@@ -112,7 +112,7 @@ class ReadOnlyStore(Store):
             raise SpoolError(f"{directory}: {error}", "corrupt") from error
 
     def get(self, key: bytes) -> bytes | None:
-        """See Store.get."""
+        """Give the value of `key`, or None. Raises SpoolError where it cannot be read."""
         try:
             value: bytes | None = self._db.get(key)
         except Exception as error:
@@ -120,7 +120,10 @@ class ReadOnlyStore(Store):
         return value
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """See Store.scan."""
+        """Give the keys that begin with `prefix`, ascending, with their values.
+
+        Raises SpoolError where they cannot be read.
+        """
         try:
             rows = self._db.iter(prefix_only(prefix))
             rows.seek(prefix)
@@ -132,7 +135,7 @@ class ReadOnlyStore(Store):
             raise SpoolError(str(error), "corrupt") from error
 
     def close(self) -> None:
-        """See Store.close."""
+        """Close the files."""
         self._db.close()
 
     @staticmethod

@@ -27,7 +27,10 @@ class PercentThreshold(Model):
 
 
 class SpoolThreshold(PercentThreshold):
-    """The same for the spool of an endpoint, where the field begins early."""
+    """Percent of an endpoint's spool quota at which an event is raised and cleared.
+
+    Its defaults are lower than those of the other thresholds, as in the field.
+    """
 
     set_percent: Percent = 25
     clear_percent: Percent = 18

@@ -76,8 +76,7 @@ def read(
     *,
     overlay: bool | str = True,
 ) -> Reading:
-    """The same without raising: the configuration if there is one, and errors and warnings either
-    way.
+    """Read one router's configuration; errors and warnings stand in the result, none is raised.
 
     `overlay` True lays `overlay.yaml` of the file's own `router.data_dir` over it where there is
     one, a path lays that file over it where there is one, False leaves the file alone.

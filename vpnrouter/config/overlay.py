@@ -219,7 +219,10 @@ def _fill_model(
 def _fill_named(
     wanted: dict[str, Plain], base: Plain, model: type[Model] | None, path: Path, left: list[Path]
 ) -> None:
-    """The same for objects by name, or for values by name where `model` is None."""
+    """Turn nulls in a mapping of objects by name into {}.
+
+    Where `model` is None the mapping holds values by name, and the paths of its nulls go to `left`.
+    """
     below = base if isinstance(base, dict) else {}
     for name, value in wanted.items():
         if isinstance(value, dict):

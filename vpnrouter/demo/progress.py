@@ -70,17 +70,17 @@ PUBLISHED: Final = "published"
 
 
 class Teller(Protocol):
-    """Who is told how far it is."""
+    """Takes what is told of the progress of the demonstration."""
 
     def stage(self, what: str) -> None:
-        """Something new begins."""
+        """Tell that the stage `what` begins."""
 
     def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
-        """So many messages have left each publisher and reached each subscriber."""
+        """Tell how many messages have left each publisher and reached each subscriber."""
 
 
 class Lines:
-    """For a pipe or a file."""
+    """Tells progress in lines, for a pipe or a file."""
 
     def __init__(self, due: Mapping[str, int]) -> None:
         self._due = due
@@ -88,11 +88,11 @@ class Lines:
         self._last = 0
 
     def stage(self, what: str) -> None:
-        """See Teller."""
+        """Print the stage as a line on stderr."""
         print(f"demo: {what}", file=sys.stderr, flush=True)
 
     def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
-        """See Teller."""
+        """Print the totals and the rate as a line, at most every LINE_S seconds."""
         now_s = time.monotonic()
         if now_s - self._last_s < LINE_S:
             return
@@ -106,7 +106,7 @@ class Lines:
 
 
 class Live:
-    """For a terminal: a bar for what is published and one for each subscriber."""
+    """Tells progress on a terminal: a bar for what is published and one for each subscriber."""
 
     def __init__(self, display: RichProgress, due: Mapping[str, int]) -> None:
         self._display = display
@@ -114,11 +114,11 @@ class Live:
         self._due = due
 
     def stage(self, what: str) -> None:
-        """See Teller."""
+        """Print the stage above the bars."""
         self._display.console.print(what, markup=False, highlight=False)
 
     def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
-        """See Teller."""
+        """Move the bars to these counts; the first call adds the bars."""
         if not self._bars:
             self._bars = {
                 name: self._display.add_task(name, total=total) for name, total in self._due.items()

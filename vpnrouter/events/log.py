@@ -158,7 +158,7 @@ class EventLog:
         self._standing: dict[tuple[str, str, str], None] = {}
 
     def raise_event(self, kind: Kind, msg_vpn: str = "", name: str = "", text: str = "") -> None:
-        """Something happened in `msg_vpn` ("" for the router's own) to `name`; `text` says it in words.
+        """Raise an event of `msg_vpn` ("" for the router's own) and `name`; `text` says it in words.
 
         Called at the frequency of logins, never for each message.
         """
@@ -178,7 +178,7 @@ class EventLog:
                 self.on_fault(error)
 
     def raise_once(self, kind: Kind, msg_vpn: str, name: str, text: str) -> bool:
-        """The same for a one-shot event: True if it was raised, False while it stands already."""
+        """Raise a one-shot event: True if it was raised, False while it stands already."""
         key = (kind.name, msg_vpn, name)
         if key in self._standing:
             return False
@@ -189,7 +189,7 @@ class EventLog:
         return True
 
     def clear(self, kind: Kind, msg_vpn: str, name: str) -> bool:
-        """A one-shot event may be raised again; False where it did not stand."""
+        """Clear a one-shot event, so that it may be raised again; False where it did not stand."""
         key = (kind.name, msg_vpn, name)
         if key not in self._standing:
             return False

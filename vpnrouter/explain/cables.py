@@ -87,11 +87,11 @@ class Cables(Connector):
         self._place: Place | None = None
 
     def towards(self, place: Place) -> None:
-        """The remote that is dialled next."""
+        """Set the remote that is dialled next."""
         self._place = place
 
     def set_clocks(self) -> None:
-        """See Connector.set_clocks: the mesh turns its clock itself."""
+        """Do nothing, since the mesh turns its clock itself."""
 
     async def open(
         self,
@@ -101,7 +101,10 @@ class Cables(Connector):
         resolved: Callable[[], None],
         asked: tuple[str, str] = ("", ""),
     ) -> socket.socket | Secured:
-        """See Connector.open; what it gives is the acceptor's end."""
+        """Connect to the remote that is dialled next; returns the acceptor's end.
+
+        Raises OperationError that says in one line why the remote cannot be reached.
+        """
         place = self._place
         if place is None:
             raise AssertionError((host, port))
@@ -134,15 +137,15 @@ class Cables(Connector):
         return cast("Secured", link)
 
     def serve(self, transport: socket.socket | Secured, connection: Connection) -> None:
-        """See Connector.serve."""
+        """Join `connection` and the acceptor's end by a wire."""
         self._wires.append(Wire(connection, cast("Link", transport)))
 
     def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
-        """See Connector.ends: there are no sockets."""
+        """Give `dialled` and no address of this end, since there are no sockets."""
         return dialled, ""
 
     async def drop(self, transport: socket.socket | Secured) -> None:
-        """See Connector.drop: nobody has heard of the acceptor's end."""
+        """Do nothing, since nobody has heard of the acceptor's end."""
 
 
 def _certificate(file: str) -> PeerCertificate:

@@ -37,7 +37,7 @@ class Commits(Committing):
         self._store = store
 
     def step(self) -> None:
-        """See Committing.step."""
+        """Commit to the store until the spool has nothing left, at most EXPLAIN_COMMITS times."""
         spool = self._spool
         for _ in range(limits.EXPLAIN_COMMITS):
             if not spool.busy:

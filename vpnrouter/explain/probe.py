@@ -197,7 +197,7 @@ class Probe:
 
     @property
     def refused(self) -> str:
-        """See the class."""
+        """Why the router did not even look at the message, "" where it did."""
         session = self.session
         if session.refused:
             return f"login refused: {session.refused}"

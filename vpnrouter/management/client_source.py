@@ -235,72 +235,72 @@ class ClientSource(Protocol):
 
 @final
 class NoClients:
-    """A router without clients."""
+    """The ClientSource of a router without clients."""
 
     def client_names(self, msg_vpn: str) -> Sequence[str]:
-        """See ClientSource."""
+        """Give no names."""
         return ()
 
     def client(self, msg_vpn: str, client: str) -> ClientStatus | None:
-        """See ClientSource."""
+        """Give None for every client."""
         return None
 
     def subscriptions(self, msg_vpn: str, client: str) -> Sequence[SubscriptionStatus]:
-        """See ClientSource."""
+        """Give no subscriptions."""
         return ()
 
     def disconnect(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
+        """Disconnect nobody; returns False."""
         return False
 
     def clear_stats(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
+        """Clear nothing; returns False."""
         return False
 
     def subscription_count(self, msg_vpn: str) -> int:
-        """See ClientSource."""
+        """Give 0."""
         return 0
 
     def holders(self, msg_vpn: str) -> Sequence[tuple[str, str]]:
-        """See ClientSource."""
+        """Give no holders."""
         return ()
 
     def held(self, msg_vpn: str, holder: str, name: str) -> Sequence[SubscriptionStatus]:
-        """See ClientSource."""
+        """Give no subscriptions."""
         return ()
 
     async def matches(self, msg_vpn: str, topic: str, most: int) -> Sequence[SubscriptionStatus]:
-        """See ClientSource."""
+        """Give no subscriptions, whatever the topic."""
         return ()
 
     def session_names(self, msg_vpn: str) -> Sequence[str]:
-        """See ClientSource."""
+        """Give no client ids."""
         return ()
 
     def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
-        """See ClientSource."""
+        """Give None for every session."""
         return None
 
     def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
-        """See ClientSource."""
+        """Clear nothing; returns False."""
         return False
 
     async def end_session(self, msg_vpn: str, client_id: str) -> bool:
-        """See ClientSource."""
+        """End no session; returns False."""
         return False
 
     def username_names(self, msg_vpn: str) -> Sequence[str]:
-        """See ClientSource."""
+        """Give no client usernames."""
         return ()
 
     def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
-        """See ClientSource."""
+        """Give None for every client username."""
         return None
 
     def client_profiles(self, msg_vpn: str) -> Sequence[ClientProfileStatus]:
-        """See ClientSource."""
+        """Give no client profiles."""
         return ()
 
     def acl_profiles(self, msg_vpn: str) -> Sequence[AclProfileStatus]:
-        """See ClientSource."""
+        """Give no ACL profiles."""
         return ()

@@ -45,7 +45,10 @@ class Exchange:
         return self._coming
 
     async def receive(self) -> Message:
-        """See the ASGI specification. Raises RequestError for a body that takes too long."""
+        """Give the next message of the request, as ASGI has it.
+
+        Raises RequestError when the body takes longer than BODY_S.
+        """
         if not self._coming:
             return await self._receive()
         with trio.move_on_at(self._deadline):
@@ -53,7 +56,11 @@ class Exchange:
         raise too_slow(f"the body did not come within {BODY_S:.0f} s")
 
     async def send(self, message: Message) -> None:
-        """See the ASGI specification."""
+        """Send a message of the answer, as ASGI has it.
+
+        Before the answer's start the rest of the body is taken; if more is still to come then, the
+        answer says that the connection closes.
+        """
         if message["type"] == "http.response.start":
             message = dict(message)
             message["headers"] = [*message.get("headers", ()), NO_SNIFFING]

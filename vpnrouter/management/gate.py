@@ -35,7 +35,7 @@ class Gate:
         self._bodies: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See the ASGI specification."""
+        """Handle a request whose caller is admitted, and refuse others; WebSockets are closed."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return

@@ -228,45 +228,45 @@ class NoQueues:
     """The QueueSource of a router without guaranteed messaging."""
 
     def queue_names(self, msg_vpn: str) -> Sequence[str]:
-        """See QueueSource."""
+        """Give no names."""
         return ()
 
     def queue(self, msg_vpn: str, queue: str) -> QueueStatus | None:
-        """See QueueSource."""
+        """Give None for every queue."""
         return None
 
     def tx_flows(self, msg_vpn: str, queue: str) -> Sequence[FlowStatus]:
-        """See QueueSource."""
+        """Give no consumers."""
         return ()
 
     def msgs(self, msg_vpn: str, queue: str, after: int, count: int) -> Sequence[MsgStatus]:
-        """See QueueSource."""
+        """Give no messages."""
         return ()
 
     def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
-        """See QueueSource."""
+        """Give None for every message."""
         return None
 
     async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None) -> Done:
-        """See QueueSource."""
+        """Delete nothing; returns a count of 0."""
         return Done(0)
 
     async def copy_msgs(
         self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
     ) -> Done:
-        """See QueueSource."""
+        """Copy and move nothing; returns a count of 0."""
         return Done(0)
 
     def clear_stats(self, msg_vpn: str, queue: str) -> bool:
-        """See QueueSource."""
+        """Clear nothing; returns False."""
         return False
 
     async def start_replay(
         self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
     ) -> str:
-        """See QueueSource."""
+        """Start nothing; returns the refusal that replay is disabled."""
         return "503 Replay Disabled"
 
     async def cancel_replay(self, msg_vpn: str, queue: str) -> bool:
-        """See QueueSource."""
+        """Cancel nothing; returns False."""
         return False

@@ -120,7 +120,7 @@ class EventSource(Protocol):
     def newest_events(
         self, most: int, sees: Callable[[str], bool] | None = None
     ) -> Sequence[EventStatus]:
-        """The last `most` events, by rising id; `sees` as above."""
+        """The last `most` events, by rising id; `sees` is as for `events`."""
 
 
 class Audit(Protocol):
@@ -139,34 +139,34 @@ class Audit(Protocol):
 
 @final
 class NoEvents:
-    """A router that keeps no log."""
+    """The EventSource of a router that keeps no log."""
 
     def last_event_id(self) -> int:
-        """See EventSource."""
+        """Give 0, since there are no events."""
         return 0
 
     def events(
         self, after: int, most: int, sees: Callable[[str], bool] | None = None
     ) -> Sequence[EventStatus]:
-        """See EventSource."""
+        """Give no events."""
         return ()
 
     def newest_events(
         self, most: int, sees: Callable[[str], bool] | None = None
     ) -> Sequence[EventStatus]:
-        """See EventSource."""
+        """Give no events."""
         return ()
 
 
 @final
 class NoAudit:
-    """Nobody hears."""
+    """An Audit that keeps nothing."""
 
     def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
-        """See Audit."""
+        """Ignore what was done."""
 
     def denied(self, peer: str, why: str) -> None:
-        """See Audit."""
+        """Ignore the login that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +310,10 @@ class TraceTap(Protocol):
 
 @final
 class NoTraces:
-    """A router that traces nothing."""
+    """The TraceTap of a router that traces nothing."""
 
     def look(self, wish: TraceWish, after: int, most: int) -> TraceLook | None:
-        """See TraceTap."""
+        """Give no rows, and say that nothing is traced."""
         return TraceLook(after, (), tracing=False)
 
 

@@ -54,7 +54,7 @@ async def all_subscriptions(
 async def msg_vpn_subscriptions(
     request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, asked: AskedMany
 ) -> Response:
-    """The same of one message VPN."""
+    """The subscriptions in one message VPN: of clients, bridges, queues and topic endpoints."""
     return await _page(request, source, [msg_vpn], asked)
 
 

@@ -125,7 +125,7 @@ class Meters:
         return len(self._meters)
 
     def look(self, key: Hashable, now: float, count: int) -> float:
-        """Note that the counter `key` is at `count` at `now` (seconds); returns its rate a second."""
+        """Note the `count` of the counter `key` at `now` (seconds); returns its rate a second."""
         return self._meter(key).look(now, count)
 
     def tell(self, key: Hashable, now: float, rate: float) -> None:

@@ -22,7 +22,7 @@ Held = Any
 
 
 class Store(Protocol):
-    """`holder` is the model, or the mapping, of what the objects stand in."""
+    """How objects stand in `holder`: a model, which is read, or a mapping, which is changed."""
 
     @property
     def home(self) -> tuple[str, ...]:
@@ -84,15 +84,15 @@ class Named:
         self._built_in = built_in
 
     def keys(self, holder: Held) -> Iterator[Key]:
-        """See Store."""
+        """Give the key of each object: its name, with `rest` behind it."""
         return ((name, *self._rest) for name in reached(holder, self.home))
 
     def model(self, holder: Held, key: Key) -> Held:
-        """See Store."""
+        """Give the object of that name, None where there is none or its key has another rest."""
         return reached(holder, self.home).get(key[0]) if key[1:] == self._rest else None
 
     def find(self, holder: Plain, key: Key) -> Plain:
-        """See Store."""
+        """Give the object of that name, or None; an empty or a built-in one is made a mapping."""
         objects = opened(holder, self.home)
         name = key[0]
         if key[1:] != self._rest or (name not in objects and name != self._built_in):
@@ -102,19 +102,19 @@ class Named:
         return objects[name]
 
     def add(self, holder: Plain, key: Key, written: Plain) -> None:
-        """See Store."""
+        """Write the object under its name; a mapping that is missing is made first."""
         opened(holder, self.home)[key[0]] = written
 
     def put(self, holder: Plain, key: Key, written: Plain) -> None:
-        """See Store."""
+        """Write the object anew under its name."""
         self.add(holder, key, written)
 
     def drop(self, holder: Plain, key: Key) -> None:
-        """See Store."""
+        """Take the name out of the mapping."""
         del opened(holder, self.home)[key[0]]
 
     def path(self, holder: Plain, key: Key) -> Path:
-        """See Store."""
+        """Give the keys of the mapping and the object's name."""
         return (*self.home, key[0])
 
 
@@ -127,21 +127,21 @@ class Records:
         self._rest = rest
 
     def keys(self, holder: Held) -> Iterator[Key]:
-        """See Store."""
+        """Give the key of each mapping: the values of `fields`, with `rest` behind them."""
         return (
             (*(getattr(each, field) for field in self._fields), *self._rest)
             for each in reached(holder, self.home)
         )
 
     def model(self, holder: Held, key: Key) -> Held:
-        """See Store."""
+        """Give the model of the list that has this key, None where there is none."""
         for found, each in zip(self.keys(holder), reached(holder, self.home), strict=True):
             if found == key:
                 return each
         return None
 
     def find(self, holder: Plain, key: Key) -> Plain:
-        """See Store."""
+        """Give the mapping that has this key, or None; one that is written short is written out."""
         items = _listed(holder, self.home)
         index = self._index(items, key)
         if index is None:
@@ -151,26 +151,26 @@ class Records:
         return items[index]
 
     def add(self, holder: Plain, key: Key, written: Plain) -> None:
-        """See Store."""
+        """Append the object to the list, with the fields of its key."""
         known = dict(zip(self._fields, key, strict=False))
         _listed(holder, self.home).append(known | written)
 
     def put(self, holder: Plain, key: Key, written: Plain) -> None:
-        """See Store."""
+        """Replace the mapping that has this key, if there is one."""
         items = _listed(holder, self.home)
         index = self._index(items, key)
         if index is not None:
             items[index] = dict(zip(self._fields, key, strict=False)) | written
 
     def drop(self, holder: Plain, key: Key) -> None:
-        """See Store."""
+        """Take the mapping that has this key out of the list, if there is one."""
         items = _listed(holder, self.home)
         index = self._index(items, key)
         if index is not None:
             del items[index]
 
     def path(self, holder: Plain, key: Key) -> Path:
-        """See Store."""
+        """Give the keys of the list and the object's index, the list's length for a new object."""
         items = _listed(holder, self.home)
         index = self._index(items, key)
         return (*self.home, len(items) if index is None else index)
@@ -196,23 +196,26 @@ class Texts:
         self._syntax = (*home[:-1], syntax) if syntax else ()
 
     def keys(self, holder: Held) -> Iterator[Key]:
-        """See Store."""
+        """Give the key of each text, once: the syntax first where there is one, then the text."""
         first = (reached(holder, self._syntax),) if self._syntax else ()
         return ((*first, each) for each in dict.fromkeys(reached(holder, self.home)))
 
     def model(self, holder: Held, key: Key) -> Held:
-        """See Store."""
+        """Give the key itself if the list has its text and syntax, else None."""
         if self._syntax and reached(holder, self._syntax) != key[0]:
             return None
         return key if key[-1] in reached(holder, self.home) else None
 
     def find(self, holder: Plain, key: Key) -> Plain:
-        """See Store."""
+        """Give {} if the list has the text in the syntax of the key, else None."""
         found = key[-1] in _listed(holder, self.home)
         return {} if found and self._written_syntax(holder) == key[:-1] else None
 
     def add(self, holder: Plain, key: Key, written: Plain) -> None:
-        """See Store. Raises RequestError for another dialect than that of those which are there."""
+        """Append the text to the list; an empty list takes over the syntax of the key.
+
+        Raises RequestError for another syntax than that of the texts which are there.
+        """
         items = _listed(holder, self.home)
         there = self._written_syntax(holder)
         if there != key[:-1]:
@@ -224,15 +227,15 @@ class Texts:
         items.append(key[-1])
 
     def put(self, holder: Plain, key: Key, written: Plain) -> None:
-        """See Store: a text has nothing to write anew."""
+        """Do nothing, since a text has nothing to write anew."""
 
     def drop(self, holder: Plain, key: Key) -> None:
-        """See Store."""
+        """Take the text out of the list."""
         items = _listed(holder, self.home)
         items[:] = [each for each in items if each != key[-1]]
 
     def path(self, holder: Plain, key: Key) -> Path:
-        """See Store."""
+        """Give the keys of the list and the text's index, the list's length for a new text."""
         items = _listed(holder, self.home)
         return (*self.home, items.index(key[-1]) if key[-1] in items else len(items))
 

@@ -201,36 +201,36 @@ class FigureSource(Protocol):
 
 @final
 class NoFigures:
-    """A router that nothing is known of."""
+    """The FigureSource of a router that nothing is known of."""
 
     def router(self) -> RouterFigures:
-        """See FigureSource."""
+        """Give the figures of a router that is ready and has done nothing."""
         return RouterFigures({}, 1, 0.0, 0, 0, 0, 0, 0, {}, 0, 0, {}, Histogram((), (0,), 0.0))
 
     def process(self) -> ProcessFigures:
-        """See FigureSource."""
+        """Give zeros."""
         return ProcessFigures(0.0, 0, 0, 0, 0, 0, 0.0)
 
     def spool(self) -> SpoolFigures | None:
-        """See FigureSource."""
+        """Give None, as where guaranteed messaging is off."""
         return None
 
     def traces(self) -> TraceFigures | None:
-        """See FigureSource."""
+        """Give None, as where nothing is traced."""
         return None
 
     def listeners(self) -> Iterator[ListenerFigures]:
-        """See FigureSource."""
+        """Give no listeners."""
         yield from ()
 
     def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
-        """See FigureSource."""
+        """Give no message VPNs."""
         yield from ()
 
     def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
-        """See FigureSource."""
+        """Give no bridges."""
         yield from ()
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
-        """See FigureSource."""
+        """Give no queues."""
         yield from ()

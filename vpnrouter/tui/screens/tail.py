@@ -198,7 +198,10 @@ class Traces(TailView):
         return (*super().note(), (missed, "note"))
 
     def entry(self, key: str, row: Row) -> Entry:
-        """Give a trace's row: time, event, VPN, topic, reason or party, bytes and trace id."""
+        """Give a trace's row.
+
+        One column has the reason, or the endpoint, bridge or client where there is no reason.
+        """
         event = str(row.get("event", ""))
         who = next(
             (str(row[name]) for name in ("endpoint", "bridge", "client") if row.get(name)), ""
