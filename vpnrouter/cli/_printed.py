@@ -26,10 +26,10 @@ _NONE: Final = "-"
 
 
 class Printer(Protocol):
-    """Takes what a table prints."""
+    """Takes the objects that a table prints."""
 
     def print(self, *objects: Any, style: str | None = None) -> None:  # noqa: ANN401 (rich takes anything)
-        """Print it, in this style."""
+        """Print objects, texts in this style."""
 
 
 @final
@@ -47,7 +47,7 @@ class Collected:
             self._parts.append(line(each, style or "") if isinstance(each, str) else each)
 
     def drawn(self) -> Group:
-        """All of it."""
+        """All that was printed, as one object to draw."""
         return Group(*self._parts)
 
 
@@ -106,7 +106,7 @@ def add_rate_columns(table: Table, rows: Sequence[Row]) -> None:
 
 
 def rate_cells(row: Row) -> tuple[str, ...]:
-    """The cells of these columns."""
+    """The cells of a row in the columns that `add_rate_columns` adds."""
     if RX_RATE not in row:
         return ()
     return tuple(_NONE if row[name] is None else f"{row[name]:,.0f}" for name in (RX_RATE, TX_RATE))

@@ -26,12 +26,12 @@ class What(StrEnum):
 
     @property
     def one(self) -> str:
-        """One of them."""
+        """What one of them is called."""
         return "message VPN" if self is What.VPNS else self.value.removesuffix("s")
 
     @property
     def key(self) -> str:
-        """The attribute with its name."""
+        """The attribute that holds the name of one."""
         return _KEYS.get(self, f"{self.one}Name")
 
 

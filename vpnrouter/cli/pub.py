@@ -156,7 +156,7 @@ class Messages:
         return self._last
 
     def _filled(self, text: bytes, now_ns: int) -> bytes:
-        """Nothing but the three words is touched: JSON is full of braces."""
+        """Fill in the three words and touch nothing else, since JSON is full of braces."""
         if b"{" not in text:
             return text
         moment = datetime.fromtimestamp(now_ns / 1e9, UTC)
@@ -195,11 +195,11 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """Whether everything was taken, as far as anybody says."""
+        """True when nothing was refused or left unanswered, and nothing failed."""
         return not (self.refused or self.unanswered or self.failure)
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The outcome as plain data for JSON."""
         return {
             "sentMsgCount": self.sent,
             "acknowledged": dict(self.acknowledged),

@@ -165,7 +165,7 @@ def _tell(summary: "Summary", *, as_json: bool) -> None:
 
 
 def _tell_again(summary: "Summary", *, as_json: bool) -> None:
-    """A followed report was written anew."""
+    """Tell that a followed report was written anew."""
     if as_json:
         say_json(asdict(summary))
         return
@@ -182,7 +182,7 @@ def _tell_again(summary: "Summary", *, as_json: bool) -> None:
 
 @contextmanager
 def _until_told() -> Iterator[Callable[[], bool]]:
-    """Whether the user or the system has asked to stop."""
+    """Catch SIGINT and SIGTERM; gives a function that tells whether one of them has come."""
     told = threading.Event()
     names = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(name, lambda *_: told.set()) for name in names]

@@ -80,7 +80,7 @@ DEFAULT_CIPHERS: Final = "default"
 
 
 def _check_ciphers(written: str) -> str:
-    """Names of TLS 1.2 as OpenSSL has them: what it does not know it would pass over in silence."""
+    """Check that OpenSSL knows all names for TLS 1.2: it would pass over others in silence."""
     if written == DEFAULT_CIPHERS:
         return written
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -223,7 +223,7 @@ class RemoteSubscription(Model):
 
 
 def _written_short(value: object) -> object:
-    """`- FILTER` says the same as `- {topic: FILTER}`."""
+    """Take `- FILTER` for `- {topic: FILTER}`."""
     return {"topic": value} if isinstance(value, str) else value
 
 

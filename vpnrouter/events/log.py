@@ -158,7 +158,7 @@ class EventLog:
         self._standing: dict[tuple[str, str, str], None] = {}
 
     def raise_event(self, kind: Kind, msg_vpn: str = "", name: str = "", text: str = "") -> None:
-        """Raise an event of `msg_vpn` ("" for the router's own) and `name`; `text` says it in words.
+        """Raise an event of `msg_vpn` ("" for the router) and `name`; `text` says what happened.
 
         Called at the frequency of logins, never for each message.
         """
@@ -219,7 +219,7 @@ class EventLog:
         return list(islice(wanted, most))
 
     def newest(self, most: int, sees: Callable[[str], bool] | None = None) -> list[Event]:
-        """The last `most` events, by rising id; `sees` as above."""
+        """The last `most` events, by rising id; `sees` is as for `after`."""
         falling = merge(*map(reversed, self._kept.values()), key=_id_of, reverse=True)
         return list(islice(_seen(falling, sees), most))[::-1]
 

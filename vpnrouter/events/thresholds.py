@@ -74,7 +74,7 @@ class Thresholds:
         return (pair.high.name, msg_vpn, name) in self._high
 
     def done(self) -> None:
-        """All there is was looked at: what was not has gone, and is forgotten."""
+        """End a round of looks; values that were not looked at in it are gone and forgotten."""
         self._high = self._still
         self._still = set()
 

@@ -147,7 +147,7 @@ class Twin:
         self.restless = True
 
     def wait(self, milliseconds: int) -> None:
-        """Let time pass: what is tried again is tried again."""
+        """Let time pass, so that what is tried again after a while is tried again."""
         end_ns = self.now_ns + milliseconds * 1_000_000
         while self.now_ns < end_ns:
             self.now_ns = min(end_ns, self.now_ns + STEP_NS)

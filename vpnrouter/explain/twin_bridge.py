@@ -85,7 +85,7 @@ class TwinBridge(Owner):
 
     @property
     def may_connect(self) -> bool:
-        """Whether there is anything to connect to."""
+        """Whether the bridge is down, enabled, and has a remote to connect to."""
         return not self.up and bool(self.choices()) and self._enabled
 
     @property
@@ -93,7 +93,7 @@ class TwinBridge(Owner):
         return self.written.enabled and self.approach.vpn.enabled and not self._held
 
     def hold(self, why: str) -> None:
-        """Keep it down: the real one is."""
+        """Keep the bridge down, since the real one is down."""
         self._held = True
         self.why = self.why or why
 
@@ -142,12 +142,12 @@ class TwinBridge(Owner):
             self.remote = written
 
     def failed(self, remote: RemoteMsgVpn, why: str) -> None:
-        """A remote does not serve."""
+        """Note that a remote does not serve, and why."""
         self.failures[self.written.remote_msg_vpns.index(remote)] = why
         self.why = why
 
     def settled(self, remote: RemoteMsgVpn) -> None:
-        """Nothing more comes of the attempt: take note of what it came to."""
+        """Note what the attempt came to, when nothing more comes of it."""
         half = self.half
         if half is not None and half.welcomed and not half.over:
             self.why = ""
@@ -188,7 +188,7 @@ class TwinBridge(Owner):
 
 
 def _nothing() -> None:
-    """Nobody waits for a name to be looked up here."""
+    """Do nothing, since nobody waits here for a name to be looked up."""
 
 
 def _result(coroutine: Coroutine[object, None, InboundHalf | None]) -> InboundHalf | None:

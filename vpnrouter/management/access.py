@@ -72,11 +72,11 @@ class Access:
 
     @classmethod
     def of(cls, management: Management) -> "Access":
-        """As the configuration says."""
+        """The access that the configuration describes."""
         return cls(management.users)
 
     def use(self, users: Mapping[str, User]) -> None:
-        """Let these in from now on; whoever has no other password than before need not be verified again."""
+        """Admit these users from now on; who keeps a password need not be verified again."""
         known = self._users
         self._users = dict(users)
         for name in list(self._verified):

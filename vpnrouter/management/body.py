@@ -20,57 +20,57 @@ from vpnrouter.errors import RequestError
 
 
 def failed(description: str) -> RequestError:
-    """A fault of the router."""
+    """The error for a fault of the router."""
     return RequestError(2, "FAIL", 500, description)
 
 
 def busy(description: str) -> RequestError:
-    """Not now."""
+    """The error for a request that has to be tried later."""
     return RequestError(2, "FAIL", 503, description)
 
 
 def too_slow(description: str) -> RequestError:
-    """The body of a request does not come."""
+    """The error for a request whose body does not come."""
     return RequestError(2, "FAIL", 408, description)
 
 
 def not_found(what: str) -> RequestError:
-    """An object, or one it belongs to, does not exist or is hidden from the user."""
+    """The error for an object, or one it belongs to, that is not there or hidden from the user."""
     return RequestError(6, "NOT_FOUND", 400, f"Could not find match for {what}")
 
 
 def invalid(description: str) -> RequestError:
-    """A parameter that is not known, or whose value is wrong."""
+    """The error for a parameter that is not known, or whose value is wrong."""
     return RequestError(11, "INVALID_PARAMETER", 400, description)
 
 
 def not_supported(description: str) -> RequestError:
-    """A known path asked with a method that it does not take."""
+    """The error for a known path and a method that it does not take."""
     return RequestError(14, "NOT_SUPPORTED", 405, description)
 
 
 def not_allowed(description: str) -> RequestError:
-    """Well asked, and the router cannot do it as things stand."""
+    """The error for a valid request that the router cannot fulfil as things stand."""
     return RequestError(89, "NOT_ALLOWED", 400, description)
 
 
 def unauthorized(description: str) -> RequestError:
-    """No user, an unknown one, or a wrong password."""
+    """The error for a missing or unknown user, or a wrong password."""
     return RequestError(72, "UNAUTHORIZED", 401, description)
 
 
 def forbidden(description: str) -> RequestError:
-    """Nobody may ask this from there."""
+    """The error for a request that nobody may make from there, or not with these rights."""
     return RequestError(72, "UNAUTHORIZED", 403, description)
 
 
 def too_many(description: str) -> RequestError:
-    """Too many wrong passwords from one address."""
+    """The error for too many wrong passwords from one address."""
     return RequestError(72, "UNAUTHORIZED", 429, description)
 
 
 def no_path(path: str) -> RequestError:
-    """A path that is none of the API's."""
+    """The error for a path that is none of the API's."""
     return RequestError(535, "INVALID_PATH", 404, f"Unknown path {path}")
 
 

@@ -17,7 +17,7 @@ routes: Final = APIRouter(prefix="/health", tags=["health"])
 
 @routes.get("/live", summary="Whether the process answers")
 async def live() -> dict[str, str]:
-    """Whoever can answer lives."""
+    """Answer as long as the process can answer."""
     return {"status": "live"}
 
 
@@ -28,7 +28,7 @@ async def live() -> dict[str, str]:
     responses={503: {"description": "It does not serve yet, or it stops"}},
 )
 async def ready(monitor: MonitorHere) -> JSONResponse:
-    """Ready from the moment all listeners are bound until the router stops."""
+    """Answer 200 from the moment all listeners are bound until the router stops, else 503."""
     if monitor.is_ready():
         return JSONResponse({"status": "ready"})
     return JSONResponse({"status": "not ready"}, 503)
@@ -61,7 +61,7 @@ class RouterStatus:
 async def router(
     request: Request, monitor: MonitorHere, caller: CallerHere, asked: AskedOne
 ) -> Response:
-    """Its name, and what the user may do: screens offer no more than that."""
+    """The router's name, and what the user may do, so that screens offer no more than that."""
     status = RouterStatus(
         monitor.router_name(),
         __version__,

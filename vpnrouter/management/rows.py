@@ -143,7 +143,7 @@ def rows_reply(
 
 
 def done_reply(request: Request) -> Response:
-    """An object that is gone has no more to say."""
+    """The reply to a deletion, which has no data."""
     return _reply(200, {"meta": _meta(request, 200)})
 
 
@@ -158,7 +158,7 @@ def long_reply(request: Request, row: Row) -> Response:
 def error_reply(
     request: Request, error: RequestError, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Why there is no answer."""
+    """The reply that says why a request is refused or failed."""
     meta = _meta(request, error.http_status)
     meta["error"] = {"code": error.code, "description": str(error), "status": error.status}
     return _reply(error.http_status, {"meta": meta}, headers)
@@ -584,7 +584,7 @@ def _cut(row: Row, selected: frozenset[str] | None) -> Row:
 
 
 def _only(request: Request, known: frozenset[str]) -> None:
-    """A misspelt parameter is an error: without it the answer would be another one than asked for."""
+    """Raise RequestError for a query parameter that is not `known`, such as a misspelt one."""
     for name in request.query_params:
         if name not in known:
             raise invalid(f"there is no query parameter {name}")

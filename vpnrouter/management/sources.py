@@ -46,7 +46,7 @@ class Editor(Protocol):
         """The configuration in force."""
 
     def document(self) -> Plain:
-        """It as plain data, as written in file and overlay; secrets stand in it. Not to be changed."""
+        """The configuration as plain data, as in file and overlay, with its secrets; read only."""
 
     def position(self, path: ConfigPath) -> Position:
         """Where the part at `path` is written, the overlay's places included."""
@@ -131,10 +131,10 @@ class Audit(Protocol):
     """
 
     def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
-        """Something was done to clients, queues, bridges or the spool."""
+        """Tell that something was done to clients, queues, bridges or the spool."""
 
     def denied(self, peer: str, why: str) -> None:
-        """A login from address `peer` failed. A name that was given is not told: it may be a password."""
+        """Tell of a failed login from address `peer`. No name is told: it may be a password."""
 
 
 @final

@@ -29,7 +29,7 @@ class Outcome:
     stuck: dict[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The outcome as plain data for JSON."""
         return {
             "applied": not self.failure,
             "done": [{"router": router, "step": step} for router, step in self.done],

@@ -65,7 +65,7 @@ class RouterPlan:
         return not self.changes and not self.restart
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The plan as plain data for JSON."""
         return {
             "router": self.name,
             "digest": self.digest,

@@ -22,11 +22,11 @@ class BridgeAction(NamedTuple):
 
     @staticmethod
     def of(name: str) -> BridgeAction:
-        """The one of this name."""
+        """The action of this name."""
         return next(one for one in ACTIONS if one.name == name)
 
     def begin(self, view: View, router: Router, msg_vpn: str, bridge: str) -> None:
-        """Ask, and do it."""
+        """Ask for confirmation, then do the action to the bridge."""
         if bridge.startswith("#bridge/") and self.name != "reconnect":
             view.tell("this is a bridge of another router: it is configured there", "warn")
             return

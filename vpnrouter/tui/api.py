@@ -88,11 +88,11 @@ class Connection:
         return self.lost_at is not None
 
     def is_due(self, now: float) -> bool:
-        """Whether to ask."""
+        """True when the router is to be asked at `now`; one that is lost is not before `next_try`."""
         return not self.is_lost or now >= self.next_try
 
     def answered(self, now: float) -> bool:
-        """There was an answer; True when it had been lost."""
+        """Note an answer; returns True when the one before it was missing."""
         was = self.is_lost
         self.why = ""
         self.lost_at = None
@@ -101,7 +101,7 @@ class Connection:
         return was
 
     def failed(self, now: float, why: str) -> None:
-        """There was none, in one line."""
+        """Note that an answer is missing, `why` in one line, and put off the next try."""
         self.why = why
         if self.lost_at is None:
             self.lost_at = now
@@ -125,11 +125,11 @@ class Page(NamedTuple):
 
 
 class UnreachableError(OperationError):
-    """There was no answer, in one line."""
+    """The router gave no answer; the text says in one line why."""
 
 
 class DeniedError(OperationError):
-    """The router's answer is no, in one line; `status` is the field's name of why."""
+    """The router answered no, in one line; `status` is the field's name of the reason."""
 
     def __init__(self, message: str, status: str = "", code: int = 0) -> None:
         super().__init__(message)
@@ -206,19 +206,19 @@ class RouterApi:
         return self._read(*await self._send("GET", path, query=query))
 
     async def one(self, path: str) -> Row:
-        """One object."""
+        """The object at `path`."""
         data = (await self.get(path))["data"]
         return data if isinstance(data, dict) else {}
 
     async def content(self, path: str) -> bytes:
-        """What a path holds that answers with bytes."""
+        """The bytes at `path`. Raises DeniedError where the answer is no."""
         status, body = await self._send("GET", path)
         if status != 200:
             self._read(status, body)
         return body
 
     async def put(self, path: str, body: Row) -> Row:
-        """Have something done."""
+        """Have the router do something, and give its answer."""
         return self._read(*await self._send("PUT", path, body=body))
 
     async def patch(self, path: str, body: Row) -> Row:
@@ -297,7 +297,7 @@ class Router:
 
     @property
     def label(self) -> str:
-        """Its name, or where it is while that is unknown."""
+        """The router's name, or its address while the name is not known."""
         return self.store.name or self.api.url.partition("://")[2]
 
     async def look(self, fetch: Callable[[Router], Awaitable[None]]) -> bool:
@@ -319,7 +319,7 @@ class Router:
         return True
 
     def lost(self, error: UnreachableError) -> None:
-        """There was no answer; it may come back as another router."""
+        """Note that there was no answer; another router may answer next time."""
         self.connection.failed(self.clock(), str(error))
         self.store.meters.pause()
         self._asked_who = False

@@ -68,7 +68,7 @@ def written(key: Key) -> str:
 
 
 def bindings_of(keys: Iterable[Key]) -> list[BindingType]:
-    """As Textual wants them."""
+    """The keys as Textual's bindings."""
     return [Binding(key.key, key.action, key.help, show=False) for key in keys]
 
 

@@ -25,12 +25,12 @@ class Pager:
         return self._cursors[self.page]
 
     def saw(self, total: int, following: str) -> None:
-        """The page that is shown was read; `following` is the cursor of the next one, "" for none."""
+        """Note that the page was read; `following` is the cursor of the next one, "" for none."""
         self.total = total
         self._next = following
 
     def turn(self, by: int) -> bool:
-        """To the next page (1) or the one before (-1); False where there is none."""
+        """Turn to the next page (1) or the one before (-1); False where there is none."""
         if by < 0:
             if not self.page:
                 return False
@@ -46,7 +46,7 @@ class Pager:
         return True
 
     def restart(self) -> None:
-        """To the first page."""
+        """Go back to the first page."""
         self.total = self.page = 0
         self._cursors = [""]
         self._next = ""

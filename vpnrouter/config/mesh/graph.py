@@ -323,7 +323,7 @@ class Budget:
         self.cut: list[str] = []
 
     def begin(self) -> None:
-        """A search begins: it has its share of what is left."""
+        """Begin a search, which has its share of what is left."""
         self._until = self._graph.topics.steps + self._left // self._shares
 
     def over(self) -> bool:
@@ -331,7 +331,7 @@ class Budget:
         return self._graph.topics.steps > self._until
 
     def end(self, what: str, start: int) -> None:
-        """The search that was begun at `start` steps ends; `what` names it if it was cut."""
+        """End the search that was begun at `start` steps; `what` names it if it was cut."""
         used = self._graph.topics.steps - start
         self._left = max(0, self._left - used)
         self._shares = max(1, self._shares - 1)

@@ -58,7 +58,7 @@ def _about(request: Request, api: str, name: str) -> str:
 
 
 def _add(api: str) -> None:
-    """The paths of one of the three APIs."""
+    """Add the paths of one of the three APIs."""
 
     async def about_api(request: Request, _: CallerHere, asked: AskedOne) -> Response:
         row = {"platform": PLATFORM, "sempVersion": SEMP_VERSION, "version": __version__}

@@ -154,7 +154,7 @@ def keys_of(request: Request, kind: Kind | None) -> Keys:
 
 
 def look(caller: Caller, editor: Editor, keys: Keys) -> None:
-    """Raises RequestError if the message VPN of these keys is not there or hidden: one answer for both."""
+    """Raise RequestError if the message VPN of these keys is missing or hidden, the same for both."""
     if not keys:
         return
     name = keys[0][0]
@@ -163,7 +163,7 @@ def look(caller: Caller, editor: Editor, keys: Keys) -> None:
 
 
 def demand_all(caller: Caller) -> None:
-    """Raises RequestError for a user of some message VPNs: they do not come and go by such a one."""
+    """Raise RequestError for a user of some message VPNs, who may not create or delete any."""
     if caller.msg_vpns is not None:
         raise forbidden(f"User {caller.name} may neither create nor delete message VPNs")
 

@@ -245,7 +245,7 @@ def describe_paths() -> None:
 
 
 def _add(kind: Kind) -> None:
-    """The paths of one kind."""
+    """Add the paths of one kind."""
     collection = f"{path_of(kind.parent)}/{kind.collection}"
     one = path_of(kind)
     title = kind.title[0].upper() + kind.title[1:]

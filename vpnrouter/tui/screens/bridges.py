@@ -255,7 +255,7 @@ class Bridges(View):
         self.query_one("#body", Table).fill([_entry(*each) for each in rows])
 
     def note(self) -> Line:
-        """Why the bridge under the cursor is down, or what is left out."""
+        """Say why the bridge under the cursor is down, or which bridges are shown."""
         row = self._chosen()
         if row is not None and row["health"] in WANTING:
             since = f" {fmt.age(row['stateAgeMs'])}" if row["health"] in {"down", "stalled"} else ""

@@ -79,11 +79,11 @@ class Client(View):
         self.query_one("#body", Table).fill([_entry(row) for row in self._subscriptions])
 
     def note(self) -> Line:
-        """Which subscriptions these are."""
+        """Tell which subscriptions are shown."""
         return text((f"subscriptions: {self._pager.rows_told(len(self._subscriptions))}", "dim"))
 
     def on_table_past(self, event: Table.Past) -> None:
-        """The cursor goes on in the next page, or in the one before."""
+        """Go on in the next page, or in the one before, when the cursor leaves this one."""
         self.action_turn(event.by)
 
     def action_turn(self, by: int) -> None:
@@ -93,7 +93,7 @@ class Client(View):
             self.ui.look_soon()
 
     def action_disconnect(self) -> None:
-        """Disconnect it."""
+        """Ask for confirmation, then disconnect the client."""
         disconnect(self, self.router, self._msg_vpn, self._client)
 
 
@@ -212,7 +212,7 @@ class Clients(PagedView):
         self.show_open(Client(self.router, *event.key.split("\0")))
 
     def action_disconnect(self) -> None:
-        """Disconnect the client under the cursor."""
+        """Ask for confirmation, then disconnect the client under the cursor."""
         if self.table.key:
             disconnect(self, self.router, *self.table.key.split("\0"))
 

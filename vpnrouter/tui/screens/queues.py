@@ -68,7 +68,7 @@ class QueuedMessage(View):
             self.lines("body").show(payload_lines(self._payload, self._view, width))
 
     def note(self) -> Line:
-        """How the payload is shown."""
+        """Tell how the payload is shown."""
         size = len(self._payload or b"")
         return text((f"payload of {size:,} bytes as ", "dim"), (self._view.value, "accent"))
 
@@ -167,7 +167,7 @@ class Queue(View):
         self.query_one("#body", Table).fill([_message(row) for row in self._msgs])
 
     def note(self) -> Line:
-        """Which messages these are."""
+        """Tell which messages are shown."""
         return text(
             (f"messages, the oldest first: {self._pager.rows_told(len(self._msgs))}", "dim")
         )
@@ -179,7 +179,7 @@ class Queue(View):
             self.show_open(QueuedMessage(self.router, self._msg_vpn, self._queue, row))
 
     def on_table_past(self, event: Table.Past) -> None:
-        """The cursor goes on in the next page, or in the one before."""
+        """Go on in the next page, or in the one before, when the cursor leaves this one."""
         if self._pager.turn(event.by):
             self.query_one("#body", Table).place(0 if event.by > 0 else -1)
             self.ui.look_soon()
@@ -206,12 +206,12 @@ class Queue(View):
         self.act(self.router, question, lambda: self._delete(None))
 
     def action_move(self) -> None:
-        """Move the message under the cursor."""
+        """Ask for another queue, then move the message under the cursor there."""
         if msg := self._chosen():
             self._ask_where(f"Move message {msg} to which queue?", [msg])
 
     def action_move_all(self) -> None:
-        """Move all messages."""
+        """Ask for another queue, then move all messages there."""
         self._ask_where(f"Move all messages of queue {self._queue} to which queue?", None)
 
     def _chosen(self) -> int:

@@ -191,7 +191,7 @@ class Traces(TailView):
         self._missed = 0
 
     def note(self) -> Line:
-        """Whether anything is traced, and what was too much to show."""
+        """Tell whether anything is traced, and how many traces were too many to show."""
         if not self._tracing:
             return text(("this router traces nothing: no traces in its configuration", "warn"))
         missed = f"  {self._missed:,} were too many to show" if self._missed else ""

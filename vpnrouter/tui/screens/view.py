@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class View(Screen[None]):
-    """A screen. `KEYS` are its own ones; `TITLE` is what it is called in the line of places."""
+    """A screen. `KEYS` are its own keys; `PLACE` is its name in the line of places."""
 
     KEYS: ClassVar[tuple[Key, ...]] = ()
     PLACE: ClassVar[str] = ""
@@ -54,7 +54,7 @@ class View(Screen[None]):
         return self.ui.routers if self.ALL_ROUTERS else (self.router,)
 
     def place(self) -> str:
-        """What it is called in the line of places."""
+        """The screen's name in the line of places."""
         return self.PLACE
 
     def body(self) -> ComposeResult:
@@ -101,11 +101,11 @@ class View(Screen[None]):
         self.draw()
 
     def lines(self, name: str) -> Lines:
-        """One of the widgets."""
+        """The widget of this name."""
         return self.query_one(f"#{name}", Lines)
 
     def show_open(self, view: View) -> None:
-        """Go into something that is shown here."""
+        """Open a screen about something that is shown here."""
         self.ui.push_screen(view)
 
     def act(self, router: Router, question: str, do: Callable[[], Awaitable[str]]) -> None:
@@ -223,7 +223,7 @@ class PagedView(View):
         self._rows: list[Row] = []
 
     def path(self) -> str:
-        """Where the list is."""
+        """The path of the list, for the API."""
         raise AssertionError(self)
 
     def seen(self, router: Router, row: Row) -> None:
@@ -234,11 +234,11 @@ class PagedView(View):
         raise AssertionError(router, row)
 
     def more(self) -> dict[str, str]:
-        """What else to ask with."""
+        """Query parameters to ask with besides."""
         return {}
 
     def none(self) -> str:
-        """What to say where there are no rows."""
+        """The text that is shown where there are no rows."""
         return "none that meets the filter" if self.where else f"no {self.PLACE}"
 
     @property
@@ -252,7 +252,7 @@ class PagedView(View):
 
     @property
     def table(self) -> Table:
-        """The rows."""
+        """The table of the rows."""
         return self.query_one("#body", Table)
 
     def place(self) -> str:
@@ -287,14 +287,14 @@ class PagedView(View):
         self.table.fill(entries, self.none() if asked else "asking …")
 
     def note(self) -> Line:
-        """Which rows these are."""
+        """Tell which rows are shown, and the filter."""
         told = self._pager.rows_told(len(self._rows))
         name, _ = self.FILTERS[self._filter]
         written = f", {self._written}" if self._written else ""
         return text((f"{told}  filter: ", "dim"), (f"{name}{written}", "accent"))
 
     def on_table_past(self, event: Table.Past) -> None:
-        """The cursor goes on in the next page, or in the one before."""
+        """Go on in the next page, or in the one before, when the cursor leaves this one."""
         if self._turned(event.by):
             self.table.place(0 if event.by > 0 else -1)
 

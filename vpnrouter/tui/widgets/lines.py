@@ -47,12 +47,12 @@ class Lines(Widget):
 
     @property
     def lines(self) -> Sequence[Line]:
-        """What was given last."""
+        """The lines that were given last."""
         return self._lines
 
     @property
     def rows(self) -> int:
-        """Lines that fit."""
+        """How many lines fit."""
         return max(0, self.size.height)
 
     def show(self, lines: Sequence[Line]) -> None:
@@ -95,7 +95,7 @@ class Lines(Widget):
             self.paint_all()
 
     def action_scroll_page(self, pages: int) -> None:
-        """Scroll by what fits."""
+        """Scroll by pages of as many lines as fit, less one."""
         self.action_scroll_by(pages * max(1, self.rows - 1))
 
     def action_scroll_to_first(self) -> None:

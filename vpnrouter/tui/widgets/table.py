@@ -78,12 +78,12 @@ class Table(Lines):
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """What was given last."""
+        """The rows that were given last."""
         return self._entries
 
     @property
     def rows(self) -> int:
-        """Rows that fit under the titles."""
+        """How many rows fit under the titles."""
         return max(0, self.size.height - 1)
 
     @property
@@ -138,7 +138,7 @@ class Table(Lines):
         self._keep_in_sight()
 
     def action_move(self, by: int) -> None:
-        """Move the cursor."""
+        """Move the cursor by rows."""
         wanted = self.cursor + by
         if 0 <= wanted < len(self._entries):
             self._move_to(wanted)
@@ -146,7 +146,7 @@ class Table(Lines):
             self.post_message(self.Past(self, by))
 
     def action_move_page(self, pages: int) -> None:
-        """Move the cursor by what fits."""
+        """Move the cursor by pages of as many rows as fit."""
         wanted = self.cursor + pages * max(1, self.rows)
         last = len(self._entries) - 1
         if (wanted > last and self.cursor == last) or (wanted < 0 and self.cursor == 0):
