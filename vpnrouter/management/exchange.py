@@ -76,7 +76,7 @@ class Exchange:
         return message
 
     async def _take_rest(self) -> None:
-        """Take the rest of the body, if it is short and comes soon: the connection can stay then."""
+        """Take the rest of a body that is short and comes soon, so that the connection can stay."""
         size = 0
         with trio.move_on_at(min(self._deadline, trio.current_time() + REST_S)):
             while self._coming and size <= limits.MANAGEMENT_BODY_BYTES:

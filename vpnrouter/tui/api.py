@@ -88,7 +88,7 @@ class Connection:
         return self.lost_at is not None
 
     def is_due(self, now: float) -> bool:
-        """True when the router is to be asked at `now`; one that is lost is not before `next_try`."""
+        """True when the router is to be asked at `now`: one that is lost waits for its next try."""
         return not self.is_lost or now >= self.next_try
 
     def answered(self, now: float) -> bool:

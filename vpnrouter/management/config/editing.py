@@ -154,7 +154,7 @@ def keys_of(request: Request, kind: Kind | None) -> Keys:
 
 
 def look(caller: Caller, editor: Editor, keys: Keys) -> None:
-    """Raise RequestError if the message VPN of these keys is missing or hidden, the same for both."""
+    """Raise RequestError if the message VPN of these keys is missing or hidden, alike for both."""
     if not keys:
         return
     name = keys[0][0]
