@@ -52,7 +52,7 @@ class Http1Server(TCPServer):
         self._protocol = made
 
     async def protocol_send(self, event: Event) -> None:
-        """See TCPServer."""
+        """Note since when the connection is idle, and let TCPServer act on the event."""
         if isinstance(event, Updated):
             self._place.waiting_since = trio.current_time() if event.idle else inf
         await super().protocol_send(event)

@@ -139,19 +139,19 @@ class RouterMonitor:
         self.stopping = False
 
     def router_name(self) -> str:
-        """See Monitor.router_name."""
+        """Name of the router."""
         return self._router.name
 
     def is_ready(self) -> bool:
-        """See Monitor.is_ready: nothing is served before all listeners are bound."""
+        """True until the router stops: nothing is served before all listeners are bound."""
         return not self.stopping
 
     def msg_vpn_names(self) -> Sequence[str]:
-        """See Monitor.msg_vpn_names."""
+        """Names of all message VPNs."""
         return list(self._router.vpns)
 
     def msg_vpn(self, msg_vpn: str) -> MsgVpnStatus | None:
-        """See Monitor.msg_vpn."""
+        """The state, counts and rates of one message VPN; None where there is none of that name."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return None
@@ -191,11 +191,11 @@ class RouterMonitor:
         )
 
     def bridge_names(self, msg_vpn: str) -> Sequence[str]:
-        """See Monitor.bridge_names."""
+        """Names of the bridges in a message VPN; none where it does not exist."""
         return [name for place, name in self._bridges if place == msg_vpn]
 
     def bridge(self, msg_vpn: str, bridge: str) -> BridgeStatus | None:
-        """See Monitor.bridge."""
+        """The state, counts and rates of one bridge; None where there is none of that name."""
         source = self._bridges.get((msg_vpn, bridge))
         return None if source is None else source.status(self._clock_ns())
 
@@ -210,19 +210,19 @@ class RouterMonitor:
         return () if source is None else source.local_subscriptions()
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
-        """See Monitor.disconnect_bridge."""
+        """Drop the connection of a bridge; False where it has none or does not exist."""
         source = self._bridges.get((msg_vpn, bridge))
         return source is not None and source.disconnect()
 
     def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> bool:
-        """See Monitor.clear_bridge_stats."""
+        """Begin the counts of a bridge anew; False where there is none of that name."""
         source = self._bridges.get((msg_vpn, bridge))
         if source is not None:
             source.clear_stats()
         return source is not None
 
     def clear_bridge_event(self, msg_vpn: str, bridge: str, event: str) -> bool:
-        """See Monitor.clear_bridge_event."""
+        """Mark an event of a bridge as seen; False where there is no such bridge."""
         source = self._bridges.get((msg_vpn, bridge))
         if source is not None:
             source.clear_event(event)

@@ -82,7 +82,7 @@ class SpanFactory:
         return known
 
     def span(self, span: Span) -> ReadableSpan:
-        """The same span."""
+        """The span in the form that the OpenTelemetry SDK exports."""
         trace = span.trace_id
         parent = None
         if span.parent:
@@ -142,7 +142,7 @@ class _LastWord(logging.Handler):
         self.text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See logging.Handler.emit."""
+        """Keep the text of `record` in place of the last one."""
         self.text = record.getMessage()
 
 

@@ -271,7 +271,7 @@ async def _serve(
     *,
     alone: bool,
 ) -> None:
-    """The same, with everything open that can be missing."""
+    """Run the router until cancelled or signalled; the spool is open and all listeners are bound."""
     book = LinkBook(router, os.urandom(32))
     book.log = PeerLog(HandshakeFailures().note)
     # Streams end after the rest: their tasks have last words to send.

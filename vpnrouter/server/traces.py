@@ -117,7 +117,7 @@ class Tail:
         self._left -= len(rows)
 
     def look(self, after: int, most: int) -> TraceLook:
-        """See TraceTap.look."""
+        """At most `most` rows behind mark `after`, the oldest first, and how many are not shown."""
         found = [(number, row) for number, row in self.rows if number > after]
         shown = found[:most]
         mark = shown[-1][0] if len(found) > len(shown) else self.number
@@ -148,7 +148,10 @@ class LiveTraces:
         return None if self.writer is None else self.writer.status()
 
     def look(self, wish: TraceWish, after: int, most: int) -> TraceLook | None:
-        """See TraceTap."""
+        """At most `most` rows of `wish` behind mark `after` (0: from now on), the oldest first.
+
+        None when TRACE_TAILS other wishes are looked at already.
+        """
         if self.writer is None:
             return TraceLook(after, (), tracing=False)
         self._forget()
@@ -264,7 +267,7 @@ COLLECTOR_S: Final = 2.0
 
 
 def check_traces(written: Trace | None) -> None:
-    """See that what tracing needs is there; called before the router begins.
+    """Check that what tracing needs is there; called before the router begins.
 
     Raises:
         OperationError: spans are to be sent, and the OpenTelemetry SDK is missing or refuses.

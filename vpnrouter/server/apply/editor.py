@@ -71,41 +71,48 @@ class RouterEditor:
         self._threads = trio.CapacityLimiter(1)
 
     def config(self) -> RouterConfig:
-        """See Editor.config."""
+        """The configuration in force."""
         return self._reload.config
 
     def document(self) -> Plain:
-        """See Editor.document."""
+        """The document in force as plain data, secrets included; it must not be changed."""
         return self._loaded.positions.data
 
     def position(self, path: Path) -> Position:
-        """See Editor.position."""
+        """Where the part at `path` is written, be it in the file or in the overlay."""
         return self._loaded.positions.value_at(path)
 
     def positions(self) -> Iterator[tuple[Path, Position]]:
-        """See Editor.positions."""
+        """Every part of the document with the place where it is written."""
         return self._loaded.positions.places()
 
     def files(self) -> tuple[str, str]:
-        """See Editor.files."""
+        """The paths of the person's file and of the overlay."""
         return self._path, self._file
 
     def digest(self) -> str:
-        """See Editor.digest."""
+        """Hexadecimal digest of the document in force."""
         return self._packed.digest
 
     def overlay(self) -> Plain:
-        """See Editor.overlay."""
+        """The merge patch (RFC 7396) that lies over the file; {} for none."""
         over = self._loaded.overlay
         return {} if over is None or over.data is None else over.data
 
     async def examine(self, document: Plain) -> Examined:
-        """See Editor.examine."""
+        """The problems of `document`, and the changes that it would take; nothing changes."""
         found = await self._beside(partial(candidate, document, self._loaded, self._file))
         return Examined(found.problems, found.changes)
 
     async def edit(self, change: Callable[[Plain], None], who: str, expected: str = "") -> Edited:
-        """See Editor.edit."""
+        """Apply `change` to a copy of the document, check it, write the overlay and put it into force.
+
+        Nothing has changed when it raises: what `change` raises, or one of these.
+
+        Raises:
+            ConfigError: the result is refused.
+            OperationError: the result cannot be applied or written, or `expected` is not in force.
+        """
         async with self._turn:
             with _telling(who):
                 if expected and expected != self.digest():
@@ -117,7 +124,12 @@ class RouterEditor:
                 return await self._put(document, who)
 
     async def return_to(self, digest: str, who: str) -> Edited:
-        """See Editor.return_to."""
+        """Put the document with this `digest` into force again, one of the last of this run.
+
+        Raises:
+            ConfigError: the document is refused.
+            OperationError: it is not kept any more, or cannot be applied or written.
+        """
         async with self._turn:
             if digest == self.digest():
                 return Edited((), digest)

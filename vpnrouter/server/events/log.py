@@ -242,29 +242,29 @@ class RouterEvents:
     # -- EventSource -----------------------------------------------------------------------------
 
     def last_event_id(self) -> int:
-        """See EventSource.last_event_id."""
+        """Id of the newest event, 0 for none."""
         return self.log.last_event_id
 
     def events(
         self, after: int, most: int, sees: Callable[[str], bool] | None = None
     ) -> Sequence[EventStatus]:
-        """See EventSource.events."""
+        """At most `most` events with ids above `after`, by rising id, of message VPNs that `sees` is true for."""
         return [_status(event) for event in self.log.after(after, most, sees)]
 
     def newest_events(
         self, most: int, sees: Callable[[str], bool] | None = None
     ) -> Sequence[EventStatus]:
-        """See EventSource.newest_events."""
+        """The last `most` events, by rising id, of message VPNs that `sees` is true for."""
         return [_status(event) for event in self.log.newest(most, sees)]
 
     # -- Audit -----------------------------------------------------------------------------------
 
     def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
-        """See Audit.acted."""
+        """Raise the event that user `who` did something by the API."""
         self.log.raise_event(table.ACTION, msg_vpn, who, f"{_user(who)}: {what}")
 
     def denied(self, peer: str, why: str) -> None:
-        """See Audit.denied."""
+        """Raise the event of a failed login from address `peer`, as often as the limit of such events allows."""
         if not self._denials.admits(table.LOGIN_DENIED.name, time.time_ns()):
             return
         before = sum(self._denials.suppressed().values())

@@ -90,7 +90,10 @@ class OwnBridge:
         self._ttl_seen = 0
 
     def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
-        """See BridgeSource.status; of a `whole` one rates and ages are left out."""
+        """The bridge at `now_ns` (monotonic), with counts since they were cleared.
+
+        With `whole`, counts since the start of the router, and no rates and ages.
+        """
         runner = self.runner
         record = runner.record
         half = runner.half
@@ -168,7 +171,7 @@ class OwnBridge:
         return waits.endpoints if lot is None else (*waits.endpoints, lot.endpoint)
 
     def sample(self, now_ns: int) -> None:
-        """See BridgeSource.sample."""
+        """Note the counts that rates are made from."""
         half = self.runner.half
         link = None if half is None or half.over else half.link
         counters, _ = self._counters(link, whole=True)
@@ -197,7 +200,7 @@ class OwnBridge:
         return counts.since(self._guaranteed[1])
 
     def disconnect(self) -> bool:
-        """See BridgeSource.disconnect."""
+        """Say goodbye on the link; False when none is up or on its way."""
         half = self.runner.half
         if half is None or half.over:
             return False
@@ -206,7 +209,7 @@ class OwnBridge:
         return True
 
     def clear_stats(self) -> None:
-        """See BridgeSource.clear_stats."""
+        """Begin the counts of the bridge anew, and those of the peer's bridge on the same link."""
         half, flow = self.runner.half, self.runner.flow
         link = None if half is None or half.over else half.link
         _, peer = self._counters(link, whole=True)
@@ -217,7 +220,7 @@ class OwnBridge:
             self._guaranteed = (flow.taker, counts_of(flow.taker))
 
     def clear_event(self, event: str) -> None:
-        """See BridgeSource.clear_event."""
+        """Mark `event` as seen; only `ttl-exceeded` is raised by a bridge."""
         if event == TTL_EXCEEDED:
             half = self.runner.half
             if half is not None and not half.over:
@@ -237,7 +240,10 @@ class PeerBridge:
         self._cleared = cleared
 
     def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
-        """See BridgeSource.status."""
+        """The bridge at `now_ns` (monotonic), with counts since they were cleared.
+
+        With `whole`, counts since the start of the router, and no rates and ages.
+        """
         record = self.record
         link = self._tally()
         waits = backlog_of(link)
@@ -273,12 +279,12 @@ class PeerBridge:
         return backlog_of(self._book.serving.get(self.key)).endpoints
 
     def sample(self, now_ns: int) -> None:
-        """See BridgeSource.sample."""
+        """Note the counts that rates are made from."""
         self._tally()
         _sample(self._meter, now_ns, self.record.counters)
 
     def disconnect(self) -> bool:
-        """See BridgeSource.disconnect."""
+        """Say goodbye on the link that serves the peer's bridge; False when there is none."""
         link = self._book.serving.get(self.key)
         if link is None:
             return False
@@ -287,12 +293,12 @@ class PeerBridge:
         return True
 
     def clear_stats(self) -> None:
-        """See BridgeSource.clear_stats."""
+        """Begin the counts of the bridge anew."""
         self._tally()
         self._cleared.clear(self.record)
 
     def clear_event(self, event: str) -> None:
-        """See BridgeSource.clear_event: a peer's bridge raises none here."""
+        """Do nothing: a peer's bridge raises no event here."""
 
     def _tally(self) -> Link | None:
         for half in self.record.sending:

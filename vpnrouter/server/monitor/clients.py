@@ -129,7 +129,7 @@ class Counted(NamedTuple):
     tx_discards: dict[str, int] = {}  # noqa: RUF012
 
     def since(self, base: Counted) -> Counted:
-        """The same, from when the counts stood at `base`."""
+        """What was counted since the counts stood at `base`."""
         return Counted(
             self.rx_messages - base.rx_messages,
             self.rx_bytes - base.rx_bytes,
@@ -336,7 +336,7 @@ class RouterClients:
     # -- clients ---------------------------------------------------------------------------------
 
     def client_names(self, msg_vpn: str) -> Sequence[str]:
-        """See ClientSource."""
+        """Names of all clients of a message VPN in order, those of sessions without a connection included."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             self._ordered.pop(msg_vpn, None)
@@ -350,7 +350,7 @@ class RouterClients:
         return known[1]
 
     def client(self, msg_vpn: str, client: str) -> ClientStatus | None:
-        """See ClientSource."""
+        """One client, with counts since they were cleared; None where there is none of that name."""
         found = self._find(msg_vpn, client)
         if found is None:
             return None
@@ -369,12 +369,12 @@ class RouterClients:
         return NOTHING
 
     def subscriptions(self, msg_vpn: str, client: str) -> Sequence[SubscriptionStatus]:
-        """See ClientSource."""
+        """The subscriptions of one client, in order; none where there is no such client."""
         found = self._find(msg_vpn, client)
         return () if found is None else _rows(msg_vpn, found)
 
     def disconnect(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
+        """Disconnect a client, with the reason that an operator did it; False where none is connected."""
         found = self._find(msg_vpn, client)
         connection = None if found is None else self._connection(found)
         if connection is None:
@@ -387,7 +387,7 @@ class RouterClients:
         return True
 
     def clear_stats(self, msg_vpn: str, client: str) -> bool:
-        """See ClientSource."""
+        """Begin the counts of a client anew; False where there is none of that name."""
         found = self._find(msg_vpn, client)
         if found is None:
             return False
@@ -404,7 +404,7 @@ class RouterClients:
     # -- subscriptions ---------------------------------------------------------------------------
 
     def subscription_count(self, msg_vpn: str) -> int:
-        """See ClientSource."""
+        """How many subscriptions the message VPN has, those of the configuration included."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return 0
@@ -417,7 +417,7 @@ class RouterClients:
         )
 
     def holders(self, msg_vpn: str) -> Sequence[tuple[str, str]]:
-        """See ClientSource."""
+        """The kind and name of each holder of subscriptions, in order: bridges, clients, endpoints."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return ()
@@ -434,7 +434,7 @@ class RouterClients:
         return [*bridges, *found, *sorted(ends)]
 
     def held(self, msg_vpn: str, holder: str, name: str) -> Sequence[SubscriptionStatus]:
-        """See ClientSource."""
+        """The subscriptions of one holder, in order; none where there is no such holder."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return ()
@@ -448,7 +448,10 @@ class RouterClients:
         return () if found is None or holder_of(found)[0] != holder else _rows(msg_vpn, found)
 
     async def matches(self, msg_vpn: str, topic: str, most: int) -> Sequence[SubscriptionStatus]:
-        """See ClientSource."""
+        """The first `most` subscriptions that match `topic` now, in order of holder and subscription.
+
+        Other tasks have their turn in between. Raises TopicError when `topic` is not valid.
+        """
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return ()
@@ -471,18 +474,18 @@ class RouterClients:
         return found if isinstance(found, MqttSession) else None
 
     def session_names(self, msg_vpn: str) -> Sequence[str]:
-        """See ClientSource."""
+        """Client ids of all MQTT sessions of a message VPN, in order."""
         names = self.client_names(msg_vpn)
         # Only links have names of this kind.
         return [name for name in names if not name.startswith("#")]
 
     def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
-        """See ClientSource."""
+        """One MQTT session; None where there is none."""
         session = self._session(msg_vpn, client_id)
         return None if session is None else session_status(msg_vpn, session, self._cleared)
 
     def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
-        """See ClientSource."""
+        """Begin the counts of a session, its client and its queue anew; False where there is none."""
         session = self._session(msg_vpn, client_id)
         if session is None:
             return False
@@ -491,7 +494,10 @@ class RouterClients:
         return self.clear_stats(msg_vpn, client_id)
 
     async def end_session(self, msg_vpn: str, client_id: str) -> bool:
-        """See ClientSource."""
+        """End the session of a client that is not connected, and return when that is synced.
+
+        False where there is no such session, or its client is connected.
+        """
         session = self._session(msg_vpn, client_id)
         if session is None or session.connection is not None:
             return False
@@ -509,19 +515,19 @@ class RouterClients:
     # -- who clients may be ----------------------------------------------------------------------
 
     def username_names(self, msg_vpn: str) -> Sequence[str]:
-        """See ClientSource."""
+        """Client usernames that are configured or connected, in order."""
         return self._profiles.username_names(msg_vpn)
 
     def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
-        """See ClientSource."""
+        """One client username; None where it is neither configured nor connected."""
         return self._profiles.username(msg_vpn, username)
 
     def client_profiles(self, msg_vpn: str) -> Sequence[ClientProfileStatus]:
-        """See ClientSource."""
+        """The client profiles of a message VPN; none where it does not exist."""
         return self._profiles.client_profiles(msg_vpn)
 
     def acl_profiles(self, msg_vpn: str) -> Sequence[AclProfileStatus]:
-        """See ClientSource."""
+        """The ACL profiles of a message VPN; none where it does not exist."""
         return self._profiles.acl_profiles(msg_vpn)
 
 

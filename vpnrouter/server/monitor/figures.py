@@ -166,7 +166,7 @@ class RouterNumbers:
     # -- the router as a whole -------------------------------------------------------------------
 
     def router(self) -> RouterFigures:
-        """See FigureSource."""
+        """The figures of the router as a whole."""
         router, reactor = self._router, self._reactor
         info = {
             "version": __version__,
@@ -190,11 +190,11 @@ class RouterNumbers:
         )
 
     def process(self) -> ProcessFigures:
-        """See FigureSource."""
+        """The figures of the process."""
         return process_figures()
 
     def spool(self) -> SpoolFigures | None:
-        """See FigureSource."""
+        """The figures of the message spool; None where guaranteed messaging is off."""
         if self._spooling is None:
             return None
         spool, committer = self._spooling.spool, self._spooling.committer
@@ -210,7 +210,7 @@ class RouterNumbers:
         )
 
     def traces(self) -> TraceFigures | None:
-        """See FigureSource."""
+        """The figures of routing traces; None where nothing is traced."""
         status = self._traces.status()
         if status is None:
             return None
@@ -224,7 +224,7 @@ class RouterNumbers:
         )
 
     def listeners(self) -> Iterator[ListenerFigures]:
-        """See FigureSource."""
+        """The figures of each listener for clients and bridges that is open."""
         if self.answering is None:
             return
         for answer in list(self.answering.open.values()):
@@ -243,7 +243,7 @@ class RouterNumbers:
     # -- what message VPNs have ------------------------------------------------------------------
 
     def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
-        """See FigureSource."""
+        """The figures of each message VPN whose name `sees` is true for."""
         for name, vpn in list(self._router.vpns.items()):
             if sees(name):
                 yield self._msg_vpn(vpn)
@@ -294,7 +294,7 @@ class RouterNumbers:
         )
 
     def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
-        """See FigureSource."""
+        """The figures of each bridge in those message VPNs, counted since the start of the router."""
         now = self._bridges.now()
         for key in [key for key in self._last if key[0] == "bridge" and key[1:] not in now]:
             del self._last[key]
@@ -321,7 +321,7 @@ class RouterNumbers:
         return BridgeFigures(*shown[:FIRST], *risen, *shown[BEHIND:])  # type: ignore[arg-type]
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
-        """See FigureSource."""
+        """The figures of each queue, topic endpoint and parking lot in those message VPNs."""
         numbers = self._queues
         if numbers is None:
             return

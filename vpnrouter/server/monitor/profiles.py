@@ -29,14 +29,14 @@ class Profiles:
         self._router = router
 
     def username_names(self, msg_vpn: str) -> Sequence[str]:
-        """See ClientSource."""
+        """Client usernames that are configured or connected, in order."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return ()
         return sorted(vpn.credentials.usernames.keys() | vpn.connections_of.keys())
 
     def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
-        """See ClientSource."""
+        """One client username; None where it is neither configured nor connected."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return None
@@ -59,7 +59,7 @@ class Profiles:
         )
 
     def client_profiles(self, msg_vpn: str) -> Sequence[ClientProfileStatus]:
-        """See ClientSource."""
+        """The client profiles of a message VPN; none where it does not exist."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return ()
@@ -103,7 +103,7 @@ class Profiles:
         ]
 
     def acl_profiles(self, msg_vpn: str) -> Sequence[AclProfileStatus]:
-        """See ClientSource."""
+        """The ACL profiles of a message VPN; none where it does not exist."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return ()

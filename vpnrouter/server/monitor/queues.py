@@ -150,21 +150,21 @@ class RouterQueues:
     # -- looking ---------------------------------------------------------------------------------
 
     def queue_names(self, msg_vpn: str) -> Sequence[str]:
-        """See QueueSource."""
+        """Names of the queues of a message VPN; each kind of endpoint has its prefix."""
         vpn = self._router.vpns.get(msg_vpn)
         if vpn is None:
             return ()
         return [PREFIXES[kind] + name for kind, name in vpn.endpoints if kind in PREFIXES]
 
     def queue(self, msg_vpn: str, queue: str) -> QueueStatus | None:
-        """See QueueSource."""
+        """One queue, with counts since they were cleared; None where there is none of that name."""
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return None
         return _status(msg_vpn, queue, endpoint, self._cleared.counters(endpoint))
 
     def tx_flows(self, msg_vpn: str, queue: str) -> Sequence[FlowStatus]:
-        """See QueueSource."""
+        """The consumers that are bound to a queue; none where it does not exist."""
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return ()
@@ -185,14 +185,14 @@ class RouterQueues:
         ]
 
     def msgs(self, msg_vpn: str, queue: str, after: int, count: int) -> Sequence[MsgStatus]:
-        """See QueueSource."""
+        """At most `count` messages of a queue with spool ids above `after`, by rising id."""
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return ()
         return [_message(row) for row in operations.browse(endpoint, after, count)]
 
     def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
-        """See QueueSource."""
+        """The payload of a message; None where the queue does not hold it."""
         endpoint = self._find(msg_vpn, queue)
         message = None if endpoint is None else operations.find(endpoint, msg_id)
         return None if message is None else message.payload
@@ -200,7 +200,10 @@ class RouterQueues:
     # -- changing --------------------------------------------------------------------------------
 
     async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None) -> Done:
-        """See QueueSource."""
+        """Delete these messages, or with None all that no consumer holds; return when that is synced.
+
+        Raises SpoolError when the store cannot be read.
+        """
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return Done(0)
@@ -218,7 +221,13 @@ class RouterQueues:
     async def copy_msgs(
         self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
     ) -> Done:
-        """See QueueSource."""
+        """Put these messages, or with None all that no consumer holds, into the queue `to`, by rising id.
+
+        Messages that the queue does not hold are left out. The first refusal of `to` ends it. Every PORTION
+        messages it waits for the sync.
+
+        Raises SpoolError when the store cannot be read.
+        """
         endpoint, target = self._find(msg_vpn, queue), self._find(msg_vpn, to)
         if endpoint is None or target is None:
             return Done(0)
@@ -250,7 +259,7 @@ class RouterQueues:
         return Done(count)
 
     def clear_stats(self, msg_vpn: str, queue: str) -> bool:
-        """See QueueSource."""
+        """Begin the counts of a queue anew; False where there is none of that name."""
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return False
@@ -260,7 +269,7 @@ class RouterQueues:
     async def start_replay(
         self, msg_vpn: str, queue: str, log: str, from_ns: int, after_id: int
     ) -> str:
-        """See QueueSource."""
+        """Replay to a queue what the replay log has; "" when the start is synced, else why it was refused."""
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return reasons.UNKNOWN_QUEUE
@@ -272,7 +281,7 @@ class RouterQueues:
         return ""
 
     async def cancel_replay(self, msg_vpn: str, queue: str) -> bool:
-        """See QueueSource."""
+        """End the replay to a queue and return when that is synced; False where none runs."""
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None or endpoint.replay is None:
             return False

@@ -58,30 +58,30 @@ class TaskHost:
         self._streams = streams
 
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
-        """See Reactor.listen."""
+        """Accept from `sock` in a task, `most` connections open at a time."""
         self._nursery.start_soon(
             serve_streams, self._router, sock, acceptor, None, None, most, self._streams
         )
 
     def add(self, sock: socket.socket, connection: Connection) -> None:
-        """See Reactor.add."""
+        """Serve `sock` (connected) with tasks that feed `connection`."""
         sock.setblocking(False)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         self._streams.start_soon(serve_stream, self._plane, stream, connection)
 
     def set_clocks(self) -> None:
-        """See Reactor.set_clocks."""
+        """Set the times of the data plane: monotonic for timers, UTC for traces."""
         self._plane.now_ns = time.monotonic_ns()
         self._plane.wall_ns = time.time_ns()
 
     def tick(self) -> None:
-        """See Reactor.tick."""
+        """Set the clocks, run the timers that are due, and flush what is ready."""
         self.set_clocks()
         self._plane.timers.run(self._plane.now_ns)
         flush_ready(self._plane)
 
     def close_all(self) -> None:
-        """See Reactor.close_all; the tasks close their sockets when all is sent."""
+        """Flush what is ready; the tasks close their sockets when all is sent."""
         flush_ready(self._plane)
 
 
@@ -182,11 +182,11 @@ class Runnable(trio.abc.Instrument):
         self.tasks: set[trio.lowlevel.Task] = set()
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:
-        """See Instrument."""
+        """Note that a task waits for its turn."""
         self.tasks.add(task)
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """See Instrument."""
+        """Forget a task whose turn begins."""
         self.tasks.discard(task)
 
 
@@ -251,7 +251,7 @@ def _trio_epoll() -> int:
 
 
 async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
-    """The same where trio's epoll cannot be seen: trio gets its turn after a bounded number of rounds."""
+    """Run rounds without trio's epoll; trio gets its turn after a bounded number of rounds."""
     descriptor = reactor.fileno()
     plane = reactor.plane
     while True:

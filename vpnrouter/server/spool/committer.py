@@ -65,7 +65,7 @@ class Committer(Committing):
     # -- the router's thread ---------------------------------------------------------------------
 
     def step(self) -> None:
-        """See Committing.step."""
+        """End the spool's round, and give what is to be committed to the committing thread."""
         spool = self._spool
         if self._troubles:
             self._tell()

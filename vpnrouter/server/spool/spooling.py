@@ -49,7 +49,10 @@ class StoreKeeper:
         self._one = trio.Lock()
 
     async def backup(self, directory: str) -> None:
-        """See SpoolKeeper."""
+        """Write a consistent copy of the store into `directory`, in a thread, one copy at a time.
+
+        Raises SpoolError when that cannot be done.
+        """
         async with self._one:
             await trio.to_thread.run_sync(self._store.backup, Path(directory))
 
