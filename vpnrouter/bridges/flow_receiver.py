@@ -310,19 +310,19 @@ class FlowSteps(Steps):
         self._flow = flow
 
     def enter(self, position: int) -> bool:
-        """See Steps.enter."""
+        """Have the flow let the message at `position` enter the message VPN; False when it could not."""
         return self._flow.enter(position)
 
     def park(self, position: int, number: int) -> bool:
-        """See Steps.park."""
+        """Have the flow set the message at `position` aside under `number`; False when it could not."""
         return self._flow.park(position, number)
 
     def skip(self, position: int) -> bool:
-        """See Steps.skip."""
+        """Have the flow give the message at `position` back for good; False when it could not."""
         return self._flow.skip(position)
 
     def leave(self, number: int) -> bool:
-        """See Steps.leave."""
+        """Let the message that is parked under `number` enter the message VPN; False when it could not."""
         lot = self._flow.lot
         return lot is not None and lot.leave(number)
 
@@ -613,7 +613,10 @@ class GuaranteedIn:
             self.lanes.arrive(position, inbound.lane(message, self.terms.lanes))
 
     def enter(self, position: int) -> bool:
-        """See Steps.enter."""
+        """Publish the message at `position` in the message VPN; False when the spool refuses it.
+
+        A message whose topic is not valid here is given back for good, which counts as done.
+        """
         message = self._messages[position]
         # Message and position are both in the unit, or neither is.
         try:
@@ -640,7 +643,7 @@ class GuaranteedIn:
         return True
 
     def park(self, position: int, number: int) -> bool:
-        """See Steps.park."""
+        """Put the message at `position` into the parking lot under `number`; False when there is no room."""
         lot = self.lot
         if lot is None or not lot.park(self._messages[position], number):
             return False
@@ -656,7 +659,10 @@ class GuaranteedIn:
             owner.entered(outcome)
 
     def skip(self, position: int) -> bool:
-        """See Steps.skip. A spool that takes nothing at all is no fault of the message."""
+        """Give the message at `position` back for good; False while the spool is down.
+
+        A spool that takes nothing at all is no fault of the message.
+        """
         if self.spool.down:
             return False
         del self._messages[position]

@@ -87,7 +87,10 @@ def direct(frame: Direct, client: Subscriber, path: list[str], plane: Plane) -> 
 
 
 def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: Plane) -> Message:
-    """The same for a guaranteed message."""
+    """The guaranteed message in `frame`, which came from `client`.
+
+    `path` is the path of a message whose frame holds none (LINK-29).
+    """
     message = direct(frame.message, client, path, plane)
     # How it was published is another thing than how it travels: what a queue promoted is non-persistent.
     message.persistent = frame.flags & PERSISTENT != 0

@@ -251,7 +251,7 @@ class InboundFlow(FlowOwner):
         self._tell(LinkEvent.BOUND, "")
 
     def unbound(self, code: int, reason: str) -> None:
-        """See FlowOwner.unbound: asked for again after a while, unless it was to end."""
+        """The flow is over or was refused: bind it again after a while, unless it was to end."""
         self._rest()
         if self._finishing:
             self._queue = ""

@@ -76,7 +76,7 @@ class ParkingLot(Flow):
         return self.window - len(self.unacked)
 
     def send(self, message_id: int, message: Message, count: int) -> None:
-        """See Flow.send: a message is in the lot, found there after a restart or synced just now."""
+        """Note a message that is in the lot: found there after a restart, or synced just now."""
         if self.unseen:
             self.unseen -= 1
             self.ids[self._lanes.found(lane_of(message, self.lanes_by))] = message_id
@@ -123,7 +123,7 @@ class ParkingLot(Flow):
         self._coming.clear()
 
     def unbound(self, reason: str) -> None:
-        """See Flow.unbound: the bridge is deleted, and the lot with it."""
+        """Forget what is parked: the bridge is deleted, and the lot with it."""
         self.ids.clear()
         self._coming.clear()
 

@@ -298,11 +298,11 @@ class Credentials:
         return hmac.digest(self._secret, what + b"\0" + name.encode(), "sha512")[:size]
 
     def needs_password(self, username: ClientUsername) -> bool:
-        """Must a password be verified for this login?"""
+        """Whether a password must be verified for this login."""
         return self.basic_enabled
 
     def remembered(self, username: ClientUsername, given: bytes) -> bool:
-        """Was this very password verified before?"""
+        """Whether this very password of the client username was verified before."""
         digest = self._verified.get(username.name)
         return digest is not None and hmac.compare_digest(digest, self._digest(username, given))
 

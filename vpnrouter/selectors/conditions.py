@@ -373,7 +373,7 @@ class Always(Condition):
         self.truth = truth
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """The same for each message."""
+        """The truth value that was given at the start, for each message."""
         return self.truth
 
 

@@ -47,7 +47,10 @@ class Profile:
         return np.interp(shares, self.share, self.times_s)
 
     def within(self, windows: Sequence[tuple[float, float]]) -> Profile:
-        """The same traffic in these windows only (seconds, in order, apart); nothing comes outside."""
+        """The profile with all its traffic in these windows (seconds, in order, apart).
+
+        The curve keeps its shape inside them.
+        """
         edges = np.array([edge for window in windows for edge in window])
         times = np.unique(np.concatenate([self.times_s, edges]))
         middle = (times[1:] + times[:-1]) / 2

@@ -60,7 +60,7 @@ class Score:
         return self.total.recall >= LEAST_RECALL and self.total.precision >= LEAST_PRECISION
 
     def as_json(self) -> dict[str, Any]:
-        """The same for machines."""
+        """The verdict as plain data for JSON, with recall and precision."""
         return {
             "good": self.good,
             "recall": self.total.recall,

@@ -119,7 +119,10 @@ _U32: Final = 0xFFFFFFFF
 
 
 def end_is_torn(directory: Path) -> bool:
-    """Is the damage of the store's logs one that a power cut leaves at the end of the newest?"""
+    """Whether the store's logs are damaged at most at the end of the newest, as a power cut leaves them.
+
+    False when there are none or they cannot be read.
+    """
     try:
         logs = sorted(directory.glob("*.log"), key=lambda path: int(path.stem))
         data = [log.read_bytes() for log in logs]
@@ -129,7 +132,7 @@ def end_is_torn(directory: Path) -> bool:
 
 
 def torn(log: bytes) -> bool:
-    """Is nothing but the last batch of this log damaged?"""
+    """Whether nothing but the last batch of this log is damaged."""
     at = _damage(log)
     if at == -1:
         return True
@@ -476,7 +479,7 @@ def _reason(error: Exception) -> str:
 
 
 def _borrowed(error: Exception) -> bool:
-    """Does another thread use the database in a way that this one has to wait for?"""
+    """Whether `error` says that another thread uses the database and this one has to wait."""
     return isinstance(error, RuntimeError) and "borrowed" in str(error)
 
 

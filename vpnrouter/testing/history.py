@@ -108,11 +108,11 @@ class History:
         self.events.append(event)
 
     def resent(self, message: str) -> None:
-        """The same again, after no answer, by a producer that sends at least once."""
+        """A producer that sends at least once sends a message again, since no answer came."""
         self.events.append(Event(Kind.RESENT, message))
 
     def repeated(self, message: str) -> None:
-        """The same again, after no answer, by a producer that sends exactly once."""
+        """A producer that sends exactly once sends a message again, since no answer came."""
         self.events.append(Event(Kind.REPEATED, message))
 
     def acknowledged(self, message: str) -> None:

@@ -51,10 +51,10 @@ class Weather(Protocol):
     bytes_per_s: float
 
     def may_pass(self, direction: int, count: int) -> int:
-        """See FaultyLink.may_pass."""
+        """How many of `count` bytes may be handed on before the connection is to be cut."""
 
     def pass_on(self, direction: int, count: int) -> bool:
-        """See FaultyLink.pass_on."""
+        """Count `count` bytes as handed on; True when the connection is to be cut behind them."""
 
 
 @final

@@ -64,7 +64,7 @@ class TemplateLevel:
         self.captures = captures
 
     def alone(self) -> bool:
-        """Is the level one capture and nothing else?"""
+        """Whether the level is one capture and nothing else."""
         return len(self.captures) == 1 and not self.texts[0] and not self.texts[1]
 
     def written(self) -> str:
@@ -340,7 +340,10 @@ class MappingRule:
         return True
 
     def _pull_rest(self, index: int, filter_: Filter, levels: list[str], kinds: list[int]) -> bool:
-        """The same where the open end of the image stands at `index`."""
+        """Narrow `levels` and `kinds` so that the image matches from its open end, `index`, on.
+
+        False when it never does.
+        """
         tail = filter_.kinds[index:]
         if self._image_captures[index] == _UNKNOWN or tail == [ALL]:
             return True
@@ -382,7 +385,7 @@ def filter_of(levels: list[str], kinds: list[int]) -> Filter:
 
 
 def forged(image: str, topic: str) -> bool:
-    """Does a new topic or first level begin with a mark that the old one does not begin with?"""
+    """Whether a new topic or first level begins with a mark that the old one does not begin with."""
     for mark in _MARKS:  # noqa: SIM110 (compiled: no generator expressions)
         if image.startswith(mark) and not topic.startswith(mark):
             return True
@@ -425,7 +428,7 @@ class TopicMapping:
         return topic
 
     def apply_bytes(self, topic: bytes) -> bytes:
-        """The same for a topic as it stands in a message; a known one costs one look.
+        """The new topic of a `topic` given as UTF-8, as it stands in a message; recent results are kept.
 
         Raises TopicError, also when `topic` is not valid.
         """
@@ -547,7 +550,7 @@ def smf_texts(filter_: Filter) -> list[str]:
 
 
 def _shadowed(filter_: Filter, rules: list[MappingRule]) -> bool:
-    """Does one of the rules match whatever `filter_` matches?"""
+    """Whether one of the rules matches every topic that `filter_` matches."""
     for rule in rules:  # noqa: SIM110 (compiled: no generator expressions)
         if covers(rule.filter, filter_):
             return True

@@ -6,7 +6,7 @@ from vpnrouter.topics.grammar import MQTT
 
 
 def oracle_matches(text: str, dialect: int, topic: str) -> bool:
-    """Does the filter `text`, written in `dialect` without prefixes, match `topic`?"""
+    """Whether the filter `text`, written in `dialect` without prefixes, matches `topic`."""
     pattern, levels = text.split("/"), topic.split("/")
     if dialect == MQTT:
         wild_first = pattern[0] in ("+", "#")

@@ -223,7 +223,7 @@ def _code(filter_: Filter, index: int) -> str:
 
 
 def tail_matches(pattern: Pattern, levels: list[str], index: int) -> bool:
-    """Does a tail's pattern match the levels from `index` on?"""
+    """Whether a tail's pattern matches the levels from `index` on."""
     count = len(levels)
     if isinstance(pattern, str):
         if pattern == ALL_CODE:
@@ -245,7 +245,7 @@ def tail_matches(pattern: Pattern, levels: list[str], index: int) -> bool:
 
 
 def _fits(code: str, level: str) -> bool:
-    """Does a code other than REST_CODE and ALL_CODE match one level?"""
+    """Whether a code other than REST_CODE and ALL_CODE matches one level."""
     if code in (level, ONE_CODE):
         return True
     return code.startswith(PREFIX_CODE) and level.startswith(code[len(PREFIX_CODE) :])
@@ -272,7 +272,7 @@ def added_to(entries: object | None, entry: object) -> object | None:
 
 
 def holds(entries: object, entry: object) -> bool:
-    """Is `entry` among the entries?"""
+    """Whether `entry` is among the entries."""
     if isinstance(entries, Many):
         return entry in entries.entries
     return entry in entries if isinstance(entries, list) else entries == entry
@@ -469,7 +469,7 @@ class SubscriptionTrie:
         return found
 
     def has_match(self, topic: str) -> bool:
-        """Does any filter match `topic`?"""
+        """Whether any filter matches `topic`."""
         if topic in self._literals:
             return True
         return self._walk(topic, [], True)
@@ -591,7 +591,7 @@ def _try_leaf(found: list[object], branch: object, levels: list[str], index: int
 
 
 def _leaf_holds(branch: object, pattern: Pattern, entry: object) -> bool:
-    """Is `entry` under `pattern` in a branch with one pattern?"""
+    """Whether `entry` is under `pattern` in a branch with one pattern."""
     if isinstance(branch, Tail):
         return branch.pattern == pattern and holds(branch.entries, entry)
     return pattern == () and holds(branch, entry)

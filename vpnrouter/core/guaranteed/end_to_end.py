@@ -137,7 +137,10 @@ class EndToEnd(Receipt):
         self.held_id = 0
 
     def publish(self, vpn: MessageVpn, message: Message, token: int) -> int:
-        """See Spool.publish: the same, with `answers` told about `token` later."""
+        """Give a guaranteed message to the spool; `answers` is told about `token` later.
+
+        Returns the spool's outcome. Raises TopicError for a bad topic.
+        """
         spool = self._spool
         outcome = spool.publish(vpn, message, self, self._next)
         due = self._add(token)
@@ -212,7 +215,10 @@ class EndToEnd(Receipt):
         return count
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled: of the spool, or SYNCED for what became of it in a queue."""
+        """Count an outcome of one message, and answer in turn all messages that lack none any more.
+
+        The outcome is the spool's, or SYNCED for what became of the message in a queue.
+        """
         due = self._due.get(token)
         if due is None:
             return

@@ -340,7 +340,7 @@ class Endpoint(Subscriber):
         dispatch.unbind(self, flow, counts=counts)
 
     def wake(self) -> None:
-        """See at the end of the round whether a flow can take something."""
+        """Have the spool look at the end of the round whether a flow can take something."""
         if not self.dirty:
             self.dirty = True
             self.spool.dirty.append(self)

@@ -76,9 +76,9 @@ def permission_of(terms: EndpointTerms, client_username: str, *, override: bool)
 
 
 def may_learn(username: ClientUsername | None) -> bool:
-    """May a client username learn that there is no such queue or topic endpoint?
+    """Whether a client username may learn that there is no such queue or topic endpoint.
 
-    To all others one that is not there is like one that is not open to them, or they would find out the names.
+    To all others a missing one looks like one that is closed to them, or they would find out the names.
     """
     return username is None or username.guaranteed_endpoint_permission_override_enabled
 

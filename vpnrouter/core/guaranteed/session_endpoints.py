@@ -49,7 +49,10 @@ def make(
 def restore(
     spool: Spool, vpn: MessageVpn, client_id: str, number: int, durable: bool, creator: str = ""
 ) -> Endpoint:
-    """The same for an endpoint that the store knows, or that it is not to know."""
+    """The endpoint of a session, with nothing written to the store: it knows it, or is not to know it.
+
+    It is counted for the client username `creator`.
+    """
     endpoint = Endpoint(
         spool, vpn, SESSION, PREFIX + client_id, number, vpn.session_terms.copy(), durable
     )

@@ -767,7 +767,7 @@ class Spool:
         self._purging.add(endpoint.number, waiting)
 
     def purge_number(self, number: int, waiting: Waiting) -> None:
-        """The same for an endpoint of which only the number is left."""
+        """Let what waits go, some of it each round, where only the number of its endpoint is left."""
         self._purging.add(number, waiting)
 
     def when_purged(self, receipt: Receipt, token: int) -> None:

@@ -119,7 +119,7 @@ class EndpointTerms:
         return self.partition_count > 0 and not self.exclusive
 
     def copy(self) -> EndpointTerms:
-        """The same terms, to be changed."""
+        """A copy of the terms, which may be changed."""
         other = EndpointTerms()
         for name in NAMES:
             setattr(other, name, getattr(self, name))

@@ -70,7 +70,10 @@ def trace_lost(
 def trace_lost_at(
     endpoint: Endpoint, event: int, spool_id: int, message: Message, reason: str, client: str = ""
 ) -> None:
-    """The same of one that `endpoint` kept under `spool_id`."""
+    """Record that a message that `endpoint` kept under `spool_id` was discarded or rejected.
+
+    The message may be traced or not.
+    """
     partition = partition_of(endpoint, spool_id, message)
     mode = kept_mode(message)
     lost(endpoint.vpn, event, message, mode, endpoint.name, reason, None, client, partition)

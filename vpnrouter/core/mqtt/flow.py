@@ -105,7 +105,10 @@ class MqttFlow(Flow):
         return self.outbound.session.connection
 
     def room(self) -> int:
-        """See Flow.room: the endpoint's window, the client's, and what waits to be sent to it."""
+        """How many messages it can be sent now: what its window and the client's window leave.
+
+        0 while the client is away, or too much waits to be sent to it.
+        """
         outbound = self.outbound
         session = outbound.session
         connection = session.connection
@@ -246,7 +249,7 @@ class MqttFlow(Flow):
         self.settle(held.message_id, ACCEPTED if self.own else REJECTED)
 
     def permitted(self) -> bool:
-        """See Flow.permitted: a session's own endpoint is always its own."""
+        """True while the client may consume from the endpoint; a session may always use its own."""
         return self.own or self._may(CONSUME)
 
     def _may(self, needed: int) -> bool:
@@ -278,7 +281,7 @@ class MqttFlow(Flow):
         endpoint.settle(self, message_id, outcome)
 
     def wake(self) -> None:
-        """See soon whether there is something to deliver."""
+        """Deliver what there is: a browser at once, a consumer at the end of the round."""
         if self.browsing:
             self.browse()
         else:

@@ -209,7 +209,7 @@ class Ingress(Answers):
             self.spool.ledger.delete(keys.inbound(number_of(session, self.spool), packet_id))
 
     def lost(self, token: int) -> None:
-        """See Answers.lost: a refused QoS 2 message ends its exchange (MQTT 5, 4.3.3)."""
+        """End the exchange of a QoS 2 message that was refused (MQTT 5, 4.3.3)."""
         if token & RECEIVED:
             self._forget(token & 0xFFFF)
 
@@ -252,7 +252,7 @@ class Ingress(Answers):
         return self.connection
 
     def settled(self, token: int, outcome: int, reason: str) -> None:
-        """See Receipt.settled: PUBACK, PUBREC or PUBCOMP."""
+        """Answer the publisher with PUBACK, PUBREC or PUBCOMP; a refusal ends an MQTT 3.1.1 connection."""
         connection = self.connection
         if connection is None:
             return

@@ -80,7 +80,7 @@ BAD_REPLAY_START: Final = "400 Bad Replay Start"
 
 
 def binds(text: str) -> bool:
-    """Does this filter bind a consumer?"""
+    """Whether this filter binds a consumer to a queue or topic endpoint, or browses a queue."""
     return text.startswith((QUEUE_PREFIX, BROWSE_PREFIX, TOPIC_ENDPOINT_PREFIX))
 
 
@@ -204,9 +204,9 @@ def bind(
 
 
 def have_flow(connection: MqttConnection, session: MqttSession) -> None:
-    """May the client have one more flow? Raises Refused at the bound of its profile.
+    """Raise Refused when the client has as many flows as its client profile allows.
 
-    That of the message VPN is for the flows of queues and topic endpoints (Endpoint.bind).
+    The bound of the message VPN is for the flows of queues and topic endpoints (Endpoint.bind).
     """
     admission = connection.admission
     outbound = session.outbound
@@ -292,7 +292,7 @@ def _let_attract(
 
 
 def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Filter) -> None:
-    """Does the client's ACL profile let it subscribe? Raises Refused where it does not."""
+    """Raise Refused when the client's ACL profile does not let it subscribe to `filter_`."""
     admission = connection.admission
     if admission is None:
         return

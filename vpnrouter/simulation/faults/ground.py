@@ -111,7 +111,7 @@ class Ground:
         return self.ends(self.plan.mesh.bridges[number])
 
     def ends(self, bridge: Bridge) -> Fault:
-        """The same of a bridge that need not be one of the mesh."""
+        """The ends of a bridge in the words of findings; it need not be one of the mesh."""
         remote = self.plan.mesh.sites[bridge.source]
         return {
             **self.at(bridge.target),

@@ -180,7 +180,7 @@ class Inventory:
         return min(firsts, default=None), max(lasts, default=None)
 
     def without(self, path: Path, reason: str) -> Inventory:
-        """The same inventory with the file `path` moved to those set aside."""
+        """A copy of the inventory with the file `path` moved to those set aside."""
         return replace(
             self,
             files=tuple(file for file in self.files if file.path != path),
@@ -189,7 +189,7 @@ class Inventory:
         )
 
     def without_any(self, aside: Iterable[SetAside]) -> Inventory:
-        """The same inventory with other files moved to those set aside, as far as they are not there yet."""
+        """A copy of the inventory with these files moved to those set aside, unless they are there."""
         known = {one.path for one in self.set_aside}
         found = self
         for one in aside:

@@ -189,7 +189,10 @@ def _clashes(at: Spots, extent: Spots) -> tuple[Numbers, Numbers, Spots]:
 
 
 def _drawn_out(at: Spots, extent: Spots) -> Spots:
-    """The same picture, larger: a last resort that always ends, because equal places are told apart."""
+    """Enlarge the picture until no boxes overlap, as a last resort.
+
+    This always ends, because equal places are told apart first.
+    """
     at += np.arange(len(at))[:, None] * 1e-3
     while len(_clashes(at, extent)[0]) > 0:
         at *= 1.15

@@ -38,7 +38,7 @@ def syntax_of(client: Column, written: Column) -> Column:
 
 
 def exception(filter_: Column, syntax: Column) -> Column:
-    """Is it a subscription exception (TOPIC-29)? In MQTT a leading `!` stands for itself."""
+    """Whether a filter is a subscription exception (TOPIC-29); in MQTT a leading `!` stands for itself."""
     return (syntax == SMF) & filter_.startswith("!")
 
 
@@ -55,7 +55,7 @@ def levels(text: Column) -> Column:
 
 
 def wild_first(text: Column, syntax: Column) -> Column:
-    """Is the first level of a bare filter a wildcard?"""
+    """Whether the first level of a bare filter is a wildcard."""
     parts = levels(text)
     first = parts[0]
     smf = first.endswith("*") | (text == ">")
@@ -63,7 +63,7 @@ def wild_first(text: Column, syntax: Column) -> Column:
 
 
 def literal(text: Column, syntax: Column) -> Column:
-    """Has a bare filter no wildcard, so that it matches the one topic that reads the same?"""
+    """Whether a bare filter has no wildcard, so that it matches only the topic of the same text."""
     parts = levels(text)
     mqtt = F.exists(parts, lambda level: level.isin("+", "#"))
     smf = F.exists(parts, lambda level: level.endswith("*")) | (F.element_at(parts, -1) == ">")

@@ -182,7 +182,7 @@ def _of_bridge(crossing: Crossing, known: list[tuple[str, Filter]]) -> list[tupl
 
 
 def _brings(filter_: Filter, topic: str, crossing: Crossing) -> bool:
-    """Does a filter at the sending end bring this wasted topic?"""
+    """Whether a filter at the sending end brings this wasted topic; a renamed one has another text."""
     return topic not in crossing.renamed and matches(filter_, topic)
 
 

@@ -108,7 +108,7 @@ class _Pairs:
         return self._parsed[written]
 
     def covers(self, a: Written, b: Written) -> bool:
-        """Does `a` match every topic that `b` does?"""
+        """Whether `a` matches every topic that `b` does."""
         found = self._covers.get((a, b))
         if found is None:
             found = covers(self._of(a), self._of(b))

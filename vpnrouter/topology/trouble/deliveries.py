@@ -167,7 +167,7 @@ def ways_back(paths: DataFrame) -> DataFrame:
 
 
 def canonical(cycle: list[str]) -> tuple[str, ...]:
-    """The same cycle from its smallest VPN on; `cycle` names each of its VPNs once, in order."""
+    """The cycle begun at its smallest VPN; `cycle` names each of its VPNs once, in order."""
     least = cycle.index(min(cycle))
     return (*cycle[least:], *cycle[:least])
 

@@ -234,16 +234,16 @@ class Excuses:
                 self._downs.setdefault(edge_of(row), []).append(row["down_ns"])
 
     def by_loop(self, router: str, vpn: str, copies: int) -> bool:
-        """Did as many messages come around a loop?"""
+        """Whether as many messages as `copies` came around a loop."""
         return copies <= self._back.get((router, vpn), 0) * _MARGIN
 
     def by_discards(self, router: str, vpn: str, copies: int) -> bool:
-        """Did the VPN discard as many copies, so that nobody noticed them?"""
+        """Whether the VPN discarded as many messages as `copies`, so that nobody noticed them."""
         place = router, vpn
         return copies <= (self._discarded.get(place, 0) + self._back.get(place, 0)) * _MARGIN
 
     def by_breaks(self, edge: Edge | None, copies: int, first_ns: int, last_ns: int) -> bool:
-        """Did the bridge's link break around that time, often enough?"""
+        """Whether the bridge's link broke around that time, often enough to explain the copies."""
         if edge is None:
             return False
         downs = self._downs.get(edge, [])
