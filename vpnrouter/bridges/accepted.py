@@ -49,7 +49,7 @@ class Taken:
         self.forget(settled)
 
     def close(self) -> None:
-        """No flow stands; what was taken is remembered."""
+        """Note that no flow stands; what was taken is remembered."""
         self._positions = None
 
     def has(self, position: int) -> bool:

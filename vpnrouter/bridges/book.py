@@ -34,7 +34,7 @@ class LinkLog:
         """A peer's bridge is logged in here."""
 
     def peer_down(self, record: Bridge, why: str) -> None:
-        """It is no more."""
+        """A peer's bridge is no longer logged in here."""
 
     def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
         """A peer at address `peer` was not let in."""

@@ -86,13 +86,13 @@ class Counters:
         self.last_data_tx_ns = now_ns
 
     def control_rx(self, size_bytes: int, *, login: bool = False) -> None:
-        """One other frame came."""
+        """Count one received frame that is not a message."""
         self.control_rx_msg_count += 1
         self.control_rx_byte_count += size_bytes
         self.login_rx_msg_count += login
 
     def control_tx(self, size_bytes: int, *, login: bool = False) -> None:
-        """One other frame went out."""
+        """Count one sent frame that is not a message."""
         self.control_tx_msg_count += 1
         self.control_tx_byte_count += size_bytes
         self.login_tx_msg_count += login

@@ -76,12 +76,12 @@ class FlowAnswers:
         self._stalled = False
 
     def opened(self, flow_id: int, window: int) -> None:
-        """The flow stands."""
+        """Note that the flow stands, with its id and window."""
         self.flow_id = flow_id
         self.window = window
 
     def over(self) -> None:
-        """No flow stands any more: nothing is owed to anybody."""
+        """Drop all answers that are due: no flow stands any more."""
         self.flow_id = 0
         self.out.clear()
         self._acks.clear()
@@ -134,7 +134,7 @@ class FlowAnswers:
         self._rejects.append(frames.Reject(self.flow_id, position, QUOTA_EXCEEDED, reason, fate))
 
     def released(self) -> None:
-        """Nothing is held up any more."""
+        """Tell the owner that nothing is held up any more."""
         if self._stalled:
             self._stalled = False
             if self.owner is not None:
@@ -262,11 +262,11 @@ class FlowBinding:
         return flow_id in self._left
 
     def heard(self, flow_id: int) -> None:
-        """UNBOUND came."""
+        """Note that UNBOUND came for a flow that was left."""
         self._left.discard(flow_id)
 
     def over(self) -> None:
-        """Nothing is wanted any more."""
+        """Forget the queue: no flow is wanted any more."""
         self.queue = ""
         self.unready = False
 
@@ -341,7 +341,7 @@ class Retry(Timed):
         self._asked_room = False
 
     def wait(self, plane: Plane, retry_ms: int) -> None:
-        """Something waits."""
+        """Try again in `retry_ms`, and when the spool has room."""
         if self._timer is None:
             self._timer = plane.timers.arm(plane.now_ns + retry_ms * MILLISECOND_NS, self, 0)
         if not self._asked_room:
@@ -349,7 +349,7 @@ class Retry(Timed):
             self._spool.when_room(self._told, ROOM)
 
     def room(self) -> None:
-        """There is room."""
+        """Try again, because the spool has room."""
         self._asked_room = False
         self._flow.retry()
 
@@ -699,7 +699,7 @@ class GuaranteedIn:
         self._due = True
 
     def on_forget(self, frame: frames.Forget) -> None:
-        """FORGET (LINK-42)."""
+        """Act on FORGET (LINK-42): forget which of these positions were taken."""
         if self._mine(frame.flow_id):
             self._taken.forget(frame.ranges)
 

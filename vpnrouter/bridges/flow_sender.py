@@ -173,7 +173,7 @@ class GuaranteedOut(Flow):
         endpoint.spool.when_synced(self._receipt, _BOUND)
 
     def open(self) -> None:
-        """What the peer named is settled for good: the flow stands."""
+        """Send BOUND, since all that the peer named is settled for good, and begin to deliver."""
         if self.over:
             return
         self._open = True
@@ -376,7 +376,7 @@ class GuaranteedOut(Flow):
             self.endpoint.wake()
 
     def on_reject(self, frame: frames.Reject) -> None:
-        """REJECT (LINK-43)."""
+        """Act on REJECT (LINK-43): note a stall, or settle the message by its fate."""
         self.rejected += 1
         if frame.fate == frames.HELD:
             self.stalled = frame.reason

@@ -538,7 +538,7 @@ class InboundHalf(Deriver):
                 self.refused[text] = f"{why}: {text}"
 
     def flow_is_over(self) -> None:
-        """All guaranteed messages that were taken are acknowledged, and no more come."""
+        """Finish draining: all guaranteed messages that were taken are acknowledged, and no more come."""
         if self._draining and self._pending == 0:
             self._settled("")
 
@@ -554,7 +554,7 @@ class InboundHalf(Deriver):
     # -- messages --------------------------------------------------------------------------------
 
     def on_message(self, frame: frames.Direct, length: int) -> None:
-        """What the batch path left standing: properties, an extension, a topic that is no good here."""
+        """Receive a message that the batch path left: properties, an extension, a topic that is no good here."""
         link = self.link
         vpn, sink, client = link.vpn, link.sink, link.client
         if vpn is None or sink is None or client is None:
@@ -603,7 +603,7 @@ class InboundHalf(Deriver):
         self.flow.ask(self.terms)
 
     def on_guaranteed(self, frame: frames.Guaranteed, length: int) -> None:
-        """A guaranteed message."""
+        """Pass a guaranteed message to the receiver of the flow."""
         if self.flow is not None:
             self.flow.taker.on_message(frame, length)
 

@@ -66,10 +66,10 @@ class FlowOwner:
         """The message VPN refuses a message and everything behind it waits."""
 
     def released(self) -> None:
-        """What was refused was accepted."""
+        """A message that was refused before was accepted."""
 
     def bound(self) -> None:
-        """The flow stands."""
+        """The flow was bound."""
 
     def unbound(self, code: int, reason: str) -> None:
         """The flow is over, or never came to be; `code` is one of LINK-40."""
@@ -84,7 +84,7 @@ class FlowOwner:
         """A message that came was accepted; `outcome` is the spool's."""
 
     def returned(self, count: int, reason: str) -> None:
-        """So many messages that came are the sender's again, for a reason of core/losses.py."""
+        """The sender has `count` messages again that came here, for a reason of core/losses.py."""
 
 
 MILLISECOND_NS: Final = 1_000_000
@@ -97,7 +97,7 @@ NO_FLOWS: Final = "the remote router keeps no guaranteed messages"
 
 @final
 class _Again(Timed):
-    """It is time to ask again."""
+    """A timer after which the flow is asked for again."""
 
     __slots__ = ("_flow",)
 

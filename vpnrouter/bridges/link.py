@@ -109,7 +109,7 @@ class LinkClock(Timed):
         self._timer = plane.timers.arm(plane.now_ns + PART_NS, self, PARTED_TIMER)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """No handshake in time, or a heartbeat is due."""
+        """Close a link that had no handshake in time, or see to heartbeats."""
         link = self._link
         self._timer = None
         if link.ended:
@@ -498,7 +498,7 @@ class Link(Connection):
             self.hold_in(self.vpn.partials, limits.PARTIAL_SPARE_BYTES)
 
     def agree(self, features: int, heartbeat_ms: int) -> None:
-        """What the first half agreed on holds for the second one as well."""
+        """Apply what the first half agreed on; it holds for the second one as well."""
         self.features = features
         if features & frames.ZSTD:
             self.now_does(PACKED)

@@ -245,7 +245,7 @@ class LinkClient(Subscriber):
             self._renamed.clear()
 
     def asked_no_more(self, text: str) -> None:
-        """The peer dropped `text`."""
+        """Forget the filter `text`, which the peer dropped."""
         if self._asked.pop(text, None) is not None:
             self._renamed.clear()
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @final
 class _Unheard(Receipt):
-    """What leaves the lot has no sender any more."""
+    """A receipt for messages that leave the lot: they have no sender to tell any more."""
 
     __slots__ = ()
 
@@ -197,7 +197,7 @@ class Lanes:
                 del self.parked[lane]
 
     def retry(self) -> None:
-        """Something may be possible now. What was set aside is older than what is held, so it goes first."""
+        """Try what was set aside, then what is held: the former is older."""
         steps = self._steps
         for lane in list(self.parked):
             numbers = self.parked[lane]

@@ -80,7 +80,7 @@ class Remotes:
         return self._order[self._place] if self._order else None
 
     def all(self) -> tuple[Remote, ...]:
-        """Those that are enabled, best first."""
+        """The remotes that are enabled, best first."""
         return tuple(self._sorted)
 
     def written(self) -> tuple[Remote, ...]:
@@ -195,7 +195,7 @@ class Backoff:
         self._previous_ns = self._base_ns
 
     def up(self, now_ns: int) -> None:
-        """The link is up."""
+        """Note that the link came up at `now_ns`."""
         self._up_since_ns = now_ns
 
     def down(self, now_ns: int) -> None:

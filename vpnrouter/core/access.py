@@ -103,7 +103,7 @@ class BoundRule:
 
     @property
     def filters(self) -> list[Filter]:
-        """The exceptions."""
+        """The filters of the exceptions."""
         names = self._names
         if names is not None and self.source is not None:
             self._names = None

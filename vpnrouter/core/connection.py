@@ -241,7 +241,7 @@ class Connection(Timed):
         self.paused = True
 
     def release(self) -> None:
-        """Go on after `hold`."""
+        """Resume reading after `hold`, unless the connection is closing."""
         self.held = False
         if not self.closing:
             self.resume()
@@ -286,7 +286,7 @@ class Connection(Timed):
 
     @property
     def given_password(self) -> bytes:
-        """What the client gave."""
+        """The password that the client gave, b"" for none."""
         admission = self.admission
         return b"" if admission is None else admission.password
 
@@ -329,7 +329,7 @@ class GoOn(Job):
         self._connection = connection
 
     def step(self) -> bool:
-        """Read the connection again."""
+        """Resume the connection."""
         self._connection.release()
         return True
 

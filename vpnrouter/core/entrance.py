@@ -546,7 +546,7 @@ class Verifications:
         return False
 
     def forget(self, login: Login) -> None:
-        """No further connection may share this login."""
+        """Let no further connection share this login."""
         if self._by_key.get(login.key) is login:
             del self._by_key[login.key]
 

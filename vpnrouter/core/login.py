@@ -227,7 +227,7 @@ class Credentials:
         return self._unlisted(name)
 
     def _unlisted(self, name: str | None) -> ClientUsername:
-        """Who a client without a listed name is, where nothing is asked for."""
+        """The client username for a client whose name is not listed, where no authentication is asked for."""
         default = self.usernames.get(DEFAULT)
         if default is None:
             return ClientUsername(name or ANONYMOUS)
@@ -321,7 +321,7 @@ class Credentials:
         return f"auto-{digest.hexdigest()[:32]}"
 
     def login_key(self, msg_vpn: str, username: ClientUsername, given: bytes) -> bytes:
-        """What stands for a login while it is verified: logins with the same need one verification."""
+        """A key for a login while it is verified: logins with the same key need one verification."""
         parts = (b"login", msg_vpn.encode(), username.name.encode(), given)
         stored = (username.password or "").encode()
         return hmac.new(self._secret, stored + b"\0" + b"\0".join(parts), hashlib.sha256).digest()
@@ -496,7 +496,10 @@ def admit(
 
 
 def _nobody(vpn: MessageVpn, username: str | None, given: bytes, why: str) -> Admission:
-    """What is refused for `why` once it has taken as long as a wrong password; raises Refused without a name."""
+    """An Admission that is refused for `why` after a password check; raises Refused without a name.
+
+    The check makes the refusal take as long as that of a wrong password.
+    """
     if not username:
         raise Refused(BAD_PASSWORD, BAD_CREDENTIALS, why)
     admission = _admission(vpn, vpn.credentials.decoy(username), True, given)

@@ -89,7 +89,7 @@ class Discards:
             self.add(reason, count)
 
     def total(self) -> int:
-        """All reasons together."""
+        """The sum of the counts of all reasons."""
         return sum(self.counts.values())
 
 

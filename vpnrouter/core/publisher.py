@@ -105,7 +105,7 @@ class Publisher:
         return reason
 
     def sampler_for(self, route: Route) -> Sampler:
-        """Who picks among the messages of `route`."""
+        """The sampler that picks among the messages of `route`."""
         picking = self.picking
         if picking is None:
             return self.sampler

@@ -52,7 +52,7 @@ class ShareGroup:
         return bool(links)
 
     def choose(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
-        """Whose turn it is, or None when nobody can take it.
+        """The subscription whose turn it is, or None when nobody can take the message.
 
         A member that has no room is passed over, so that one slow member costs the group nothing. So
         is one whose selector does not match, one of `excluded`, and a link's client when the message

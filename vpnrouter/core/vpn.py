@@ -205,7 +205,7 @@ class Sums:
         return end == len(publishers)
 
     def totals(self) -> VpnTotals:
-        """What was added up until now."""
+        """The sums of all that was counted until now."""
         sums = self._vpn_sums
         counts = dict(sums.discards)
         for reason, count in (

@@ -45,7 +45,7 @@ TRUE: Final = 2
 
 
 def truth(holds: bool) -> int:
-    """TRUE or FALSE."""
+    """TRUE when `holds`, else FALSE."""
     return TRUE if holds else FALSE
 
 
@@ -532,7 +532,7 @@ class TextIs(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """UNKNOWN without the property."""
+        """Compare the property with the text; UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
@@ -573,7 +573,7 @@ class OneOf(Condition):
         self.outside = outside
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """UNKNOWN without the property."""
+        """Look for the property in the texts; UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
@@ -593,7 +593,7 @@ class Like(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """UNKNOWN without the property."""
+        """Match the property with the pattern; UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN

@@ -117,7 +117,7 @@ class Operand:
         self.source = source
 
     def kind(self) -> str:
-        """What it is, as an error says it."""
+        """How errors call it."""
         raise AssertionError(self.at)
 
 
@@ -132,7 +132,7 @@ class NameOperand(Operand):
         self.name = name
 
     def kind(self) -> str:
-        """For errors."""
+        """How errors call it."""
         return "a property"
 
 
@@ -147,7 +147,7 @@ class TextOperand(Operand):
         self.text = text
 
     def kind(self) -> str:
-        """For errors."""
+        """How errors call it."""
         return "a string"
 
 
@@ -162,7 +162,7 @@ class NumberOperand(Operand):
         self.term = term
 
     def kind(self) -> str:
-        """For errors."""
+        """How errors call it."""
         return "a number"
 
 
@@ -177,7 +177,7 @@ class ConditionOperand(Operand):
         self.condition = condition
 
     def kind(self) -> str:
-        """For errors."""
+        """How errors call it."""
         return "a condition"
 
 

@@ -60,7 +60,7 @@ class Fault:
         self._act = act
 
     def __call__(self, point: str) -> None:
-        """Point `point` is passed."""
+        """Act if `point` is the one to fail at and has been passed as often as it is to be."""
         if point != self._point or not self._left:
             return
         self._left -= 1

@@ -42,7 +42,7 @@ class Http1Server(TCPServer):
 
     @property
     def protocol(self) -> ProtocolWrapper:
-        """What understands the connection; made by TCPServer.run."""
+        """The protocol that serves the connection; TCPServer.run sets it."""
         return self._protocol
 
     @protocol.setter

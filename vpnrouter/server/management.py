@@ -87,7 +87,7 @@ class HasContext(Protocol):
 
     @property
     def context(self) -> ssl.SSLContext:
-        """What a new connection is encrypted with."""
+        """The TLS context for a new connection."""
 
 
 def by_direction(discards: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
@@ -103,7 +103,7 @@ class BridgeSource(Protocol):
         """How it stands at `now_ns`, monotonic; counts since they were cleared."""
 
     def remote_subscriptions(self) -> Sequence[RemoteSubscriptionStatus]:
-        """What it asks its remote for."""
+        """The subscriptions that it asks its remote for."""
 
     def local_subscriptions(self) -> Sequence[LocalSubscriptionStatus]:
         """What its remote's bridge asks for here."""
@@ -240,7 +240,7 @@ async def keep_rates(sources: Callable[[], Iterable[BridgeSource]]) -> None:
 
 @final
 class Place:
-    """That of one connection among those that a listener may have."""
+    """The place of one connection among those that a listener may have."""
 
     __slots__ = ("coming_since", "waiting_since")
 
@@ -251,7 +251,7 @@ class Place:
         """When the body of its request began to come; infinite while none does."""
 
     def leave(self) -> None:
-        """Nothing more will come: unless it is served, anybody may have its place."""
+        """Let another connection have the place, unless this one is being served: nothing more will come."""
         if self.waiting_since != math.inf:
             self.waiting_since = -math.inf
 

@@ -85,7 +85,7 @@ class Hangups:
         self._noted = trio.Event()
 
     def note(self) -> None:
-        """One more came."""
+        """Note that one more SIGHUP came."""
         self._noted.set()
 
     async def answer(self) -> None:
@@ -181,7 +181,7 @@ def _host(
     *,
     alone: bool,
 ) -> tuple[Host, Reactor | None]:
-    """Whatever this system has for plain sockets, running; and the same if it is the reactor."""
+    """What serves plain sockets on this system, running; and the reactor again if it is that."""
     if not hasattr(select, "epoll"):
         from vpnrouter.server.net.loop import TaskHost
 

@@ -243,7 +243,7 @@ def _both(mask: pa.ChunkedArray | None, more: pa.ChunkedArray) -> pa.ChunkedArra
 
 
 def each_of(*observers: Callable[[pa.Table], None] | None) -> Callable[[pa.Table], None]:
-    """One observer that tells all of these."""
+    """An observer that passes each table on to all of these."""
     told = [observer for observer in observers if observer is not None]
 
     def offer(table: pa.Table) -> None:
@@ -361,7 +361,7 @@ def _exporter(written: Trace, router: str, barrier: Barrier) -> OtlpThread | Non
 
 
 def _say_from_elsewhere() -> Callable[[str], None]:
-    """What tells from another thread: the event log is for the router's own."""
+    """A function that tells from another thread, in the router's own, which the event log is for."""
     token = trio.lowlevel.current_trio_token()
     log = log_here()
 

@@ -45,7 +45,7 @@ class Journey:
         self.template = templates.begin()
 
     def ingress(self) -> Spot:
-        """The message is published."""
+        """Record that the message is published."""
         site = self._feed.origin
         spot = Spot(site, -1, None, 0, self._feed.publisher)
         values = self._values(spot, "ingress", {"client": self._feed.publisher})

@@ -66,7 +66,7 @@ def settled(endpoint: int, first: int) -> bytes:
 
 
 def endpoint(number: int) -> bytes:
-    """Of an endpoint's definition."""
+    """The key of an endpoint's definition."""
     return _ENDPOINT(ENDPOINT, number)
 
 
@@ -96,12 +96,12 @@ def session(vpn: str, client: str) -> bytes:
 
 
 def retained(vpn: str, topic: bytes) -> bytes:
-    """Of a retained message."""
+    """The key of a retained message."""
     return RETAINED + _two(vpn, topic)
 
 
 def bridge(vpn: str, name: str) -> bytes:
-    """Of a bridge's positions."""
+    """The key of a bridge's positions."""
     return BRIDGE + _two(vpn, name.encode())
 
 

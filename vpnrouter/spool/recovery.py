@@ -85,7 +85,7 @@ class Recovery:
         yield from self._handed_over()
 
     def _handed_over(self) -> list[Recovered]:
-        """What was found since the last time."""
+        """The findings since the last call."""
         found = [each for each in self._found.values() if each.ids]
         self._found = {}
         return found
@@ -123,7 +123,7 @@ class Recovery:
         return left
 
     def _all(self, endpoint: int, first: int, columns: Columns) -> None:
-        """All messages of the segment wait in the endpoint."""
+        """Note that all messages of the segment wait in the endpoint."""
         found = self._of(endpoint)
         found.ids.extend(array("Q", range(first, first + columns.count)))
         found.sizes.extend(columns.sizes)
@@ -134,7 +134,7 @@ class Recovery:
     def _some(
         self, endpoint: int, first: int, columns: Columns, places: range | list[int], bitmap: bytes
     ) -> int:
-        """Those at `places` wait, except what is settled; returns how many wait."""
+        """Note that the messages at `places` wait, except what is settled; returns how many wait."""
         found = self._of(endpoint)
         ids = found.ids
         before = len(ids)

@@ -44,16 +44,16 @@ class Batch:
 
     @property
     def empty(self) -> bool:
-        """Nothing to change: there is no need to commit it."""
+        """True when there is nothing to change, and so no need to commit it."""
         return not self.puts and not self.deletes
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Let `key` have `value`."""
+        """Set `key` to `value`."""
         self.puts.append((key, value))
         self.size += len(key) + len(value)
 
     def delete(self, key: bytes) -> None:
-        """Let `key` have nothing."""
+        """Remove `key`."""
         self.deletes.append(key)
         self.size += len(key)
 

@@ -203,5 +203,5 @@ class _Rows:
 
 
 def _members(columns: Columns, place: int) -> list[int]:
-    """Who was to have the message at `place`."""
+    """The endpoints that were to have the message at `place`."""
     return columns.sets[columns.which[place] if columns.which else 0]

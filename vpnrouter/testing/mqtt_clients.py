@@ -307,7 +307,7 @@ class Producer:
         return bool(ended) and not self._in_flight
 
     def connect(self) -> Connect:
-        """How it introduces itself."""
+        """The CONNECT packet of the client."""
         properties = Properties(session_expiry_interval=SESSION_EXPIRY_S)
         return Connect(self.name, clean_start=False, properties=properties)
 
@@ -332,7 +332,7 @@ class Producer:
         return again
 
     def closed(self) -> None:
-        """The connection is gone."""
+        """Note that the connection is gone."""
         self._open = False
 
     def received(self, packet: Packet) -> list[Packet]:
@@ -468,7 +468,7 @@ class Consumer:
         return not (self._held or self._unsettled or self._barriers or self._recorded)
 
     def connect(self) -> Connect:
-        """How it introduces itself."""
+        """The CONNECT packet of the client."""
         properties = Properties(
             session_expiry_interval=SESSION_EXPIRY_S if self._durable else None,
             receive_maximum=self._receive_maximum,

@@ -93,13 +93,13 @@ class Relay:
     # -- ends ------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """RST to both ends."""
+        """Send RST to both ends."""
         for side in (0, 1):
             self._reset_one(side)
         self.over = True
 
     def close(self) -> None:
-        """FIN to both ends."""
+        """Send FIN to both ends."""
         for end in self._ends:
             if end is not None:
                 end.close()

@@ -184,7 +184,10 @@ def _analysed(
 
 
 def _inventory_before(asked: Asked) -> Inventory | None:
-    """What there is of the time to compare with."""
+    """The inventory of the time to compare with, None where none is asked for.
+
+    Raises OperationError when there is no readable trace file of that time.
+    """
     if asked.against is None:
         return None
     inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.against)

@@ -93,7 +93,7 @@ class Watched:
             waiter.lost(number)
 
     def purged(self, endpoint: Endpoint) -> None:
-        """All that waits in the endpoint is about to leave it."""
+        """Tell those that wait that all messages in the endpoint are lost: it is being purged."""
         for spool_id in list(self._waiting):
             if waits(endpoint, spool_id):
                 self.lost(spool_id)
@@ -191,12 +191,12 @@ class EndToEnd(Receipt):
                 due.places.append(endpoint)
 
     def accepted(self, number: int) -> None:
-        """One of the queues has done with the message; that counts once it is synced."""
+        """Count a queue that has done with the message, once that is synced."""
         if number in self._due:
             self._spool.when_synced(self, number)
 
     def lost(self, number: int) -> None:
-        """One of the queues lost the message: it is refused, whatever becomes of it in the others."""
+        """Refuse a message that one of its queues lost, whatever becomes of it in the others."""
         due = self._due.get(number)
         if due is None or due.lost:
             return

@@ -97,7 +97,7 @@ def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -
 def willing(
     vpn: MessageVpn, matched: list[Endpoint], message: Message, size: int, full: str
 ) -> list[Endpoint]:
-    """Those that can take the message; the others discard it, and the publisher hears nothing of it."""
+    """The endpoints that can take the message; the others discard it, and the publisher hears nothing of it."""
     takers: list[Endpoint] = []
     for endpoint in matched:
         reason = full or endpoint.obstacle(message, size)
@@ -409,7 +409,7 @@ class Endpoint(Subscriber):
         self.forget(message_id, size_in_store(self, message_id), cause, reason)
 
     def expire(self, message_id: int, message: Message) -> None:
-        """Its time is over."""
+        """Treat a message as expired: it goes to the dead message queue or is discarded."""
         dead_letter(self, message_id, message, EXPIRED)
 
     # -- changes ---------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ class Endpoint(Subscriber):
         self._timer = self.vpn.plane.timers.arm(first, self, 0)
 
     def disarm(self) -> None:
-        """Nothing is due any more."""
+        """Cancel the timer: nothing is due any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

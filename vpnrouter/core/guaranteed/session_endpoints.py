@@ -21,7 +21,7 @@ PREFIX: Final = "#mqtt/"
 
 
 def have_room(vpn: MessageVpn, creator: str = "", most_of_creator: int = 0) -> None:
-    """True when the client username `creator` may make one more endpoint.
+    """Check that the client username `creator` may make one more endpoint.
 
     Raises Refused at the bound of the message VPN, or at that of its profile; 0 is none.
     """

@@ -160,7 +160,7 @@ class Unit:
 
     @property
     def empty(self) -> bool:
-        """Nothing in it and nobody waits."""
+        """True when the unit holds nothing and nobody waits for it."""
         return not self.ids and not self.receipts and not self.marks
 
     def bytes_of(self, endpoint: Endpoint) -> int:
@@ -570,7 +570,7 @@ class Spool:
             told.append(text)
 
     def release(self, vpn: MessageVpn, size: int) -> None:
-        """So many bytes of endpoints of `vpn` are no longer theirs."""
+        """Give back `size` bytes that endpoints of `vpn` no longer use."""
         vpn.spooled_bytes -= size
         self.usage -= size
         self._freed = True

@@ -152,7 +152,7 @@ class Delays:
         return message_id in self._due
 
     def ids(self) -> list[int]:
-        """All of them, rising."""
+        """The ids of all that wait, rising."""
         return sorted(self._due)
 
     def clear(self) -> None:

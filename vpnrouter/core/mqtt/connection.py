@@ -418,7 +418,7 @@ class MqttConnection(Connection):
             self._timer = None
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """No CONNECT in time, or nothing heard for one and a half keep-alive intervals."""
+        """End a connection that sent no CONNECT in time, or nothing for one and a half keep-alive intervals."""
         self._timer = None
         if self.state == ENDED:
             return

@@ -317,7 +317,7 @@ class Answer(Receipt):
 
 @final
 class Unheard(Receipt):
-    """Nobody waits: a will's publisher is gone."""
+    """A receipt for a will, whose publisher is gone."""
 
     __slots__ = ()
 

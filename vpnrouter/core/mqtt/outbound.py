@@ -159,7 +159,7 @@ class Outbound:
         self._newest_resend = max(self._newest_resend, message_id)
 
     def identifiers(self) -> list[int]:
-        """All that may stand in the spool."""
+        """All packet identifiers that may stand in the spool."""
         return [*self.held, *self.releasing, *self.reserved]
 
     def release(self, packet_id: int, flow: MqttFlow) -> None:
@@ -366,7 +366,7 @@ class Outbound:
     # -- deliveries ------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """There may be room again."""
+        """Look for something to deliver to all flows: there may be room again."""
         self.narrow = False
         if self.own is not None:
             self.own.endpoint.wake()
@@ -381,7 +381,7 @@ class Outbound:
             plane.timers.arm(plane.now_ns + DRAIN_NS, self.session, DRAIN)
 
     def drained(self) -> None:
-        """It is time to look again."""
+        """Look again for something to deliver, after `drain_later`."""
         self._draining = False
         self.wake()
 

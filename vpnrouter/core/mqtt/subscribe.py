@@ -232,7 +232,7 @@ def _start_replay(endpoint: Endpoint, flow: MqttFlow, replay_from: tuple[int, in
 
 
 def _permission(connection: MqttConnection, endpoint: Endpoint) -> int:
-    """What the client's username may do with an endpoint: everything with its own."""
+    """The permission that the client's username has on an endpoint; on its own it has every one."""
     admission = connection.admission
     if admission is None:
         return endpoint.terms.permission

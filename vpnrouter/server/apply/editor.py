@@ -225,7 +225,7 @@ def _copied(document: Plain) -> Plain:
 
 
 def _tell(who: str, changes: Sequence[Change]) -> None:
-    """Who changed what: whoever sees one message VPN alone reads what was changed of that."""
+    """Tell who changed what, each change in the message VPN that it is about, so that its users read it."""
     for change in changes[: limits.EDITOR_LINES_TOLD]:
         tell(CONFIG_CHANGE, f"{who}: {describe(change)}", _msg_vpn_of(change.path), who)
     if len(changes) > limits.EDITOR_LINES_TOLD:

@@ -74,7 +74,7 @@ def rename_outward(book: LinkBook) -> None:
 
 
 def _shown(mapping: TopicMapping | None) -> list[tuple[str, str, list[int]]]:
-    """What two mappings that do the same have in common."""
+    """The parts of a mapping by which two mappings are compared: label, filter and kinds of each rule."""
     rules = [] if mapping is None else mapping.rules
     return [(rule.label, rule.filter.text, list(rule.filter.kinds)) for rule in rules]
 
@@ -239,7 +239,7 @@ class ListenerChange:
             raise
 
     def apply(self) -> None:
-        """Change over."""
+        """Close the listeners that are gone, change those that stay, and open the new ones."""
         answering = self._answering
         for key in self._gone:
             answering.end(key)

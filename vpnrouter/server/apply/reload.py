@@ -61,7 +61,7 @@ class Packed(NamedTuple):
     raw: bytes
 
     def unpacked(self) -> Plain:
-        """The document."""
+        """The document, decompressed."""
         import json
 
         return json.loads(zlib.decompress(self.raw))

@@ -40,7 +40,7 @@ class Backlog(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Their names, separated by commas."""
+        """The names of the endpoints, separated by commas."""
         return ", ".join(endpoint.name for endpoint in self.endpoints)
 
 
@@ -48,7 +48,7 @@ NONE = Backlog()
 
 
 def backlog_of(link: Link | None) -> Backlog:
-    """What the bridge of the peer that is logged in over `link` takes from."""
+    """The queues here that the peer's bridge, which is logged in over `link`, takes messages from."""
     if link is None or link.outbound is None or link.outbound.flows is None or link.client is None:
         return NONE
     name = link.client.client_name

@@ -374,7 +374,7 @@ class BridgeRunner(Owner):
         self._wake = trio.Event()
 
     async def _connect(self) -> InboundHalf | None:
-        """One step towards a half: an incoming link that fits, or one attempt when it is time."""
+        """Take one step towards a half: an incoming link that fits, or one attempt when it is time."""
         if not self.standing.may_run(self.approach, monotonic_ns()):
             await self.pause()
             return None

@@ -108,7 +108,7 @@ class Standing:
                 narrate(record, UP, "up")
 
     def flow_event(self, event: LinkEvent, why: str, now_ns: int, *, in_sync: bool) -> None:
-        """What the flow of guaranteed messages tells; `in_sync`: all subscriptions are answered."""
+        """Act on an event of the flow of guaranteed messages; `in_sync`: all subscriptions are answered."""
         record = self.record
         if event == LinkEvent.UNBOUND:
             narrate(record, NOT_BOUND.name, f"not bound to its queue: {why}")

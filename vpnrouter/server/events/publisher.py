@@ -82,7 +82,7 @@ class EventPublisher:
                 vpn.on_subscription = _Watch(self, vpn)
 
     def subscription(self, vpn: MessageVpn, subscription: Subscription, *, comes: bool) -> None:
-        """One came or went."""
+        """Publish that a subscription came or went, where the message VPN is configured to tell so."""
         found = self.config().msg_vpns.get(vpn.name)
         mode = "off" if found is None else found.event.publish.subscription_mode
         subscriber = subscription.subscriber

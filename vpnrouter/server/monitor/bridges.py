@@ -178,7 +178,7 @@ class OwnBridge:
         _sample(self._meter, now_ns, counters)
 
     def _counters(self, link: Link | None, *, whole: bool) -> tuple[Counters, Bridge | None]:
-        """What is shown of all that was counted, and the peer's record when its bridge shares the connection."""
+        """The counts to show, and the peer's record when its bridge shares the connection."""
         if link is not None:
             link.tally()
         own = self._cleared.shown(self.runner.record, whole=whole)
@@ -341,7 +341,7 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
         return len(self._all())
 
     def now(self) -> dict[tuple[str, str], OwnBridge | PeerBridge]:
-        """All of them at this moment: whoever wants many asks once."""
+        """All bridges at this moment; to look up many, call this once."""
         return self._all()
 
     def _all(self) -> dict[tuple[str, str], OwnBridge | PeerBridge]:

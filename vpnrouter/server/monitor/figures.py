@@ -60,12 +60,12 @@ class Durations:
         self._total_ns = 0
 
     def add(self, duration_ns: int) -> None:
-        """One more; below 0 counts as 0."""
+        """Count one more duration; below 0 it counts as 0."""
         self._counts[bisect_left(_BOUNDS_NS, duration_ns)] += 1
         self._total_ns += max(0, duration_ns)
 
     def histogram(self) -> Histogram:
-        """All until now."""
+        """The histogram of all durations until now."""
         return Histogram(BOUNDS_S, tuple(self._counts), self._total_ns / 1e9)
 
 

@@ -58,7 +58,7 @@ class VpnMeters:
         self._meters: dict[str, _Meter] = {}
 
     def totals(self, vpn: MessageVpn) -> VpnTotals:
-        """What was counted: of now where few are connected, else about a second old."""
+        """The counts of a message VPN: of now where few are connected, else about a second old."""
         meter = self._meters.get(vpn.name)
         last = None if meter is None or meter.vpn is not vpn else meter.last
         return totals(vpn) if last is None or len(vpn.publishers) <= PORTION else last

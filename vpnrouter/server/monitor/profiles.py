@@ -23,7 +23,7 @@ _ACTIONS = {True: "allow", False: "disallow"}
 
 @final
 class Profiles:
-    """Those of all message VPNs of a router."""
+    """Client usernames, client profiles and ACL profiles of all message VPNs of a router."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

@@ -371,7 +371,7 @@ def keyed(listeners: Iterable[Listener]) -> dict[Item, Listener]:
 
 
 def served(listeners: Iterable[Listener]) -> dict[Item, Listener]:
-    """Those of them that are enabled and of a protocol that this version serves."""
+    """Those of `listeners` that are enabled and have a protocol that this version serves."""
     return {
         key: listener
         for key, listener in keyed(listeners).items()

@@ -188,7 +188,7 @@ class SocketChannel(Channel):
             self.reactor.plane.barrier.end(self.connection, error)
 
     def drain(self) -> None:
-        """The kernel takes more."""
+        """Write what waits: the kernel takes more."""
         try:
             self._write()
         except Exception as error:  # noqa: BLE001 - the barrier's
@@ -241,7 +241,7 @@ class SocketChannel(Channel):
         self.reactor.epoll.modify(self.fd, self._interest())
 
     def wake(self) -> None:
-        """Read again."""
+        """Read from the socket again."""
         if self.fd >= 0:
             self.reactor.epoll.modify(self.fd, self._interest())
 
@@ -305,7 +305,7 @@ class Reactor:
         self.epoll.register(fd, select.EPOLLIN)
 
     def unwatch(self) -> None:
-        """Watch it no more."""
+        """Stop watching the descriptor given to `watch`."""
         if not self.epoll.closed:
             self.epoll.unregister(self._watched)
         self._watched = -1
@@ -399,7 +399,7 @@ class Reactor:
         return True
 
     def _others(self, fd: int) -> None:
-        """What is no connection is ready: a listener, or who asked to be called."""
+        """Serve a descriptor that is no connection: accept from a listener, or call who asked for it."""
         listening = self._listeners.get(fd)
         try:
             if listening is not None:
@@ -530,7 +530,7 @@ class Reactor:
             self._leaving[channel] = self.plane.now_ns + GOODBYE_NS
 
     def lose(self, channel: SocketChannel, why: str) -> None:
-        """The peer is gone."""
+        """Drop a connection whose peer is gone."""
         if channel.fd < 0:
             return
         self._forget(channel)

@@ -316,7 +316,7 @@ class HandshakeFailures:
         self._unsaid = 0
 
     def note(self, listener: str, peer: str, why: str, now_s: float) -> None:
-        """One handshake failed, at `now_s` of a monotonic clock."""
+        """Tell of a handshake that failed at `now_s` of a monotonic clock, a few times per window only."""
         if now_s - self._began_s >= WINDOW_S:
             self._began_s = now_s
             self._said = 0

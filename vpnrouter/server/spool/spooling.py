@@ -147,7 +147,7 @@ class Spooling:
         return found
 
     def _orphans(self, vpns: dict[str, MessageVpn], definitions: list[Definition]) -> None:
-        """What the store knows and the configuration does not: queues are kept, shut down."""
+        """Keep queues that the store knows and the configuration does not, shut down; forget the rest."""
         for definition in definitions:
             if definition.number in self.endpoints.by_number:
                 continue

@@ -83,12 +83,12 @@ def place_of(finding: Finding, *names: str) -> dict[str, str | None]:
 
 
 def messages_of(findings: Sequence[Finding]) -> int:
-    """Messages of all together."""
+    """The sum of the messages of all findings."""
     return sum(one.messages or 0 for one in findings)
 
 
 def bytes_of(findings: Sequence[Finding]) -> int:
-    """Bytes of all together."""
+    """The sum of the bytes of all findings."""
     return sum(one.bytes or 0 for one in findings)
 
 

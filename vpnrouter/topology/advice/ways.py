@@ -61,7 +61,7 @@ def relieve_endpoint(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
 
 
 def spread_partitions(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
-    """`skewed_partition` of one queue."""
+    """Advise against `skewed_partition` of one queue."""
     first = findings[0]
     yield Item(
         action="spread_partitions",
@@ -78,7 +78,7 @@ def spread_partitions(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
 
 
 def set_clock(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
-    """`clock_skew` of one router."""
+    """Advise against `clock_skew` of one router."""
     first = findings[0]
     yield Item(
         action="set_clock",

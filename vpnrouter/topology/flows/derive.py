@@ -118,4 +118,4 @@ def flows(
 
 
 def _unheard(_: str) -> None:
-    """Nobody wants to know."""
+    """Do nothing: nobody wants to know."""

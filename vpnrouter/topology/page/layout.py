@@ -109,7 +109,7 @@ def _springs(at: Spots, links: NDArray[np.int64]) -> Spots:
 
 
 def _repulsion(at: Spots, rest: float) -> Spots:
-    """What pushes each point from all others, by one over the distance."""
+    """The push on each point from all others, by one over the distance."""
     at = at - at.mean(axis=0)
     length = (at**2).sum(axis=1)
     pushed = np.empty_like(at)

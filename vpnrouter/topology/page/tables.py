@@ -54,7 +54,7 @@ _SHARES: Final = {"hot_bridge", "over_broad", "wasted_crossing"}
 
 
 def area_of(kind: str) -> str:
-    """What a kind is about; a kind that is not known here is trouble."""
+    """The area that a kind belongs to; a kind that is not known here is trouble."""
     return _AREA_OF.get(kind, TROUBLE)
 
 

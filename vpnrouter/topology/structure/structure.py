@@ -207,7 +207,7 @@ def _articulations(mesh: Mesh, parts: Sequence[int], found: Cuts) -> list[Findin
 
 
 def _cut_bridges(mesh: Mesh, parts: Sequence[int], found: Cuts, edges: Rows) -> list[Finding]:
-    """One for each cut joint, told of its busier direction."""
+    """One finding for each cut joint, about its busier direction."""
     sizes = _sizes(parts)
     findings = []
     for number, parting in _weightiest(found.joints):

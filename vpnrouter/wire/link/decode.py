@@ -58,7 +58,7 @@ def _sized_text(buf: bytes, pos: int, end: int, what: str) -> tuple[str, int]:
 
 
 def bind(buf: bytes, pos: int, end: int) -> frames.Bind:
-    """BIND (LINK-40)."""
+    """Decode BIND (LINK-40)."""
     _enough(pos, end, 4, "BIND")
     queue, at = _sized_text(buf, pos + 4, end, "the queue's name")
     if not queue:
@@ -109,7 +109,7 @@ def _accepted(raw: bytes) -> dict[bytes, list[tuple[int, int]]]:
 
 
 def bound(buf: bytes, pos: int, end: int) -> frames.Bound:
-    """BOUND (LINK-40)."""
+    """Decode BOUND (LINK-40)."""
     _enough(pos, end, _BOUND_HEAD, "BOUND")
     reason, after = _sized_text(buf, pos + _BOUND_HEAD, end, "the reason")
     kept = Fields(buf, after, end, codes.ANSWERING).data(codes.KEPT)
@@ -125,7 +125,7 @@ def bound(buf: bytes, pos: int, end: int) -> frames.Bound:
 
 
 def unbind(buf: bytes, pos: int, end: int) -> frames.Unbind:
-    """UNBIND (LINK-40)."""
+    """Decode UNBIND (LINK-40)."""
     _enough(pos, end, 6, "UNBIND")
     reason, after = _sized_text(buf, pos + 6, end, "the reason")
     Fields(buf, after, end, codes.NONE)
@@ -133,14 +133,14 @@ def unbind(buf: bytes, pos: int, end: int) -> frames.Unbind:
 
 
 def unbound(buf: bytes, pos: int, end: int) -> frames.Unbound:
-    """UNBOUND (LINK-40)."""
+    """Decode UNBOUND (LINK-40)."""
     if end - pos != 4:
         raise ProtocolError(MALFORMED, "LINK-40: UNBOUND has 4 bytes")
     return frames.Unbound(_number(buf, pos, 4))
 
 
 def flow_status(buf: bytes, pos: int, end: int) -> frames.FlowStatus:
-    """FLOW_STATUS (LINK-50)."""
+    """Decode FLOW_STATUS (LINK-50)."""
     _enough(pos, end, 13, "FLOW_STATUS")
     active = int(buf[pos + 4])
     if active > 1:
@@ -150,7 +150,7 @@ def flow_status(buf: bytes, pos: int, end: int) -> frames.FlowStatus:
 
 
 def ack(buf: bytes, pos: int, end: int) -> frames.Ack:
-    """ACK (LINK-42)."""
+    """Decode ACK (LINK-42)."""
     _enough(pos, end, 6, "ACK")
     return frames.Ack(
         _number(buf, pos, 4), _number(buf, pos + 4, 2), decode_ranges(buf, pos + 6, end)
@@ -158,7 +158,7 @@ def ack(buf: bytes, pos: int, end: int) -> frames.Ack:
 
 
 def forget(buf: bytes, pos: int, end: int) -> frames.Forget:
-    """FORGET (LINK-42)."""
+    """Decode FORGET (LINK-42)."""
     _enough(pos, end, 4, "FORGET")
     ranges = decode_ranges(buf, pos + 4, end)
     if not ranges:
@@ -167,7 +167,7 @@ def forget(buf: bytes, pos: int, end: int) -> frames.Forget:
 
 
 def reject(buf: bytes, pos: int, end: int) -> frames.Reject:
-    """REJECT (LINK-43)."""
+    """Decode REJECT (LINK-43)."""
     _enough(pos, end, _REJECT_HEAD, "REJECT")
     fate = int(buf[pos + 12])
     if fate > frames.GIVEN_UP:
@@ -184,7 +184,7 @@ def reject(buf: bytes, pos: int, end: int) -> frames.Reject:
 
 
 def settled(buf: bytes, pos: int, end: int) -> frames.Settled:
-    """SETTLED (LINK-43)."""
+    """Decode SETTLED (LINK-43)."""
     if end - pos != 13:
         raise ProtocolError(MALFORMED, "LINK-43: SETTLED has 13 bytes")
     outcome = int(buf[pos + 12])
@@ -194,7 +194,7 @@ def settled(buf: bytes, pos: int, end: int) -> frames.Settled:
 
 
 def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
-    """HELLO (LINK-10 to LINK-12)."""
+    """Decode HELLO (LINK-10 to LINK-12)."""
     if buf[pos : min(pos + 4, end)] != frames.MAGIC:
         raise ProtocolError(NOT_A_LINK, "LINK-11: the first frame does not begin with VPNR")
     if end - pos < 6:
@@ -249,7 +249,7 @@ def hello(buf: bytes, pos: int, end: int) -> frames.Hello:
 
 
 def challenge(buf: bytes, pos: int, end: int) -> frames.Challenge:
-    """CHALLENGE (LINK-51)."""
+    """Decode CHALLENGE (LINK-51)."""
     fields = Fields(buf, pos, end, codes.HANDSHAKE)
     nonce = fields.sized(codes.NONCE, frames.NONCE_BYTES, frames.NONCE_BYTES)
     salt = fields.sized(codes.SALT, frames.SALT_LEAST, frames.SALT_MOST)
@@ -260,13 +260,13 @@ def challenge(buf: bytes, pos: int, end: int) -> frames.Challenge:
 
 
 def proof(buf: bytes, pos: int, end: int) -> frames.Proof:
-    """PROOF (LINK-51)."""
+    """Decode PROOF (LINK-51)."""
     fields = Fields(buf, pos, end, codes.HANDSHAKE)
     return frames.Proof(fields.sized(codes.PROOF, frames.PROOF_BYTES, frames.PROOF_BYTES))
 
 
 def welcome(buf: bytes, pos: int, end: int) -> frames.Welcome:
-    """WELCOME (LINK-14)."""
+    """Decode WELCOME (LINK-14)."""
     if end - pos < 2:
         raise ProtocolError(MALFORMED, "LINK-14: WELCOME ends before its version")
     major = int(buf[pos])
@@ -345,7 +345,7 @@ def _check_count(count: int) -> None:
 
 
 def subscribe(buf: bytes, pos: int, end: int) -> frames.Subscribe:
-    """SUBSCRIBE (LINK-23)."""
+    """Decode SUBSCRIBE (LINK-23)."""
     request_id = _request_id(buf, pos, end)
     pos += 4
     filters: list[tuple[int, str]] = []
@@ -372,7 +372,7 @@ def subscribe(buf: bytes, pos: int, end: int) -> frames.Subscribe:
 
 
 def unsubscribe(buf: bytes, pos: int, end: int) -> frames.Unsubscribe:
-    """UNSUBSCRIBE (LINK-24)."""
+    """Decode UNSUBSCRIBE (LINK-24)."""
     request_id = _request_id(buf, pos, end)
     pos += 4
     filters: list[str] = []
@@ -386,7 +386,7 @@ def unsubscribe(buf: bytes, pos: int, end: int) -> frames.Unsubscribe:
 
 
 def subscribed(buf: bytes, pos: int, end: int) -> frames.Subscribed:
-    """SUBSCRIBED (LINK-25)."""
+    """Decode SUBSCRIBED (LINK-25)."""
     request_id = _request_id(buf, pos, end)
     if end - pos < 6:
         raise ProtocolError(MALFORMED, "LINK-25: SUBSCRIBED ends before its codes")
@@ -552,7 +552,7 @@ def _extended(buf: bytes, pos: int, end: int) -> tuple[frames.Direct, int, int]:
 
 
 def _guaranteed(buf: bytes, pos: int, end: int) -> frames.Guaranteed:
-    """GUARANTEED (LINK-41)."""
+    """Decode GUARANTEED (LINK-41)."""
     if end - pos < 14:
         raise ProtocolError(MALFORMED, "LINK-41: a guaranteed message is cut off")
     flags = buf[pos + 12]

@@ -23,7 +23,7 @@ def _frame(kind: int, body: bytes) -> bytes:
 
 
 def hello(frame: frames.Hello) -> bytes:
-    """HELLO (LINK-10)."""
+    """Encode HELLO (LINK-10)."""
     out = [
         frames.MAGIC,
         bytes((frame.major, frame.minor)),
@@ -53,7 +53,7 @@ def hello(frame: frames.Hello) -> bytes:
 
 
 def challenge(frame: frames.Challenge) -> bytes:
-    """CHALLENGE (LINK-51)."""
+    """Encode CHALLENGE (LINK-51)."""
     return _frame(
         frames.CHALLENGE,
         data_field(codes.NONCE, frame.nonce)
@@ -63,12 +63,12 @@ def challenge(frame: frames.Challenge) -> bytes:
 
 
 def proof(frame: frames.Proof) -> bytes:
-    """PROOF (LINK-51)."""
+    """Encode PROOF (LINK-51)."""
     return _frame(frames.PROOF, data_field(codes.PROOF, frame.proof))
 
 
 def welcome(frame: frames.Welcome) -> bytes:
-    """WELCOME (LINK-14)."""
+    """Encode WELCOME (LINK-14)."""
     out = [
         bytes((frame.major, frame.minor)),
         text_field(codes.ROUTER, frame.router),
@@ -105,17 +105,17 @@ def _agreed(features: int, heartbeat_ms: int, max_frame: int) -> bytes:
 
 
 def refuse(frame: frames.Refuse) -> bytes:
-    """REFUSE (LINK-16)."""
+    """Encode REFUSE (LINK-16)."""
     return _frame(frames.REFUSE, _reason(frame.code, frame.reason, frame.retry_after_ms))
 
 
 def close(frame: frames.Close) -> bytes:
-    """CLOSE (LINK-16)."""
+    """Encode CLOSE (LINK-16)."""
     return _frame(frames.CLOSE, _reason(frame.code, frame.reason, frame.retry_after_ms))
 
 
 def detach(frame: frames.Detach) -> bytes:
-    """DETACH (LINK-39)."""
+    """Encode DETACH (LINK-39)."""
     return _frame(frames.DETACH, _reason(frame.code, frame.reason, 0))
 
 
@@ -130,7 +130,7 @@ def _reason(code: int, reason: str, retry_after_ms: int) -> bytes:
 
 
 def heartbeat(frame: frames.Heartbeat) -> bytes:
-    """HEARTBEAT (LINK-21)."""
+    """Encode HEARTBEAT (LINK-21)."""
     return _frame(
         frames.HEARTBEAT, bytes((1 if frame.answer else 0,)) + frame.token.to_bytes(8, "big")
     )
@@ -159,7 +159,7 @@ def _check_count(count: int) -> None:
 
 
 def subscribe(frame: frames.Subscribe) -> bytes:
-    """SUBSCRIBE (LINK-23)."""
+    """Encode SUBSCRIBE (LINK-23)."""
     _check_count(len(frame.filters))
     out = [frame.request_id.to_bytes(4, "big")]
     for flags, text in frame.filters:
@@ -172,7 +172,7 @@ def subscribe(frame: frames.Subscribe) -> bytes:
 
 
 def unsubscribe(frame: frames.Unsubscribe) -> bytes:
-    """UNSUBSCRIBE (LINK-24)."""
+    """Encode UNSUBSCRIBE (LINK-24)."""
     _check_count(len(frame.filters))
     out = [frame.request_id.to_bytes(4, "big")]
     out.extend([_filter(text) for text in frame.filters])
@@ -180,7 +180,7 @@ def unsubscribe(frame: frames.Unsubscribe) -> bytes:
 
 
 def subscribed(frame: frames.Subscribed) -> bytes:
-    """SUBSCRIBED (LINK-25)."""
+    """Encode SUBSCRIBED (LINK-25)."""
     _check_count(len(frame.codes))
     raw = frame.reason.encode("utf-8")
     if len(raw) > limits.LINK_TEXT_BYTES:
@@ -245,7 +245,7 @@ def _store_id(store_id: bytes) -> bytes:
 
 
 def bind(frame: frames.Bind) -> bytes:
-    """BIND (LINK-40)."""
+    """Encode BIND (LINK-40)."""
     if not frame.queue:
         raise ValueError("a queue without a name")
     out = [
@@ -284,7 +284,7 @@ def _accepted(accepted: dict[bytes, list[tuple[int, int]]]) -> bytes:
 
 
 def bound(frame: frames.Bound) -> bytes:
-    """BOUND (LINK-40)."""
+    """Encode BOUND (LINK-40)."""
     kept = b""
     if frame.kept:
         # A peer that does not know the field would forget messages that are still to come.
@@ -303,7 +303,7 @@ def bound(frame: frames.Bound) -> bytes:
 
 
 def unbind(frame: frames.Unbind) -> bytes:
-    """UNBIND (LINK-40)."""
+    """Encode UNBIND (LINK-40)."""
     return _frame(
         frames.UNBIND,
         frame.flow_id.to_bytes(4, "big")
@@ -313,12 +313,12 @@ def unbind(frame: frames.Unbind) -> bytes:
 
 
 def unbound(frame: frames.Unbound) -> bytes:
-    """UNBOUND (LINK-40)."""
+    """Encode UNBOUND (LINK-40)."""
     return _frame(frames.UNBOUND, frame.flow_id.to_bytes(4, "big"))
 
 
 def flow_status(frame: frames.FlowStatus) -> bytes:
-    """FLOW_STATUS (LINK-50)."""
+    """Encode FLOW_STATUS (LINK-50)."""
     body = _STATUS.pack(frame.flow_id, frame.active, frame.messages)
     return _frame(frames.FLOW_STATUS, body)
 
@@ -339,7 +339,7 @@ def guaranteed(
 
 
 def guaranteed_message(frame: frames.Guaranteed) -> bytes:
-    """GUARANTEED (LINK-41). Raises ValueError for flags or a priority that no peer would take."""
+    """Encode GUARANTEED (LINK-41). Raises ValueError for flags or a priority that no peer would take."""
     if frame.flags & ~frames.MESSAGE_FLAGS or not 0 <= frame.priority <= frames.PRIORITY_MOST:
         raise ValueError(f"flags 0x{frame.flags:02x}, priority {frame.priority}")
     message = frame.message
@@ -354,7 +354,7 @@ def guaranteed_message(frame: frames.Guaranteed) -> bytes:
 
 
 def ack(frame: frames.Ack) -> bytes:
-    """ACK (LINK-42)."""
+    """Encode ACK (LINK-42)."""
     return _frame(
         frames.ACK,
         frame.flow_id.to_bytes(4, "big")
@@ -364,14 +364,14 @@ def ack(frame: frames.Ack) -> bytes:
 
 
 def forget(frame: frames.Forget) -> bytes:
-    """FORGET (LINK-42)."""
+    """Encode FORGET (LINK-42)."""
     if not frame.ranges:
         raise ValueError("nothing to forget")
     return _frame(frames.FORGET, frame.flow_id.to_bytes(4, "big") + encode_ranges(frame.ranges))
 
 
 def reject(frame: frames.Reject) -> bytes:
-    """REJECT (LINK-43)."""
+    """Encode REJECT (LINK-43)."""
     return _frame(
         frames.REJECT,
         frame.flow_id.to_bytes(4, "big")
@@ -383,7 +383,7 @@ def reject(frame: frames.Reject) -> bytes:
 
 
 def settled(frame: frames.Settled) -> bytes:
-    """SETTLED (LINK-43)."""
+    """Encode SETTLED (LINK-43)."""
     return _frame(
         frames.SETTLED,
         frame.flow_id.to_bytes(4, "big")
