@@ -44,7 +44,7 @@ class Taken:
         return 0 if self._positions is None else self._positions.count
 
     def open(self, store_id: bytes, queue: str, settled: list[tuple[int, int]]) -> None:
-        """A flow stands; `settled` are ranges that its sender has settled."""
+        """Note that a flow stands; `settled` are ranges that its sender has settled."""
         self._positions = self.accepted.of(store_id, queue)
         self.forget(settled)
 
@@ -57,18 +57,18 @@ class Taken:
         return self._positions is not None and position in self._positions
 
     def add(self, position: int) -> None:
-        """A message is in the unit being built."""
+        """Note that a message is in the unit being built."""
         if self._positions is not None:
             self._positions.add(position)
         self._dirty = True
 
     def take_back(self, position: int) -> None:
-        """The message is not in the unit after all."""
+        """Note that the message is not in the unit after all."""
         if self._positions is not None:
             self._positions.remove(position, 1)
 
     def forget(self, ranges: list[tuple[int, int]]) -> None:
-        """The sender never sends these again."""
+        """Forget positions that the sender never sends again."""
         if self._positions is not None:
             for first, count in ranges:
                 if self._positions.remove(first, count):

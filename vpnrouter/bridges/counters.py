@@ -74,13 +74,13 @@ class Counters:
         self.offered_tx_msg_count = 0
 
     def data_rx(self, messages: int, size_bytes: int, now_ns: int) -> None:
-        """A batch of messages came over the link."""
+        """Count a batch of messages that came over the link."""
         self.data_rx_msg_count += messages
         self.data_rx_byte_count += size_bytes
         self.last_data_rx_ns = now_ns
 
     def data_tx(self, messages: int, size_bytes: int, now_ns: int) -> None:
-        """A batch of messages went out over the link."""
+        """Count a batch of messages that went out over the link."""
         self.data_tx_msg_count += messages
         self.data_tx_byte_count += size_bytes
         self.last_data_tx_ns = now_ns

@@ -100,15 +100,15 @@ class FlowAnswers:
         self.out.add(position)
 
     def will_be(self, position: int, outcome: int) -> None:
-        """When it is stored, SETTLED says this of the message."""
+        """Have SETTLED say `outcome` of the message when it is stored."""
         self._special[position] = outcome
 
     def give_up(self, position: int) -> None:
-        """When the reason is known, the message goes back for good."""
+        """Give the message back for good when the reason is known."""
         self._given_up.add(position)
 
     def stored(self, position: int, outcome: int) -> None:
-        """The synced store has the position; `outcome` is the spool's word on it."""
+        """Acknowledge a position that the synced store has; `outcome` is the spool's word on it."""
         if not self.flow_id:
             return
         self._acks.append(position)
@@ -248,7 +248,7 @@ class FlowBinding:
         return left.ranges()
 
     def give_up(self) -> None:
-        """The answer to what was asked for, if one is due, is not wanted any more."""
+        """Drop the answer to what was asked for, if one is due."""
         if self.queue and self._request_id and self._synced == self.asked:
             self._unwanted.add(self._request_id)
 
@@ -271,7 +271,7 @@ class FlowBinding:
         self.unready = False
 
     def cut(self) -> None:
-        """The link is lost: no answers come."""
+        """Expect no answers any more: the link is lost."""
         self._left.clear()
         self._unwanted.clear()
 
@@ -468,7 +468,7 @@ class GuaranteedIn:
             owner.say(self._binding.ask(self.accepted, self.terms))
 
     def on_bound(self, frame: frames.Bound) -> None:
-        """BOUND (LINK-40). Raises ProtocolError for an answer to nothing."""
+        """Act on BOUND (LINK-40). Raises ProtocolError for an answer to nothing."""
         owner = self._answers.owner
         binding = self._binding
         if owner is None:
@@ -536,7 +536,7 @@ class GuaranteedIn:
         owner.unbound(ending.code, ending.reason)
 
     def on_unbound(self, frame: frames.Unbound) -> None:
-        """The sender has heard our UNBIND."""
+        """Note that the sender has heard our UNBIND."""
         self._binding.heard(frame.flow_id)
 
     def party(self) -> Connection | None:

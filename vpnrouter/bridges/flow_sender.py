@@ -193,7 +193,7 @@ class GuaranteedOut(Flow):
             self._owner.opened(self)
 
     def on_unbind(self) -> None:
-        """The peer ends the flow."""
+        """End the flow as the peer asks, and answer UNBOUND."""
         self.end()
         self._owner.say(encode.unbound(frames.Unbound(self.flow_id)))
 
@@ -331,7 +331,7 @@ class GuaranteedOut(Flow):
     # -- answers ---------------------------------------------------------------------------------
 
     def on_ack(self, frame: frames.Ack) -> None:
-        """ACK (LINK-42). Raises ProtocolError for more positions than can have been sent."""
+        """Act on ACK (LINK-42). Raises ProtocolError for more positions than can have been sent."""
         self.window = min(frame.window, self._reply.window)
         count = 0
         for _, length in frame.ranges:
@@ -366,7 +366,7 @@ class GuaranteedOut(Flow):
         return found
 
     def forget(self) -> None:
-        """The oldest of what was settled is synced."""
+        """Send FORGET for the oldest of what was settled, which is synced now."""
         ranges = self._settling.popleft()
         for _, length in ranges:
             self._forgotten -= length
@@ -386,7 +386,7 @@ class GuaranteedOut(Flow):
             self.endpoint.settle(self, frame.position, REJECTED)
 
     def on_settled(self, frame: frames.Settled) -> None:
-        """SETTLED (LINK-43). Positions that are not unacknowledged are ignored: the peer was not sent them."""
+        """Act on SETTLED (LINK-43). Positions that are not unacknowledged are ignored."""
         if frame.position not in self.unacked:
             return
         self.outcomes[frame.outcome] = self.outcomes.get(frame.outcome, 0) + 1
@@ -446,7 +446,7 @@ class OutboundFlows(FlowOwner):
         self._flows: dict[int, GuaranteedOut] = {}
 
     def on_frame(self, frame: Frame) -> None:
-        """A frame of a flow. Raises ProtocolError for one that never was (LINK-40)."""
+        """Act on a frame of a flow. Raises ProtocolError for a flow that never was (LINK-40)."""
         if isinstance(frame, frames.Bind):
             self._bind(frame)
         elif isinstance(frame, frames.Unbind):

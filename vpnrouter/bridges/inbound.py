@@ -308,7 +308,7 @@ class InboundHalf(Deriver):
     # -- control ---------------------------------------------------------------------------------
 
     def on_frame(self, frame: Frame) -> None:
-        """A frame for this half."""
+        """Act on a frame for this half."""
         if isinstance(frame, frames.Welcome):
             self._welcomed(frame)
         elif isinstance(frame, frames.Challenge):

@@ -405,7 +405,7 @@ class Link(Connection):
             self._on_flow(frame)
 
     def _on_flow(self, frame: Frame) -> None:
-        """A frame of a guaranteed flow: the sender's side has the ids of its own parity (LINK-40)."""
+        """Give a frame of a guaranteed flow to its half: the sender's side has the ids of its parity (LINK-40)."""
         sends = isinstance(frame, (frames.Bind, frames.Ack, frames.Reject, frames.Settled))
         if isinstance(frame, (frames.Unbind, frames.Unbound)):
             sends = (frame.flow_id & 1 == 1) == self.dialed
@@ -487,7 +487,7 @@ class Link(Connection):
         return client
 
     def up(self, peer_max_frame: int) -> None:
-        """The handshake of the first half is over: a fault is told with CLOSE from here on."""
+        """Finish the handshake of the first half: a fault is told with CLOSE from here on."""
         self.send_most = min(peer_max_frame, limits.LINK_FRAME_BYTES)
         self.max_frame = limits.LINK_FRAME_BYTES
         self.no_more_does(STRANGE)
@@ -603,7 +603,7 @@ class Link(Connection):
             self.inbound.end(why)
 
     def _leave(self) -> None:
-        """The client is no more in the VPN."""
+        """Take the client out of the VPN."""
         client, sink, vpn = self.client, self.sink, self.vpn
         if client is None or sink is None or vpn is None:
             return

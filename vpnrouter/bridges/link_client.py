@@ -205,7 +205,7 @@ class LinkClient(Subscriber):
         self._sent: Context | None = None
 
     def bound_frames(self, max_frame: int) -> None:
-        """The peer takes frames of at most `max_frame` bytes (LINK-15).
+        """Send frames of at most `max_frame` bytes, as the peer takes no longer ones (LINK-15).
 
         Below the usual bound each frame has to be looked at, so none crosses in a batch.
         """
@@ -239,7 +239,7 @@ class LinkClient(Subscriber):
             self.vpn.forget_routes(self)
 
     def asked(self, text: str, filter_: Filter) -> None:
-        """The peer subscribed to `text`, parsed as `filter_`."""
+        """Note that the peer subscribed to `text`, parsed as `filter_`."""
         if self._mapping is not None:
             self._asked[text] = filter_
             self._renamed.clear()

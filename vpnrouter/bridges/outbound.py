@@ -169,7 +169,7 @@ class OutboundHalf(Deriver):
         self._admit(admission)
 
     def password_verified(self, good: bool) -> None:
-        """The verdict on the password."""
+        """Go on with the login, or refuse it, by the verdict on the password."""
         link = self.link
         admission = link.admission
         if link.ended or admission is None:
@@ -427,7 +427,7 @@ class OutboundHalf(Deriver):
             link.say_login(encode.refuse(frames.Refuse(code, text)))
 
     def on_frame(self, frame: Frame) -> None:
-        """A frame for this half."""
+        """Act on a frame for this half."""
         attracted = self.attracted
         if isinstance(frame, frames.Detach):
             self._detached(frame.reason)
@@ -532,7 +532,7 @@ class OutboundHalf(Deriver):
             )
 
     def settle(self, dropped: int) -> None:
-        """The last time: `dropped` messages went down with the connection."""
+        """Bring the counts up to date for the last time; `dropped` messages went down with the connection."""
         self.bring(dropped)
         self._tally = None
         if self.record is not None and self in self.record.sending:

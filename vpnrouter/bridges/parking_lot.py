@@ -180,7 +180,7 @@ class Lanes:
         return bool(self.held or self.parked)
 
     def arrive(self, position: int, lane: int) -> None:
-        """A message came over the link."""
+        """Let a message that came over the link pass, or hold it."""
         if self.held or not self._pass(position, lane):
             self.held.append((position, lane))
 
@@ -189,7 +189,7 @@ class Lanes:
         return self._aside(lane, self._number())
 
     def removed(self, lane: int, number: int) -> None:
-        """An operator took away what was set aside."""
+        """Forget what was set aside under `number`: an operator took it away."""
         numbers = self.parked.get(lane)
         if numbers is not None and number in numbers:
             numbers.remove(number)

@@ -291,7 +291,7 @@ class Connection(Timed):
         return b"" if admission is None else admission.password
 
     def password_verified(self, good: bool) -> None:
-        """The edge's answer to a login with `admission.needs_password`."""
+        """Take the edge's answer to a login with `admission.needs_password`."""
         raise AssertionError(good)
 
     def party(self) -> Connection | None:

@@ -125,7 +125,7 @@ class OutboxLosses:
         self.count += count
 
     def told(self, count: int) -> None:
-        """Of those that were refused, so many have rows of their own."""
+        """Take off `count` refused messages that have rows of their own."""
         self.count -= count
 
     def dropped(self, count: int) -> None:
@@ -184,7 +184,7 @@ class Losses(Timed):
         return OutboxLosses(self, vpn, subscriber) if self.discards else None
 
     def outbox(self, refused: OutboxLosses) -> None:
-        """An outbox has something to tell."""
+        """Note an outbox that has losses to tell."""
         self._outboxes.append(refused)
         if not self._armed:
             self._arm()

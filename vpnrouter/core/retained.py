@@ -138,13 +138,13 @@ class Retained:
             self.expired.append(topic)
 
     def keep_nowhere(self) -> None:
-        """The spool keeps nothing of it from now on."""
+        """Take what is retained out of the account: the spool keeps nothing of it from now on."""
         if self.account is not None:
             self.account.bytes_ -= self.bytes_
             self.account = None
 
     def keep_in(self, account: Account) -> None:
-        """The spool keeps it from now on, and `account` counts its bytes."""
+        """Count the retained bytes in `account`: the spool keeps them from now on."""
         if self.account is None:
             self.account = account
             account.bytes_ += self.bytes_
@@ -154,7 +154,7 @@ class Retained:
         self._watchers += 1
 
     def unwatch(self) -> None:
-        """A subscriber that called `watch` has been sent everything."""
+        """Note that a subscriber that called `watch` has been sent everything."""
         self._watchers -= 1
         if not self._watchers:
             self._late.clear()

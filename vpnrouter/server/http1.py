@@ -62,10 +62,10 @@ def _speak_http_alone(protocol: H11Protocol) -> None:
     create = protocol._create_stream  # noqa: SLF001 - it has no switch for that
 
     async def stay(_: h11.Request) -> None:
-        """In the place of what looks for HTTP/2."""
+        """Do nothing in place of the search for HTTP/2."""
 
     async def plainly(request: h11.Request) -> None:
-        """A server may leave Upgrade unheard (RFC 9110 §7.8)."""
+        """Create the stream without the field Upgrade, which a server may ignore (RFC 9110 §7.8)."""
         fields = [(name, value) for name, value in request.headers if name != b"upgrade"]
         await create(
             h11.Request(

@@ -178,7 +178,7 @@ class LiveTraces:
     # -- the writer's thread ---------------------------------------------------------------------
 
     def offer(self, table: pa.Table) -> None:
-        """The rows of one block, as the writer has them."""
+        """Copy the rows of one block to the tails that want them."""
         if not self._tails:
             return
         with self._lock:

@@ -53,7 +53,7 @@ class Journey:
         return Spot(site, row, None, 0, self._feed.publisher)
 
     def deliver(self, spot: Spot, receiver: Receiver, partition: int | None = None) -> None:
-        """The message goes to `receiver`, through its queue where it has one."""
+        """Record that the message goes to `receiver`, through its queue where it has one."""
         if not receiver.endpoint:
             self._after(spot, "deliver", spot.row, _HANDLING_NS, {"client": receiver.client})
             return
@@ -78,12 +78,12 @@ class Journey:
         )
 
     def discard(self, spot: Spot, reason: str, client: str = "") -> None:
-        """The message is given up; `client` by default is who brought it."""
+        """Record that the message is given up; `client` by default is who brought it."""
         given: dict[str, Value] = {"client": client or spot.source, "reason": reason}
         self._after(spot, "discard", spot.row, _HANDLING_NS, given)
 
     def reject(self, spot: Spot, endpoint: str, reason: str, bridge: Bridge) -> None:
-        """An endpoint refuses the message that `bridge` brought."""
+        """Record that an endpoint refuses the message that `bridge` brought."""
         given: dict[str, Value] = {"client": spot.source, "endpoint": endpoint, "reason": reason}
         self._after(spot, "reject", spot.row, _SPOOLING_NS, given | self._peer_of(bridge))
 

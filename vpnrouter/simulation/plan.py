@@ -220,7 +220,7 @@ def _link_states(plan: Plan) -> None:
 
 
 def link(plan: Plan, number: int, event: str, at_s: float, reason: str | None) -> None:
-    """A bridge's link comes up or goes down, told at both ends."""
+    """Record at both ends that a bridge's link comes up or goes down."""
     mesh, bridge = plan.mesh, plan.mesh.bridges[number]
     remote, local = mesh.sites[bridge.source], mesh.sites[bridge.target]
     row = _single(

@@ -507,7 +507,7 @@ class Ledger:
         return parts
 
     def _touch(self, parts: Parts) -> None:
-        """The unit changes the state of a segment."""
+        """Note that the unit changes the state of a segment."""
         parts.changed = True
         parts.unit = self._unit
         self._touched.append(parts)

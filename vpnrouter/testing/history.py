@@ -235,7 +235,7 @@ class _Checking:
         """By producer and endpoint the highest sequence delivered so far, and its message."""
 
     def take(self, event: Event) -> None:
-        """The next event."""
+        """Take the next event. Raises ValueError when it cannot follow those before it."""
         kind = event.kind
         if kind is Kind.NOTED:
             return

@@ -113,7 +113,7 @@ class Relay:
             way.size = 0
 
     def orphan(self) -> None:
-        """RST to the dialling end; the other one is left open, and what it sends is swallowed."""
+        """Send RST to the dialling end; leave the other one open and swallow what it sends."""
         self.freeze()
         self._reset_one(0)
 
@@ -244,7 +244,7 @@ class _Way:
         self.free_s = 0.0
 
     def take(self, count: int) -> None:
-        """The first `count` bytes are gone."""
+        """Remove the first `count` bytes, which are gone."""
         due_s, data = self.waiting.popleft()
         if count < len(data):
             self.waiting.appendleft((due_s, data[count:]))

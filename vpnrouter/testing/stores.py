@@ -239,7 +239,7 @@ class TornStore(Store):
         self._gone = "the spool is closed"
 
     def _reach(self, point: str) -> None:
-        """A commit comes to a point."""
+        """Stall, or fail with SpoolError, at a point that a commit came to, if told to."""
         self._check()
         self.reached.append(point)
         if self._stalled == point:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def remember_bridge(endpoint: Endpoint, bridge: str) -> None:
-    """A bridge of this name takes from the queue `endpoint`: written down, the first time.
+    """Write down that a bridge of this name takes from the queue `endpoint`, the first time it does.
 
     Beyond ENDPOINT_BRIDGES the one that was first is forgotten.
     """

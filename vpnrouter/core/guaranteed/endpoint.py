@@ -287,7 +287,7 @@ class Endpoint(Subscriber):
             lifecycle.note_expiry(self, message_id, message)
 
     def ready(self, message_id: int, message: Message) -> None:
-        """The message waits for a flow."""
+        """Put a message among those that wait for a flow."""
         if self.ahead is not None and self.replay is not None and self.replay.brought(message_id):
             self.ahead.add(message_id, self.level_of(message))
         else:

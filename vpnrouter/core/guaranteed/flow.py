@@ -148,7 +148,7 @@ class Partitions(Timed):
         self._hand_off: Timer | None = None
 
     def changed(self) -> None:
-        """A flow came or went."""
+        """Give partitions without a flow to the flows that are bound now: one came or went."""
         flows = self._endpoint.flows
         owners = self.owners
         for lane, heir in list(self.heirs.items()):
@@ -204,7 +204,7 @@ class Partitions(Timed):
             self._hand_over(late=False)
 
     def stop(self) -> None:
-        """The endpoint has other partitions now, or none."""
+        """Cancel the timers: the endpoint has other partitions now, or none."""
         if self._rebalance is not None:
             self._rebalance.cancel()
         if self._hand_off is not None:

@@ -235,7 +235,7 @@ def expired(endpoint: Endpoint, message: Message) -> bool:
 
 
 def note_expiry(endpoint: Endpoint, message_id: int, message: Message) -> None:
-    """A message has arrived where life times are respected."""
+    """Note when a message that has arrived expires, where life times are respected."""
     if message.expires_ns:
         expiring = endpoint.expiring
         expiring.add(message_id, message.expires_ns)

@@ -451,7 +451,7 @@ class ReplayLog:
         return wanted
 
     def arrived(self, message_id: int, size: int) -> None:
-        """The log has one message more."""
+        """Note one more message in the log."""
         self._ids.append(message_id)
         self._sizes.append(size)
 

@@ -153,7 +153,7 @@ class Outbound:
         self.reserved.discard(packet_id)
 
     def sent(self, message_id: int, packet_id: int, qos: int) -> None:
-        """The client may have this message: it is to be sent again under the same identifier."""
+        """Note that the client may have a message, so that it is sent again under the same identifier."""
         self.resend[message_id] = packet_id | qos << 16
         self.reserved.add(packet_id)
         self._newest_resend = max(self._newest_resend, message_id)
@@ -337,7 +337,7 @@ class Outbound:
         return True
 
     def let_go(self, flow: MqttFlow) -> None:
-        """An endpoint let go of a flow: it was shut down or deleted."""
+        """Forget a flow whose endpoint let go of it: that was shut down or deleted."""
         for packet_id in [key for key, held in self.held.items() if held.flow is flow]:
             if self.held.pop(packet_id).qos == 2:
                 self.reserved.add(packet_id)

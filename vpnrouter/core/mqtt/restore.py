@@ -204,7 +204,7 @@ def _identifiers(session: MqttSession, store: Store) -> None:
 
 
 def _subscribe(vpn: MessageVpn, session: MqttSession, text: str, value: bytes) -> None:
-    """One subscription. One that the message VPN would no longer take is left out, its messages stay."""
+    """Restore one subscription, unless the message VPN would no longer take it; its messages stay."""
     try:
         said = json.loads(value)
         subscription = Subscription(

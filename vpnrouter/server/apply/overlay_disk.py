@@ -105,7 +105,7 @@ class OverlayDisk:
             self._before.chmod(MODE)
 
     def _put_back(self) -> None:
-        """As well as it goes: the disk has just failed."""
+        """Put the file before back, as far as that is possible: the disk has just failed."""
         with contextlib.suppress(OSError):
             if self.look is None:
                 self.path.unlink()

@@ -157,7 +157,7 @@ def _end(runner: BridgeRunner) -> None:
 
 
 def _tell_who_asks(runner: BridgeRunner) -> None:
-    """A half that waits for the answer to its login asks for what is written now when it has it."""
+    """Have a half that waits for the answer to its login ask for what is configured now."""
     half, approach = runner.half, runner.approach
     used, asked = approach.remotes.current, runner.record.remote
     if half is None or half.welcomed or half.over or used is None or asked is None:

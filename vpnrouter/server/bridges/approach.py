@@ -102,7 +102,7 @@ class Approach:
         )
 
     def forget(self) -> None:
-        """The bridge is no more: what goes out to its remotes is renamed no more."""
+        """Stop renaming what goes out to the remotes: the bridge is no more."""
         for remote in self._by_key.values():
             self.book.out_mappings.pop(self._peer(remote), None)
 
@@ -134,7 +134,7 @@ class Approach:
         return self.terms(self.current)
 
     def learn(self, router: str) -> None:
-        """The remote in use gave its router's name."""
+        """Note the name that the router of the remote in use gave."""
         current = self.remotes.current
         if current is not None:
             self._learned[(current.msg_vpn, current.location)] = router

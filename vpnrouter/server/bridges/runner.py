@@ -115,11 +115,11 @@ async def _stands(runner: BridgeRunner, standby: Standby, remote: Remote) -> boo
 
 
 def nothing() -> None:
-    """A name was looked up for a connection that is not shown yet."""
+    """Do nothing: a name was looked up for a connection that is not shown yet."""
 
 
 def begun(half: InboundHalf) -> None:
-    """A half that stands by begins without being anybody's."""
+    """Do nothing: a half that stands by begins without being anybody's."""
 
 
 DRAIN_S: Final = 2.0

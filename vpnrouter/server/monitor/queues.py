@@ -56,7 +56,7 @@ class IdTimes:
         self._most = most
 
     def note(self, next_id: int, now_ns: int) -> None:
-        """At `now_ns` the next message was to get `next_id`. Neither goes back."""
+        """Note that at `now_ns` the next message was to get `next_id`. Neither goes back."""
         ids = self._ids
         if len(ids) > 1 and ids[-1] == next_id:
             # Nothing came in between: messages from here on are younger. The first look stays.

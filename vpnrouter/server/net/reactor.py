@@ -345,7 +345,7 @@ class Reactor:
         return channel
 
     def set_clocks(self) -> None:
-        """Time of this round: monotonic for timers, UTC for traces."""
+        """Set the times of this round: monotonic for timers, UTC for traces."""
         self.plane.now_ns = time.monotonic_ns()
         self.plane.wall_ns = time.time_ns()
 
@@ -525,7 +525,7 @@ class Reactor:
         flush_ready(self.plane)
 
     def leave(self, channel: SocketChannel) -> None:
-        """The peer has been told to go and what it was told waits: give it so much time and no more."""
+        """Give a peer that has been told to go GOODBYE_NS to read what waits for it."""
         if channel not in self._leaving:
             self._leaving[channel] = self.plane.now_ns + GOODBYE_NS
 

@@ -133,7 +133,7 @@ class Endpoints:
         self._orphans.append(endpoint)
 
     def let_go(self, endpoint: Endpoint) -> None:
-        """The configuration does not have it any more: what is empty goes, what is not stays, shut down."""
+        """Delete an endpoint that is configured no more, or keep it, shut down, while it holds messages."""
         endpoint.vpn.drop(endpoint)
         if endpoint.spooled_count == 0:
             self.delete(endpoint)
@@ -146,7 +146,7 @@ class Endpoints:
             self._tell(endpoint)
 
     def _detach(self, definition: Definition) -> None:
-        """The store forgets the subscription of a topic endpoint: it attracts nothing any more."""
+        """Remove the subscription of a topic endpoint from the store, so that it attracts nothing any more."""
         if definition.kind == TOPIC_ENDPOINT:
             definition.subscription = ""
             self._spool.ledger.put(keys.endpoint(definition.number), definition.encode())
@@ -154,7 +154,7 @@ class Endpoints:
     # -- message VPNs that are not configured ----------------------------------------------------
 
     def remove(self, vpn: MessageVpn) -> None:
-        """The configuration does not have `vpn` any more: its endpoints are let go, what was retained stays."""
+        """Let go of the endpoints of `vpn`, which is configured no more; what was retained stays."""
         for (kind, _), endpoint in list(vpn.endpoints.items()):
             if kind == REPLAY_LOG:
                 self._end_log(endpoint)

@@ -177,7 +177,7 @@ class Digesting:
             raise
 
     def rows(self, batch: DataFrame, number: int) -> None:
-        """A batch of the first stream, which says what files there are. They are read as a report reads them.
+        """Take in a batch of the first stream, which says what files there are; each is read as by a report.
 
         Raises:
             OperationError: a file is of a newer format, or the store cannot be written.
@@ -217,7 +217,7 @@ class Digesting:
         return {name: frame.toArrow() for name, frame in frames.items()}
 
     def messages(self, batch: DataFrame, number: int) -> None:
-        """A batch of the second stream: messages that are complete.
+        """Take in a batch of the second stream: messages that are complete.
 
         Raises:
             OperationError: the store cannot be written.
