@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, Self
 from urllib.parse import unquote
@@ -163,10 +164,17 @@ class Transport:
     ) -> httpx.Response:
         waits_s = self._patience_s if patience_s is None else patience_s
         patience = httpx.Timeout(waits_s, connect=self._patience_s)
+        asked = partial(
+            self._http.request, method, self._url + path, params=query, json=body, timeout=patience
+        )
         try:
-            return self._http.request(
-                method, self._url + path, params=query, json=body, timeout=patience
-            )
+            try:
+                return asked()
+            except httpx.TransportError as error:
+                # What changes nothing may be asked again (RFC 9110, 9.2.2).
+                if method != "GET" or not _closed(error):
+                    raise
+                return asked()
         except httpx.TimeoutException:
             raise OperationError(
                 f"no answer from {self._url} within {waits_s:.0f} s; try again"
@@ -211,6 +219,13 @@ def _authorities(ca_file: str) -> ssl.SSLContext:
         raise OperationError(
             f"cannot use authorities {ca_file}: {error.strerror or error}"
         ) from error
+
+
+def _closed(error: httpx.TransportError) -> bool:
+    """True when a connection that waited for the next request was closed, as it is when a listener changes."""
+    return isinstance(error, httpx.ReadError | httpx.WriteError) or (
+        isinstance(error, httpx.RemoteProtocolError) and "disconnected" in str(error)
+    )
 
 
 def _way_out(error: httpx.TransportError) -> str:
