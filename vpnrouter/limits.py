@@ -228,7 +228,7 @@ PARTIAL_BYTES: Final = 134_217_728
 is disconnected, with 0x97."""
 
 PARTIAL_BYTES_ALL: Final = 268_435_456
-"""The same of all message VPNs together."""
+"""Bytes of unfinished packets in all message VPNs together. Beyond: as for PARTIAL_BYTES."""
 
 PARTIAL_SPARE_BYTES: Final = 16_384
 """Bytes of one unfinished packet that PARTIAL_BYTES does not count, so that small ones cost nothing."""
@@ -238,7 +238,7 @@ LOGINS_WAITING: Final = 1_024
 waited longest is refused "503 Too Many Logins", 0x89."""
 
 LOGINS_WAITING_OF_ADDRESS: Final = 256
-"""The same for one address: to verify them takes ten to twenty seconds, as long as a login may take.
+"""Logins of one address that wait for verification: that takes ten to twenty seconds, as long as a login may take.
 Beyond: the one of them that has waited longest is refused."""
 
 LOGIN_FAILURES: Final = 10

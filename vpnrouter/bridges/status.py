@@ -273,7 +273,7 @@ class BridgeStatus:
     guaranteed_rx_msg_count: int
     """Guaranteed messages that came, those among them that came again because a link was lost."""
     msg_spool_rx_msg_count: int
-    """The same, under the field's name."""
+    """The value of `guaranteed_rx_msg_count`, under the field's name."""
     remote_tx_flow_id: int
     """Number that the remote gave the flow of guaranteed messages, 0 while none stands."""
     last_tx_msg_id: int

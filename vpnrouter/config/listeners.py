@@ -47,7 +47,7 @@ LINK_PORT: Final = 55555
 """Port of a location that names none, as in the field."""
 
 LINK_TLS_PORT: Final = 55443
-"""The same for TLS."""
+"""Port of a location with TLS that names none, as in the field."""
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _BRACKETED: Final = re.compile(r"\[([^\[\]]*)\](?::(.*))?")

@@ -149,7 +149,7 @@ class MsgStatus:
     spooled_time: int
     """Seconds since 1970, UTC."""
     expiry_time: int = 0
-    """The same; 0 for never."""
+    """Seconds since 1970, UTC; 0 for never."""
     content_size: int = 0
     """Bytes of the payload."""
     priority: int = 4

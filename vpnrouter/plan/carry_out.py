@@ -9,7 +9,7 @@ from vpnrouter.plan.compare import RouterApi, RouterPlan
 from vpnrouter.plan.risks import is_up
 
 ORDER: Final = ("grow", "bridge", "trim")
-"""See documents.py."""
+"""Steps of a plan, one after the other at all routers (documents.py)."""
 
 LOOK_S: Final = 0.2
 """Seconds between looks whether bridges are up."""
