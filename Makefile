@@ -90,6 +90,15 @@ bench-direct: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 bench-guaranteed: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	$(FROM_WHEEL) $(PY) -m bench.guaranteed
 
+# What a release publishes: the source archive, and compiled wheels for each Python and machine that pyproject.toml
+# names under tool.cibuildwheel. On Linux they are built in containers, which takes Docker or Podman.
+.PHONY: wheels
+wheels: $(MADE)
+	$(PY) -m pip install --quiet "cibuildwheel>=3"
+	rm -rf dist
+	$(PY) -m build --no-isolation --sdist --outdir dist .
+	$(PY) -m cibuildwheel --output-dir dist dist/*.tar.gz
+
 # Small faults, one at a time in a copy of the tree: the tests have to notice those that they noticed before.
 # ONLY="bridges queue-count-off-by-one" chooses areas and faults, JOBS=2 how many are tried at the same time.
 .PHONY: mutants
