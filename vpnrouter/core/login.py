@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events, scram
+from vpnrouter.core import scram
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import Refused
+from vpnrouter.events import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -627,7 +628,8 @@ def _check_room(admission: Admission, holder: Connection | None) -> None:
             of_username -= 1
     bound = vpn.limits.max_connection_count
     if bound and count >= bound:
-        client_events.no_connection_left(vpn, bound)
+        text = f"max_connection_count {bound:,} reached; logins are refused"
+        vpn.report_once(table.CONNECTIONS_EXCEEDED, text)
         raise Refused("503 Too Many Clients", 0x97)
     per_username = admission.profile.max_connection_count_per_client_username
     if per_username and of_username >= per_username:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.events import table
 from vpnrouter.trace.events import DIRECT, INGRESS
 from vpnrouter.trace.recorder import Context
 
@@ -16,7 +17,24 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.tracing import Picking
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.events.table import Kind
     from vpnrouter.trace.sampler import Sampler
+
+
+PUBLISH_DENIED: Final = 1
+SUBSCRIBE_DENIED: Final = 2
+TOO_BIG: Final = 4
+LARGE: Final = 8
+BIND_FAILED: Final = 16
+"""Bits of `Publisher.told`: the one-shot events that a connection has had."""
+
+_ONE_SHOTS: Final[dict[int, Kind]] = {
+    PUBLISH_DENIED: table.PUBLISH_DENIED,
+    SUBSCRIBE_DENIED: table.SUBSCRIBE_DENIED,
+    TOO_BIG: table.TOO_BIG,
+    LARGE: table.LARGE_MESSAGE,
+    BIND_FAILED: table.BIND_FAILED,
+}
 
 
 @final
@@ -30,7 +48,7 @@ class Publisher:
     `picking` chooses another one by topic, None where trace filters do not ask for it.
     `path` names the VPN that plain frames come from when a link publishes, else it is empty.
     `max_size` bounds a payload; frames above `max_frame`, which may be less, are looked at one by one.
-    `told` are the one-shot events of this connection (client_events.py).
+    `told` are the one-shot events of this connection, bits of the table above.
     Counters: messages and bytes received whole, and what became of the messages, each counted where it
     happens, so that messages = delivered + spooled + unmatched + acl_denied + refused is a check:
     `delivered` were offered to at least one receiver (who counts it, should it have no room or refuse
@@ -103,6 +121,29 @@ class Publisher:
         else:
             self.delivered += 1
         return reason
+
+    def report_once(self, what: int, text: str) -> None:
+        """Raise a one-shot event, one of the bits above: not again until the client reconnects or it is cleared.
+
+        The caller has looked at `told`.
+        """
+        self.told |= what
+        self._report(_ONE_SHOTS[what], text)
+
+    def report_flow(self, *, opened: bool) -> None:
+        """Raise the event of a first guaranteed message, or of the end of a connection that published some."""
+        if opened:
+            self._report(table.OPEN_FLOW, "publisher flow opened")
+        else:
+            text = f"publisher flow closed: {self.spooled:,} messages spooled"
+            self._report(table.CLOSE_FLOW, text)
+
+    def _report(self, kind: Kind, text: str) -> None:
+        events = self.vpn.plane.events
+        if events is not None:
+            vpn = self.vpn.name
+            name = self.subscriber.client_name
+            events.raise_event(kind, vpn, name, f"VPN {vpn} client {name}: {text}")
 
     def sampler_for(self, route: Route) -> Sampler:
         """The sampler that picks among the messages of `route`."""

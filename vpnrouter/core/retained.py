@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.guaranteed.stored import to_record
+from vpnrouter.events import table
 from vpnrouter.spool import keys
 from vpnrouter.topics.index import TopicIndex, Walk
 
@@ -206,11 +206,11 @@ def retain(vpn: MessageVpn, message: Message) -> None:
         more = size_of(message) - before
         if more > 0 and spool.obstacle(vpn, more):
             retained.refuse(topic)
-            client_events.no_retained_left(vpn)
+            _report_full(vpn)
             spool.ledger.delete(keys.retained(vpn.name, topic))
             return
     if not retained.keep(message):
-        client_events.no_retained_left(vpn)
+        _report_full(vpn)
     if spool is None:
         return
     if retained.expired:
@@ -221,6 +221,16 @@ def retain(vpn: MessageVpn, message: Message) -> None:
         spool.ledger.put(key, to_record(message, plane.now_ns, plane.steady_ns))
     elif before:
         spool.ledger.delete(key)
+
+
+def _report_full(vpn: MessageVpn) -> None:
+    """Raise the event of a message that was not retained: the message VPN or the spool is full."""
+    retained = vpn.retained
+    text = (
+        f"no room for more retained messages ({len(retained):,} with {retained.bytes_:,} bytes);"
+        " others are delivered and not retained"
+    )
+    vpn.report_once(table.RETAINED_EXCEEDED, text)
 
 
 def forget_expired(vpn: MessageVpn) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events, tracing
+from vpnrouter.core import tracing
 from vpnrouter.core.barrier import TASK
 from vpnrouter.core.deliver import (
     ABSENT,
@@ -36,6 +36,7 @@ from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import QUEUE_PREFIX, Route, ShareGroup, build, point_to_point
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import Refused
+from vpnrouter.events import table
 from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import parse_topic
 from vpnrouter.topics.trie import SubscriptionTrie
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Plane
     from vpnrouter.core.seen import SeenIds
     from vpnrouter.core.subscriber import Subscriber, Subscription
+    from vpnrouter.events.table import Kind
     from vpnrouter.topics.grammar import Filter
 
 
@@ -354,6 +356,12 @@ class MessageVpn:
         retained = self.retained
         return self.spooled_bytes + (0 if retained.account is None else retained.bytes_)
 
+    def report_once(self, kind: Kind, text: str) -> None:
+        """Raise an event about a bound of the message VPN that is reached; not again until that has ended."""
+        events = self.plane.events
+        if events is not None:
+            events.raise_once(kind, self.name, "", f"VPN {self.name}: {text}")
+
     # -- routing ---------------------------------------------------------------------------------
 
     def resolve(self, topic: bytes) -> Route:
@@ -513,7 +521,9 @@ class MessageVpn:
             and self.limits.max_subscription_count
             and self.subscription_count >= self.limits.max_subscription_count
         ):
-            client_events.no_subscription_left(self)
+            most = self.limits.max_subscription_count
+            text = f"max_subscription_count {most:,} reached; subscriptions are refused"
+            self.report_once(table.SUBSCRIPTIONS_EXCEEDED, text)
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
         # The subscriber has it first: if the code below raises, it goes when the subscriber ends.
         subscriber.subscriptions[key] = subscription

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core import client_events
 from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.deliver import OFFERED, deliver_to_one
 from vpnrouter.core.guaranteed import reasons
@@ -15,6 +14,7 @@ from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.route import Route
 from vpnrouter.core.subscriber import FRAME_MQTT4
 from vpnrouter.errors import Refused
+from vpnrouter.events import table
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -307,7 +307,7 @@ def bind(endpoint: Endpoint, flow: Flow, permission: int, needed: int) -> None:
     _changed(endpoint)
     if not terms.exclusive:
         flow.active = True
-    client_events.bound(endpoint, flow, bind=True)
+    _report(endpoint, flow, bind=True)
 
 
 def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
@@ -326,7 +326,7 @@ def unbind(endpoint: Endpoint, flow: Flow, *, counts: bool) -> None:
         finally:
             _changed(endpoint)
     if bound:
-        client_events.bound(endpoint, flow, bind=False)
+        _report(endpoint, flow, bind=False)
 
 
 def _give_back(endpoint: Endpoint, flow: Flow, outcome: int) -> None:
@@ -367,3 +367,16 @@ def _refuse(endpoint: Endpoint, reason: str, code: int) -> None:
     failures = endpoint.counters.bind_failures
     failures[reason] = failures.get(reason, 0) + 1
     raise Refused(reason, code)
+
+
+def _report(endpoint: Endpoint, consumer: Flow, *, bind: bool) -> None:
+    """Raise the event of a consumer that came to a queue or topic endpoint, or went."""
+    events = endpoint.vpn.plane.events
+    if events is None or endpoint.kind not in (QUEUE, TOPIC_ENDPOINT):
+        return
+    vpn = endpoint.vpn.name
+    name = consumer.client_name
+    what = "queue" if endpoint.kind == QUEUE else "topic endpoint"
+    way = "bound to" if bind else "unbound from"
+    text = f"VPN {vpn} client {name}: {way} {what} {endpoint.name}; {len(endpoint.flows)} bound"
+    events.raise_event(table.BIND if bind else table.UNBIND, vpn, name, text)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed.dispatch import unbind_forbidden
 from vpnrouter.core.login import (
     BAD_PASSWORD,
@@ -90,7 +89,7 @@ def judge_again(session: MqttSession, rights: Admission, told: bool = True) -> b
             else:
                 unbind_forbidden(flow.endpoint)
     if changed and told:
-        client_events.rights_changed(session, rights, changed)
+        session.report_rights(rights, changed)
     return bool(changed)
 
 
@@ -180,7 +179,7 @@ def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
             hides=not connection.listener_vpn,
         )
     except Refused as refusal:
-        client_events.login_refused(connection, vpn, refusal.why)
+        connection.report_refused(vpn, refusal.why)
         connection.refuse(refusal.reason_code, refusal.reason)
         return
     connection.admission = admission
@@ -196,7 +195,7 @@ def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
     try:
         establish(connection, admission, packet)
     except Refused as refusal:
-        client_events.login_refused(connection, vpn, refusal.reason)
+        connection.report_refused(vpn, refusal.reason)
         connection.refuse(refusal.reason_code, refusal.reason)
 
 
@@ -207,19 +206,19 @@ def password_verified(connection: MqttConnection, good: bool) -> None:
     if admission is None or packet is None:
         return
     if not good:
-        client_events.login_refused(connection, admission.vpn, admission.why or BAD_PASSWORD)
+        connection.report_refused(admission.vpn, admission.why or BAD_PASSWORD)
         connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, BAD_PASSWORD)
         return
     try:
         check_verified(admission, connection.peer, _holder(admission.vpn, packet.client_id))
         establish(connection, admission, packet)
     except Refused as refusal:
-        client_events.login_refused(connection, admission.vpn, refusal.why)
+        connection.report_refused(admission.vpn, refusal.why)
         connection.refuse(refusal.reason_code, refusal.reason)
         return
     except ProtocolError as error:
         connection.router.protocol_errors += 1
-        client_events.protocol_error(connection, str(error))
+        connection.report_protocol_error(str(error))
         connection.fail(error.reason_code, str(error))
         return
     connection.resume()
@@ -229,7 +228,7 @@ def refuse_login(connection: MqttConnection, code: int, text: str) -> None:
     """Refuse a login without a look at its password."""
     admission = connection.admission
     vpn = None if admission is None else admission.vpn
-    client_events.login_refused(connection, vpn, text)
+    connection.report_refused(vpn, text)
     connection.refuse(code, text)
 
 
@@ -289,7 +288,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     session.have_will(will)
     changed = judge(session, admission)
     if changed and present:
-        client_events.rights_changed(session, admission, changed)
+        session.report_rights(admission, changed)
     session.attach(
         connection,
         packet.protocol_level,
@@ -332,7 +331,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     connection.outbox.control(
         _connack(connection, packet, present, assigned, max_packet, keep_alive_s)
     )
-    client_events.connected(connection, publisher)
+    connection.report_connected(publisher)
     if session.outbound is not None:
         session.outbound.resume()
 

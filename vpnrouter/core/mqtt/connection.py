@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import PUBLISH_QOS0, scan
@@ -18,6 +17,7 @@ from vpnrouter.core.mqtt import connect, outbound, publish, subscribe
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.vpn import absorb
 from vpnrouter.errors import ProtocolError
+from vpnrouter.events import table
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
     from vpnrouter.core.timers import Timer
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.events.table import Kind
 
 WAITING: Final = 0
 """Transport open, no CONNECT yet."""
@@ -74,6 +76,8 @@ ACK_WORK: Final = 60
 """Bytes of short acknowledgements that are handled at once, and what they cost."""
 
 PINGRESP: Final = b"\xd0\x00"
+
+_PROTOCOLS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5"}
 
 
 @final
@@ -157,7 +161,7 @@ class MqttConnection(Connection):
                     return -1
         except ProtocolError as error:
             self.router.protocol_errors += 1
-            client_events.protocol_error(self, str(error))
+            self.report_protocol_error(str(error))
             self.fail(error.reason_code, str(error))
             return -1
         return pos
@@ -319,7 +323,7 @@ class MqttConnection(Connection):
         """Close the connection: its client holds too much in unfinished packets."""
         if self.state == READY:
             text = "too many bytes of unfinished packets in the message VPN"
-            client_events.protocol_error(self, text)
+            self.report_protocol_error(text)
         else:
             text = SAYS[NO_MEMORY]
             self.router.entrance.turned_away(NO_MEMORY, self.peer)
@@ -384,7 +388,7 @@ class MqttConnection(Connection):
                 self._retire(self.publisher)
         elif step == 3:
             if publisher is not None:
-                client_events.disconnected(self, publisher, why)
+                self._report_disconnected(publisher, why)
         else:
             session = self.session
             if session is not None:
@@ -435,3 +439,54 @@ class MqttConnection(Connection):
             self.fail(
                 reason.KEEP_ALIVE_TIMEOUT, "nothing heard for one and a half keep-alive intervals"
             )
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def report_connected(self, publisher: Publisher) -> None:
+        """Raise the event of a client that is logged in."""
+        protocol = _PROTOCOLS.get(self.level, "MQTT")
+        self._report(table.CONNECT, publisher, f" connected: {protocol}")
+
+    def _report_disconnected(self, publisher: Publisher, why: str) -> None:
+        received = publisher.messages
+        sent = publisher.subscriber.outbox.messages
+        text = f" disconnected: {why}; received {received:,} sent {sent:,} messages"
+        self._report(table.DISCONNECT, publisher, text)
+
+    def report_refused(self, vpn: MessageVpn | None, why: str) -> None:
+        """Count and report a login to `vpn` (None: which one was not found out) that was refused for `why`.
+
+        The client is told less than `why`.
+        """
+        self.router.logins_refused += 1
+        self._report_failed(vpn, why)
+
+    def report_protocol_error(self, why: str) -> None:
+        """Report what MQTT forbids. Whoever has not even sent a CONNECT is no client."""
+        publisher = self.publisher
+        if publisher is not None:
+            self._report(table.PARSE_ERROR, publisher, f": {why}")
+        elif self.connect_packet is not None:
+            self._report_failed(None if self.admission is None else self.admission.vpn, why)
+
+    def _report(self, kind: Kind, publisher: Publisher, text: str) -> None:
+        events = self.plane.events
+        if events is not None:
+            vpn = publisher.vpn.name
+            name = publisher.subscriber.client_name
+            username = "" if self.admission is None else self.admission.username.name
+            who = f"VPN {vpn} client {name} username {username} from {self.peer}"
+            events.raise_event(kind, vpn, name, who + text)
+
+    def _report_failed(self, vpn: MessageVpn | None, why: str) -> None:
+        events = self.plane.events
+        packet = self.connect_packet
+        if events is None or packet is None:
+            return
+        # Not what a stranger calls one.
+        place = "" if vpn is None or vpn.name not in self.router.vpns else vpn.name
+        text = (
+            f"VPN {place or '?'} client {packet.client_id} username {packet.username or ''}"
+            f" from {self.peer}: connect failed: {why}"
+        )
+        events.raise_event(table.CONNECT_FAIL, place, packet.client_id, text)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
 from vpnrouter.core.guaranteed.spool import (
@@ -105,7 +104,7 @@ class Ingress(Answers):
         if self.flows:
             self.flows = False
             self.publisher.vpn.ingress_flows -= 1
-            client_events.flow(self.publisher, opened=False)
+            self.publisher.report_flow(opened=False)
         if self.end_to_end is not None:
             self.end_to_end.close()
 
@@ -181,7 +180,7 @@ class Ingress(Answers):
         if of_client >= 1 and (not most or vpn.ingress_flows < most):
             vpn.ingress_flows += 1
             self.flows = True
-            client_events.flow(self.publisher, opened=True)
+            self.publisher.report_flow(opened=True)
             return True
         vpn.rejected += 1
         self.publisher.refused += 1

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 from mypy_extensions import i64
 
-from vpnrouter.core import client_events
 from vpnrouter.core.direct import trace
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.reasons import may_learn, may_put
 from vpnrouter.core.losses import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
+from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG
 from vpnrouter.core.route import Route
 from vpnrouter.core.tracing import read
 from vpnrouter.errors import ProtocolError, TopicError
@@ -159,9 +159,9 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
         denied = reasons.PERMISSION_DENIED
         why = reasons.QUEUE_NOT_FOUND
     if denied:
-        if not publisher.told & client_events.PUBLISH_DENIED:
+        if not publisher.told & PUBLISH_DENIED:
             text = f"{why}: topic {route.topic}"
-            client_events.once(publisher, client_events.PUBLISH_DENIED, text)
+            publisher.report_once(PUBLISH_DENIED, text)
         if why == denied:
             publisher.acl_denied += 1
             _lost(publisher, DISCARD, topic, qos, PUBLISH_TOPIC_ACL)
@@ -181,18 +181,18 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     # What held at the login: that is what the client was told.
     if end - start > publisher.max_size:
         vpn.discards.add(MSG_TOO_BIG)
-        if not publisher.told & client_events.TOO_BIG:
+        if not publisher.told & TOO_BIG:
             text = f"a message of {end - start:,} bytes; at most {publisher.max_size:,} are taken"
-            client_events.once(publisher, client_events.TOO_BIG, text)
+            publisher.report_once(TOO_BIG, text)
         publisher.refused += 1
         _lost(publisher, DISCARD, topic, qos, MSG_TOO_BIG)
         if ingress is not None and qos:
             ingress.refuse(packet_id, qos, reasons.TOO_LARGE)
         return
     large = vpn.limits.large_msg_size
-    if large and end - start > large and not publisher.told & client_events.LARGE:
+    if large and end - start > large and not publisher.told & LARGE:
         text = f"a message of {end - start:,} bytes on topic {route.topic}"
-        client_events.once(publisher, client_events.LARGE, text)
+        publisher.report_once(LARGE, text)
     message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
     message.qos = qos
     if expiry_s >= 0:

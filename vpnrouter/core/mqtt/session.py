@@ -21,6 +21,7 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.tracing import leaving
 from vpnrouter.errors import TopicError
+from vpnrouter.events import table
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
@@ -28,12 +29,13 @@ from vpnrouter.wire.mqtt.publish_block import publish_block_with
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.login import ClientUsername
+    from vpnrouter.core.login import Admission, ClientUsername
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
     from vpnrouter.core.mqtt.subscribe import RetainedFeed
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.events.table import Kind
 
 EXPIRE: Final = 1
 """Timer kind: the session's expiry interval has passed."""
@@ -374,6 +376,30 @@ class MqttSession(Subscriber):
             # Otherwise an earlier try raised, and the client came back meanwhile.
             self._expiry_timer = None
             self.end()
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def report_rights(self, rights: Admission, changed: list[str]) -> None:
+        """Raise the event of changed rights; `changed` names which."""
+        text = (
+            f"may do something else from now on: {', '.join(changed)}"
+            f" (ACL profile {rights.acl.name}, client profile {rights.profile.name})"
+        )
+        self._report(table.PERMISSIONS, rights.username.name, text)
+
+    def report_end(self, why: str) -> None:
+        """Raise the event of a session that a change of the configuration ends, for `why`."""
+        waiting = 0 if self.endpoint is None else self.endpoint.spooled_count
+        text = f"session ended: {why}; {waiting:,} messages discarded"
+        self._report(table.SESSION_END, self.owner, text)
+
+    def _report(self, kind: Kind, username: str, text: str) -> None:
+        events = self.vpn.plane.events
+        if events is not None:
+            vpn = self.vpn.name
+            name = self.client_name
+            text = f"VPN {vpn} client {name} username {username}: {text}"
+            events.raise_event(kind, vpn, name, text)
 
     # -- delivery --------------------------------------------------------------------------------
 

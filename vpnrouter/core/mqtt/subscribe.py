@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core import client_events
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.guaranteed.dispatch import not_there, permit
@@ -36,6 +35,7 @@ from vpnrouter.core.mqtt.session_store import (
     keep_subscription,
     number_of,
 )
+from vpnrouter.core.publisher import BIND_FAILED, SUBSCRIBE_DENIED
 from vpnrouter.core.retained import forget_expired
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.timers import Job
@@ -306,9 +306,9 @@ def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Fi
 
 def _denied(connection: MqttConnection, filter_: Filter) -> None:
     publisher = connection.publisher
-    if publisher is not None and not publisher.told & client_events.SUBSCRIBE_DENIED:
+    if publisher is not None and not publisher.told & SUBSCRIBE_DENIED:
         text = f"403 Subscription ACL Denied: {filter_.original}"
-        client_events.once(publisher, client_events.SUBSCRIBE_DENIED, text)
+        publisher.report_once(SUBSCRIBE_DENIED, text)
 
 
 LATER_NS: Final = 100_000_000
@@ -616,10 +616,10 @@ class Subscribing(_FilterJob):
                 refusal.reason == PERMISSION_DENIED
                 and binds(request.filter)
                 and publisher is not None
-                and not publisher.told & client_events.BIND_FAILED
+                and not publisher.told & BIND_FAILED
             ):
                 text = f"{refusal.why}: {request.filter}"
-                client_events.once(publisher, client_events.BIND_FAILED, text)
+                publisher.report_once(BIND_FAILED, text)
             if connection.level == 3:
                 # MQTT 3.1 has no failure code: as with other brokers, the filter seems granted, and nothing is sent.
                 return request.qos

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.link import Link
 from vpnrouter.config.effects import Effect, Item
-from vpnrouter.core import client_events
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connect import judge_again
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -367,7 +366,7 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
             continue
         rights = rights_of(vpn, client.owner)
         if rights is None:
-            client_events.session_ended(client, f"client username {client.owner} is gone")
+            client.report_end(f"client username {client.owner} is gone")
             client.end()
         elif judge_again(client, rights, told=changed < CHANGES_TOLD):
             changed += 1
