@@ -9,11 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from vpnrouter.report.build import Asked, run_jobs
+from vpnrouter.report.inventory import take_inventory
+from vpnrouter.report.spark import Quiet, spark_session
 from vpnrouter.simulation.score import LEAST_PRECISION, Score, compare
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
-from vpnrouter.topology.engine.session import Quiet, spark_session
-from vpnrouter.topology.input.inventory import take_inventory
-from vpnrouter.topology.report import Asked, run_jobs
 
 
 def main() -> None:

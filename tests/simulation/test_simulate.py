@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from vpnrouter.errors import OperationError
+from vpnrouter.report.inventory import take_inventory
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
-from vpnrouter.topology.input.inventory import take_inventory
 from vpnrouter.trace.schema import (
     FILE_COLUMNS,
     ROUTER_KEY,

@@ -18,8 +18,8 @@ from vpnrouter.errors import OperationError
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from vpnrouter.topology.engine.session import Progress
-    from vpnrouter.topology.output import Summary
+    from vpnrouter.report.output import Summary
+    from vpnrouter.report.spark import Progress
 
 _FORMATS: Final = frozenset({"html", "json", "parquet"})
 _TIMES: Final = "2026-03-01, 2026-03-01T12:30, or 90m (so long ago)"
@@ -93,10 +93,10 @@ def command(
     """
     wanted = _formats(formats)
     try:
-        from vpnrouter.topology.change.configured import load_configured
-        from vpnrouter.topology.follow.follow import Follower, Pace
-        from vpnrouter.topology.input.inventory import parse_range, parse_span
-        from vpnrouter.topology.report import Asked, build_report
+        from vpnrouter.report.build import Asked, build_report
+        from vpnrouter.report.change.configured import load_configured
+        from vpnrouter.report.follow import Follower, Pace
+        from vpnrouter.report.inventory import parse_range, parse_span
     except ImportError as error:
         raise OperationError(
             f"the report needs the package {error.name}: pip install '.[spark]' in vpnrouter's source"
@@ -245,7 +245,7 @@ def print_summary(summary: "Summary") -> None:
     from rich.table import Table
 
     from vpnrouter.cli._printed import console_for
-    from vpnrouter.topology.page import figures
+    from vpnrouter.report.page import figures
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 
 from vpnrouter import limits
 from vpnrouter.explain.question import Event, UsageError, path_of
-from vpnrouter.topology.input.inventory import take_inventory
+from vpnrouter.report.inventory import take_inventory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from vpnrouter.topology.input.inventory import TraceFile
+    from vpnrouter.report.inventory import TraceFile
 
 _ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 _PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")

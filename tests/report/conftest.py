@@ -1,0 +1,161 @@
+"""One Spark session for all tests here, and trace files to feed it."""
+
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+from pyspark.testing import assertSchemaEqual
+
+from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
+from vpnrouter.report.spark import spark_session
+
+Row = Mapping[str, Any]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local Spark session, ended with the tests."""
+    with spark_session("local[2]", shuffle_partitions=2, short=True) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def tracefiles() -> ModuleType:
+    """The generator of trace files that stands beside these tests."""
+    return _beside("tracefiles")
+
+
+def _beside(name: str) -> ModuleType:
+    # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def frame_of(spark: SparkSession) -> Callable[[dict[str, list[Row]]], DataFrame]:
+    """Makes the frame that jobs take from rows by router, without files; every row weighs 2."""
+
+    def make(by_router: dict[str, list[Row]]) -> DataFrame:
+        names = TRACES.names
+        rows = [
+            tuple({"weight": 2.0, **row, "router": router}.get(name) for name in names)
+            for router, listed in by_router.items()
+            for row in listed
+        ]
+        return spark.createDataFrame(rows, TRACES)
+
+    return make
+
+
+@pytest.fixture
+def digest_of(spark: SparkSession) -> Callable[[str, list[Row]], DataFrame]:
+    """Makes the digest of a name from rows; columns that a row does not give are null.
+
+    Names that the digest does not have are refused, so that a slip of the pen fails the test.
+    """
+
+    def make(name: str, rows: list[Row]) -> DataFrame:
+        schema = DIGESTS[name]
+        unknown = {key for row in rows for key in row} - set(schema.names)
+        assert not unknown, f"{name} has no {unknown}"
+        listed = [tuple(row.get(column) for column in schema.names) for row in rows]
+        return spark.createDataFrame(listed, schema)
+
+    return make
+
+
+@pytest.fixture
+def assert_rows() -> Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None]:
+    """Compares a frame with exact rows, in any order.
+
+    pyspark's assertDataFrameEqual imports pyspark.pandas, which pandas 3 breaks.
+    """
+
+    def compare(frame: DataFrame, schema: StructType, rows: list[tuple[Any, ...]]) -> None:
+        assertSchemaEqual(frame.schema, schema)
+        assert sorted(map(tuple, frame.collect()), key=repr) == sorted(rows, key=repr)
+
+    return compare
+
+
+@pytest.fixture
+def node() -> Callable[..., dict[str, Any]]:
+    """Makes rows of NODES."""
+
+    def make(router: str, vpn: str, *, traced: bool = True, **more: Any) -> dict[str, Any]:
+        counts = [name for name in NODES.names if name not in {"router", "vpn", "traced"}]
+        values = dict.fromkeys(counts, 0 if traced else None)
+        return {"router": router, "vpn": vpn, "traced": traced, **values, **more}
+
+    return make
+
+
+@pytest.fixture
+def edge() -> Callable[..., dict[str, Any]]:
+    """Makes rows of EDGES from "router/vpn" texts."""
+
+    def make(
+        start: str,
+        goal: str,
+        *,
+        bridge: str = "fares",
+        latency: tuple[int, int, int] | None = (100_000, 200_000, 300_000),
+        **more: Any,
+    ) -> dict[str, Any]:
+        from_router, from_vpn = start.split("/", 1)
+        to_router, to_vpn = goal.split("/", 1)
+        percentiles = latency or (None, None, None)
+        return {
+            **dict.fromkeys(EDGES.names, 1),
+            "from_router": from_router,
+            "from_vpn": from_vpn,
+            "to_router": to_router,
+            "to_vpn": to_vpn,
+            "bridge": bridge,
+            "link_downs": 0,
+            **{
+                f"latency_p{share}_ns": value
+                for share, value in zip((50, 95, 99), percentiles, strict=True)
+            },
+            **more,
+        }
+
+    return make
+
+
+@pytest.fixture
+def topic() -> Callable[..., dict[str, Any]]:
+    """Makes rows of TOPICS."""
+
+    def make(name: str, **more: Any) -> dict[str, Any]:
+        place = {"topic": name, "router": "edge", "vpn": "blue"}
+        return {**dict.fromkeys(TOPICS.names, 1), **place, **more}
+
+    return make
+
+
+@pytest.fixture
+def discard() -> Callable[..., dict[str, Any]]:
+    """Makes rows of DISCARDS."""
+
+    def make(reason: str, **more: Any) -> dict[str, Any]:
+        texts = {"router": "edge", "vpn": "blue", "event": "dead_letter", "place": "q"}
+        return {
+            **dict.fromkeys(DISCARDS.names, 1),
+            **texts,
+            "reason": reason,
+            "example_topic": None,
+            **more,
+        }
+
+    return make

@@ -1,0 +1,154 @@
+"""vpnrouter.report.flows.clocks: how far clocks are apart."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from vpnrouter.report.flows.clocks import (
+    CLOCK_DOUBT_NS,
+    clock_offsets,
+    comparable,
+    least_ages,
+    offset_of,
+    one_clock,
+)
+
+MS = 1_000_000
+UNKNOWN = {"reference": None, "offset_ns": None, "error_ns": None, "pairs": 0}
+
+
+def age(origin: str | None, router: str, least_age_ns: int | None) -> dict[str, Any]:
+    """A row of PATHS, as far as clocks need it."""
+    return {"origin_router": origin, "router": router, "least_age_ns": least_age_ns}
+
+
+def test_two_ways_give_the_offset_and_its_bound() -> None:
+    """5 ms ahead, 1 ms each way: ages 6 and -4, and half the round trip is the bound."""
+    assert clock_offsets([age("a", "b", 6 * MS), age("b", "a", -4 * MS)]) == [
+        {"router": "a", "reference": "a", "offset_ns": 0, "error_ns": 0, "pairs": 1},
+        {"router": "b", "reference": "a", "offset_ns": 5 * MS, "error_ns": MS, "pairs": 1},
+    ]
+
+
+def test_the_least_age_of_several_ways_counts() -> None:
+    """Messages that waited, or came over more bridges, do not spoil what the quick ones tell."""
+    rows = [age("a", "b", 9 * MS), age("a", "b", 6 * MS), age("b", "a", -4 * MS)]
+    rows.append(age("b", "a", 700 * MS))
+    assert offset_of(clock_offsets(rows)) == {"a": 0, "b": 5 * MS}
+
+
+def test_one_way_tells_nothing() -> None:
+    """A router without a partner both ways has a row of nulls, and so has one that hears itself only."""
+    rows = [age("a", "b", MS), age("c", "c", MS), age(None, "d", MS), age("e", "a", None)]
+    found = clock_offsets(rows)
+    assert found == [{"router": name, **UNKNOWN} for name in "abcde"]
+    assert offset_of(found) == {}
+
+
+def test_the_router_with_most_pairs_is_the_reference() -> None:
+    """The middle of a star, not the first by name; each group has its own."""
+    star = [row for leaf in "ac" for row in (age("b", leaf, 2 * MS), age(leaf, "b", 2 * MS))]
+    apart = [age("y", "x", 3 * MS), age("x", "y", -MS)]
+    found = clock_offsets(star + apart)
+    assert comparable(found) == {"a": "b", "b": "b", "c": "b", "x": "x", "y": "x"}
+    assert [row["pairs"] for row in found] == [1, 2, 1, 1, 1]
+    assert offset_of(found)["y"] == -2 * MS
+
+
+def test_narrow_chains_go_before_a_wide_pair() -> None:
+    """Two pairs of neighbours say more about the ends than messages that took a slow way back."""
+    rows = [
+        *(age("a", "b", 11 * MS), age("b", "a", -9 * MS)),
+        *(age("b", "c", 11 * MS), age("c", "b", -9 * MS)),
+        *(age("a", "c", 22 * MS), age("c", "a", 80 * MS)),
+    ]
+    assert clock_offsets(rows)[2] == {
+        "router": "c",
+        "reference": "a",
+        "offset_ns": 20 * MS,
+        "error_ns": 2 * MS,
+        "pairs": 2,
+    }
+
+
+def test_a_wait_is_not_taken_for_an_offset() -> None:
+    """A pair that only says "within minutes" does not count; a skew beyond any doubt does."""
+    waited = [age("a", "b", 600 * CLOCK_DOUBT_NS), age("b", "a", MS)]
+    assert clock_offsets(waited) == [{"router": name, **UNKNOWN} for name in "ab"]
+    skewed = [age("a", "b", 3_604 * CLOCK_DOUBT_NS), age("b", "a", -3_600 * CLOCK_DOUBT_NS)]
+    assert clock_offsets(skewed)[1]["offset_ns"] == 3_602 * CLOCK_DOUBT_NS
+    assert clock_offsets(skewed)[1]["error_ns"] == 2 * CLOCK_DOUBT_NS
+
+
+def test_a_clock_that_was_set_has_an_honest_bound() -> None:
+    """A negative round trip, which no clock that runs evenly gives, bounds by its absolute value."""
+    assert clock_offsets([age("a", "b", -6 * MS), age("b", "a", -4 * MS)])[1]["error_ns"] == 5 * MS
+    assert clock_offsets([age("a", "b", 4 * MS), age("b", "a", -4 * MS)])[1]["error_ns"] == 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_bound_holds_in_any_mesh(seed: int) -> None:
+    """Random meshes, delays, skews and few samples: every true offset is within the bound."""
+    draw = random.Random(seed)
+    names = [f"r{number}" for number in range(12)]
+    skews = {name: draw.randint(-3_000 * MS, 3_000 * MS) for name in names}
+    rows = []
+    for _ in range(60):
+        one, other = draw.sample(names, 2)
+        for origin, router in ((one, other), (other, one)):
+            delays = [draw.randint(1, 40 * MS) for _ in range(draw.randint(1, 3))]
+            rows.append(age(origin, router, min(delays) + skews[router] - skews[origin]))
+    found = clock_offsets(rows)
+    assert any(row["pairs"] > 0 for row in found), f"seed {seed}"
+    for row in found:
+        if row["reference"] is not None:
+            true_ns = skews[row["router"]] - skews[row["reference"]]
+            assert abs(row["offset_ns"] - true_ns) <= row["error_ns"], f"seed {seed}: {row}"
+
+
+def test_times_compare_within_a_group_and_within_a_router() -> None:
+    """Not across groups, and not where nothing is known."""
+    references = {"a": "b", "b": "b", "x": "y"}
+    assert one_clock(references, "a", "b")
+    assert one_clock(references, "other", "other")
+    assert not one_clock(references, "a", "x")
+    assert not one_clock(references, "other", "another")
+    assert not one_clock(references, None, None)
+
+
+@pytest.mark.spark
+def test_a_row_a_pair_is_enough(
+    digest_of: Callable[[str, list[dict[str, Any]]], DataFrame],
+) -> None:
+    """PATHS shrink to the least age of each pair, and the offsets are the same."""
+    rows = [age("a", "b", 9 * MS), age("a", "b", 6 * MS), age("b", "a", -4 * MS), age("c", "a", 1)]
+    few = [row.asDict() for row in least_ages(digest_of("paths", rows)).collect()]
+    assert len(few) == 3
+    assert clock_offsets(few) == clock_offsets(rows)
+
+
+ONE = frozenset({"machine"})
+
+
+def test_routers_of_one_machine_have_one_clock() -> None:
+    """Whatever the ages say, and where no message came back; other routers are compared through any of them."""
+    rows = [age("a", "b", 9 * MS), age("b", "a", MS), age("b", "c", 7 * MS), age("c", "b", -3 * MS)]
+    hosts = {"a": ONE, "b": ONE, "d": ONE, "c": frozenset({"another"})}
+    found = clock_offsets([*rows, age("a", "d", 4 * MS)], hosts)
+    assert offset_of(found) == {"a": 0, "b": 0, "d": 0, "c": 5 * MS}
+
+
+def test_an_estimate_below_its_error_takes_nothing_off() -> None:
+    """Clocks that agree as far as anybody can tell are left alone, and the bound says how far that is."""
+    rows = [age("a", "b", 300_000), age("b", "a", 100_000)]
+    found = clock_offsets(rows)
+    assert offset_of(found) == {"a": 0, "b": 0}
+    assert found[1]["error_ns"] == 300_000
+    # Two machines that are known to be two: the middle is what errs least.
+    apart = clock_offsets(rows, {"a": ONE, "b": frozenset({"another"})})
+    assert (apart[1]["offset_ns"], apart[1]["error_ns"]) == (100_000, 200_000)
+    beyond = clock_offsets([age("a", "b", 500_000), age("b", "a", -100_000)])
+    assert offset_of(beyond) == {"a": 0, "b": 300_000}

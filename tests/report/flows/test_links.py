@@ -1,0 +1,106 @@
+"""vpnrouter.report.flows.tables: when each bridge's link was up."""
+
+from typing import Any
+
+import pytest
+
+from vpnrouter.report.flows import tables as module
+from vpnrouter.report.flows.tables import Span, flaps, links, spans_of, time_up
+from vpnrouter.wire.link import codes
+
+FARES = ("edge", "blue", "core", "yellow", "fares")
+TAKEN_OVER = codes.REASONS[codes.TAKEN_OVER]
+
+
+def end(*changes: tuple[int, bool, str | None], remote: bool = False) -> dict[str, Any]:
+    """What one end of the link saw: (time, up, reason)."""
+    near, far = (FARES[:2], FARES[2:4]) if remote else (FARES[2:4], FARES[:2])
+    return {
+        **dict(zip(("router", "vpn"), near, strict=True)),
+        **dict(zip(("peer_router", "peer_vpn"), far, strict=True)),
+        "bridge": "fares",
+        "remote": remote,
+        "changes": [dict(zip(("ts_ns", "up", "reason"), one, strict=True)) for one in changes],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "spans"),
+    [
+        ([(1, True, None)], [Span(1)]),
+        ([(1, True, None), (3, False, "gone")], [Span(1, 3, "gone")]),
+        (
+            [(1, True, None), (3, False, "gone"), (5, True, None)],
+            [Span(1, 3, "gone"), Span(5)],
+        ),
+        # Up before the traces begin: since the first sight of the edge, at 0.
+        ([(3, False, "gone"), (5, True, None)], [Span(0, 3, "gone"), Span(5)]),
+        # The same said twice.
+        ([(1, True, None), (3, False, "gone"), (4, False, "too")], [Span(1, 3, "gone")]),
+        # A crash has lost the first down.
+        (
+            [(1, True, None), (5, True, None), (9, False, "gone")],
+            [Span(1, 5), Span(5, 9, "gone")],
+        ),
+        # The new connection is up before the old one is let go.
+        (
+            [(1, True, None), (5, True, None), (6, False, TAKEN_OVER), (9, False, "gone")],
+            [Span(1, 5, TAKEN_OVER), Span(5, 9, "gone")],
+        ),
+        # A link may be taken over by one that the traces do not tell of.
+        ([(1, True, None), (6, False, TAKEN_OVER)], [Span(1, 6, TAKEN_OVER)]),
+    ],
+)
+def test_ups_and_downs_make_spans(
+    changes: list[tuple[int, bool, str | None]], spans: list[Span]
+) -> None:
+    """Every sequence, complete or not, gives times that do not overlap."""
+    assert spans_of([end(*changes)], {FARES: 0}) == {FARES: spans}
+
+
+def test_a_down_alone_is_seen_when_it_happens() -> None:
+    """Without any earlier sight of the edge the time up is of no length."""
+    assert spans_of([end((3, False, "gone"))], {}) == {FARES: [Span(3, 3, "gone")]}
+    assert spans_of([end((3, False, "gone"))], {FARES: 4}) == {FARES: [Span(3, 3, "gone")]}
+
+
+def test_the_end_that_saw_more_counts() -> None:
+    """Of equals the local one; rows that are no link's are passed over."""
+    more = end((1, True, None), (2, False, "a"), (3, True, None), remote=True)
+    less = end((1, True, None), (2, False, "b"))
+    for rows in ([more, less], [less, more]):
+        assert [span.reason for span in spans_of(rows, {})[FARES]] == ["a", None]
+    equal = end((5, True, None), (6, False, "c"), remote=True)
+    for rows in ([equal, less], [less, equal]):
+        assert [span.reason for span in spans_of(rows, {})[FARES]] == ["b"]
+    nobody = {**less, "bridge": None, "peer_router": None, "peer_vpn": None, "remote": None}
+    assert spans_of([{**nobody, "changes": []}, {**nobody, "router": None}], {}) == {}
+
+
+def test_of_a_list_that_was_cut_the_begin_is_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first down may belong to an up that was cut off."""
+    monkeypatch.setattr(module, "REPORT_LINK_CHANGES", 3)
+    cut = end((3, False, "a"), (4, True, None), (5, False, "b"))
+    assert spans_of([cut], {FARES: 0}) == {FARES: [Span(4, 5, "b")]}
+
+
+def test_the_latest_spans_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By edge and time, as many as the table may have; flaps are all downs but the last."""
+    other = (*FARES[:4], "more")
+    spans = {FARES: [Span(1, 2, "a"), Span(7, 8, "b"), Span(9)], other: [Span(3, 5, "c")]}
+    rows = links(spans)
+    assert [(row["bridge"], row["up_ns"], row["down_ns"], row["reason"]) for row in rows] == [
+        ("fares", 1, 2, "a"),
+        ("fares", 7, 8, "b"),
+        ("fares", 9, None, None),
+        ("more", 3, 5, "c"),
+    ]
+    assert flaps(reversed(rows)) == {FARES: 2, other: 0}
+    monkeypatch.setattr(module, "REPORT_LINKS", 3)
+    assert [row["up_ns"] for row in links(spans)] == [7, 9, 3]
+
+
+def test_time_up_is_summed_to_the_end() -> None:
+    """A time that lasts counts to the end given, and never less than nothing."""
+    assert time_up([Span(1, 4), Span(6)], 10) == 7
+    assert time_up([Span(6)], 5) == 0

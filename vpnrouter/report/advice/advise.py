@@ -1,0 +1,166 @@
+"""From findings to ranked advice: findings of one cause become one piece of advice."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from vpnrouter.limits import REPORT_ADVICE, REPORT_ADVICE_ACTION
+from vpnrouter.report.advice.context import Item, Scene
+from vpnrouter.report.advice.subscriptions import (
+    add_for_black_holes,
+    apply_configuration,
+    drop_covered,
+    drop_unmatched,
+    narrow,
+    write_down,
+)
+from vpnrouter.report.advice.ways import (
+    add_link,
+    break_loop,
+    drop_way,
+    end_in_vain,
+    moves,
+    relieve_bridge,
+    relieve_endpoint,
+    repair_link,
+    set_clock,
+    spread_partitions,
+)
+from vpnrouter.report.schema import Finding, Rows
+from vpnrouter.report.structure.structure import Structure
+
+_BRIDGE: Final = ("router", "vpn", "peer_router", "peer_vpn", "bridge")
+_PLACE: Final = ("router", "vpn")
+_CLIENT: Final = ("router", "vpn", "client")
+_ENDPOINT: Final = ("router", "vpn", "endpoint")
+_ROUTER: Final = ("router",)
+
+Builder = Callable[[Scene, Sequence[Finding]], Iterator[Item]]
+
+
+class _Cure(NamedTuple):
+    """What findings of a kind lead to; those with the same builder and the same fields share a cause."""
+
+    builder: Builder
+    cause: tuple[str, ...]
+
+
+CURES: Final[dict[str, _Cure]] = {
+    "loop": _Cure(break_loop, _PLACE),
+    "loop_stopped": _Cure(end_in_vain, _BRIDGE),
+    "two_ways": _Cure(drop_way, _PLACE),
+    "duplicate": _Cure(drop_way, _PLACE),
+    "head_of_line": _Cure(relieve_endpoint, _ENDPOINT),
+    "stalled_bridge": _Cure(repair_link, _BRIDGE),
+    "flapping_link": _Cure(repair_link, _BRIDGE),
+    "hot_bridge": _Cure(relieve_bridge, _BRIDGE),
+    "skewed_partition": _Cure(spread_partitions, _ENDPOINT),
+    "clock_skew": _Cure(set_clock, _ROUTER),
+    # Before what never matched: a subscription that messages are found for is not dropped.
+    "black_hole": _Cure(add_for_black_holes, _PLACE),
+    "never_matched": _Cure(drop_unmatched, _PLACE),
+    "covered": _Cure(drop_covered, _CLIENT),
+    "over_broad": _Cure(narrow, _BRIDGE),
+    "wasted_crossing": _Cure(narrow, _BRIDGE),
+    "missing_vpn": _Cure(apply_configuration, _ROUTER),
+    "missing_bridge": _Cure(apply_configuration, _ROUTER),
+    "missing_subscription": _Cure(apply_configuration, _ROUTER),
+    "unknown_vpn": _Cure(write_down, _ROUTER),
+    "unknown_bridge": _Cure(write_down, _ROUTER),
+    "unknown_subscription": _Cure(write_down, _ROUTER),
+}
+"""Kinds of findings that something can be done about; articulation points and cut bridges are advised on together,
+by the links that help the most, and other kinds are not advised on.
+"""
+
+
+def advise(
+    findings: Sequence[Finding],
+    nodes: Rows,
+    edges: Rows,
+    structure: Structure,
+    changes: Rows | None = None,
+    subscriptions: Rows | None = None,
+) -> Rows:
+    """Rows of ADVICE, the most useful first, at most REPORT_ADVICE.
+
+    `edges` are the rows that `structure` was made from, with `cut` filled in. `changes`, rows of CHANGES, say which
+    findings are new, and the evidence says so too. `subscriptions` are those that bridges hold: rows with
+    `router`, `vpn`, `client` and `filter`; with them a loop's filter can be named.
+    """
+    scene = Scene(findings, nodes, edges, subscriptions or [])
+    items = [*_cured(scene, changes or []), *moves(scene)]
+    items.extend(add_link(way, edges) for way in structure.second_ways)
+    items.sort(key=lambda one: (-one.score, one.action, one.advice))
+    kept: list[Item] = []
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.action] = counts.get(item.action, 0) + 1
+        if counts[item.action] <= REPORT_ADVICE_ACTION and len(kept) < REPORT_ADVICE:
+            kept.append(item)
+    return [item.row(rank) for rank, item in enumerate(kept, 1)]
+
+
+def _cured(scene: Scene, changes: Rows) -> Iterator[Item]:
+    new = {
+        (row["measure"], *(row[name] for name in _BRIDGE))
+        for row in changes
+        if row["what"] == "finding" and row["change"] == "new"
+    }
+    causes: dict[tuple[str | None, ...], list[Finding]] = {}
+    for one in _with_their_causes(scene.findings):
+        cure = CURES.get(one.kind)
+        if cure is not None:
+            key = (cure.builder.__name__, *(getattr(one, name) for name in cure.cause))
+            causes.setdefault(key, []).append(one)
+    order = {cure.builder.__name__: turn for turn, cure in enumerate(CURES.values())}
+    followed = _follow_ups(scene.findings)
+    for key in sorted(causes, key=lambda one: order[one[0] or ""]):
+        group = causes[key]
+        together = [*group, *(more for one in group for more in followed.get(one, []))]
+        fresh = any((one.kind, *(getattr(one, name) for name in _BRIDGE)) in new for one in group)
+        for item in CURES[group[0].kind].builder(scene, together):
+            yield _marked(item) if fresh else item
+
+
+def _marked(item: Item) -> Item:
+    return Item(**{**vars(item), "evidence": f"{item.evidence} New since the time compared with."})
+
+
+def _bridge_of(one: Finding) -> tuple[str | None, ...] | None:
+    return tuple(getattr(one, name) for name in _BRIDGE) if one.bridge else None
+
+
+def _blocked(findings: Sequence[Finding]) -> set[tuple[str | None, ...] | None]:
+    return {_bridge_of(one) for one in findings if one.kind == "head_of_line" and one.bridge}
+
+
+def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """All but what only follows from another finding: a bridge that stands because an endpoint behind it refuses,
+    and filters that match nothing, so that it does not matter what covers them.
+    """
+    blocked = _blocked(findings)
+    idle = {
+        (one.router, one.vpn, one.client, one.topic)
+        for one in findings
+        if one.kind == "never_matched"
+    }
+    for one in findings:
+        if one.kind == "stalled_bridge" and _bridge_of(one) in blocked:
+            continue
+        if one.kind == "covered" and (one.router, one.vpn, one.client, one.topic) in idle:
+            continue
+        yield one
+
+
+def _follow_ups(findings: Sequence[Finding]) -> dict[Finding, list[Finding]]:
+    """The stalled bridges by the endpoint that blocks them, the first one where there are several."""
+    blockers: dict[tuple[str | None, ...] | None, Finding] = {}
+    for one in findings:
+        if one.kind == "head_of_line" and one.bridge:
+            blockers.setdefault(_bridge_of(one), one)
+    found: dict[Finding, list[Finding]] = {}
+    for one in findings:
+        blocker = blockers.get(_bridge_of(one)) if one.kind == "stalled_bridge" else None
+        if blocker is not None:
+            found.setdefault(blocker, []).append(one)
+    return found

@@ -1,0 +1,218 @@
+"""What builders of advice look things up in, and one piece of advice before it has its rank."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, final
+
+from vpnrouter.errors import TopicError
+from vpnrouter.report.schema import ERROR, INFO, WARNING, Finding, Rows, Severity
+from vpnrouter.report.structure.graph import Place, goal_of, start_of
+from vpnrouter.topics.algebra import intersects, matches
+from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
+
+Action = Literal[
+    "break_loop",
+    "repair_link",
+    "relieve_endpoint",
+    "relieve_bridge",
+    "apply_configuration",
+    "add_subscription",
+    "narrow_subscription",
+    "drop_way",
+    "set_clock",
+    "spread_partitions",
+    "drop_subscription",
+    "write_down",
+    "add_link",
+    "move_vpn",
+]
+
+_SEVERITIES: Final = {ERROR: 200.0, WARNING: 100.0, INFO: 0.0}
+_A_DECADE: Final = 10.0
+"""Points for each tenfold of messages, so that severity goes before gain, and gain before names."""
+
+_MOST: Final = 99.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """`severity` is that of the worst finding behind it, `gain` the messages that it helps, as traced."""
+
+    action: Action
+    severity: Severity
+    advice: str
+    evidence: str
+    effect: str
+    gain: int = 0
+    router: str | None = None
+    vpn: str | None = None
+    peer_router: str | None = None
+    peer_vpn: str | None = None
+    bridge: str | None = None
+    client: str | None = None
+    endpoint: str | None = None
+    topic: str | None = None
+
+    @property
+    def score(self) -> float:
+        """200, 100 or 0 by severity, and up to 99 by gain."""
+        points = _A_DECADE * math.log10(1 + max(0, self.gain))
+        return round(_SEVERITIES[self.severity] + min(points, _MOST), 1)
+
+    def row(self, rank: int) -> dict[str, Any]:
+        """As a row of ADVICE."""
+        fields = asdict(self)
+        del fields["severity"], fields["gain"]
+        return {**fields, "rank": rank, "score": self.score}
+
+
+def worst_of(findings: Sequence[Finding]) -> Severity:
+    """The worst severity among findings."""
+    return max((one.severity for one in findings), key=lambda one: _SEVERITIES[one])
+
+
+def place_of(finding: Finding, *names: str) -> dict[str, str | None]:
+    """Fields of a finding for an Item; by default those of a bridge."""
+    fields = names or ("router", "vpn", "peer_router", "peer_vpn", "bridge")
+    return {name: getattr(finding, name) for name in fields}
+
+
+def messages_of(findings: Sequence[Finding]) -> int:
+    """The sum of the messages of all findings."""
+    return sum(one.messages or 0 for one in findings)
+
+
+def bytes_of(findings: Sequence[Finding]) -> int:
+    """The sum of the bytes of all findings."""
+    return sum(one.bytes or 0 for one in findings)
+
+
+SHOWN: Final = 3
+"""Names in a sentence; more are counted."""
+
+
+@final
+class Scene:
+    """`findings` are all; `subscriptions` what bridges hold at their remote message VPNs, in the dialect of
+    links.
+    """
+
+    def __init__(
+        self, findings: Sequence[Finding], nodes: Rows, edges: Rows, subscriptions: Rows
+    ) -> None:
+        self.findings = findings
+        self.nodes = {(row["router"], row["vpn"]): row for row in nodes}
+        self.edges = edges
+        self.between: dict[tuple[Place, Place], list[dict[str, Any]]] = {}
+        self._goals: dict[Place, list[Place]] = {}
+        for row in edges:
+            start, goal = start_of(row), goal_of(row)
+            if (start, goal) not in self.between:
+                self._goals.setdefault(start, []).append(goal)
+            self.between.setdefault((start, goal), []).append(row)
+        self._held: dict[tuple[Place, str], list[str]] = {}
+        for row in subscriptions:
+            key = ((row["router"], row["vpn"]), row["client"])
+            self._held.setdefault(key, []).append(row["filter"])
+        self.wanted = _Wanted(findings)
+
+    def held(self, edge: dict[str, Any]) -> list[Filter]:
+        """What a bridge asks for at its remote end, as far as that is known, exceptions left out."""
+        client = f"#bridge/{edge['to_router']}/{edge['to_vpn']}/{edge['bridge']}"
+        parsed = (_parsed(text, SMF) for text in self._held.get((start_of(edge), client), []))
+        return [one for one in parsed if one is not None and not one.exception]
+
+    def busiest(self, start: Place, goal: Place) -> dict[str, Any] | None:
+        """The bridge from one message VPN to another, the busiest of several."""
+        rows = self.between.get((start, goal), [])
+        return max(rows, key=lambda row: row["messages"] or 0, default=None)
+
+    def way(self, start: Place, goal: Place) -> list[dict[str, Any]] | None:
+        """The bridges of a shortest way for messages, None when there is none."""
+        before: dict[Place, Place] = {start: start}
+        waiting = deque([start])
+        while waiting and goal not in before:
+            here = waiting.popleft()
+            for there in self._goals.get(here, []):
+                if there not in before:
+                    before[there] = here
+                    waiting.append(there)
+        if goal not in before:
+            return None
+        found: list[dict[str, Any]] = []
+        while goal != start:
+            edge = self.busiest(before[goal], goal)
+            if edge is not None:
+                found.append(edge)
+            goal = before[goal]
+        return found[::-1]
+
+    def shared(self, edges: Sequence[dict[str, Any]]) -> list[str]:
+        """Filters of the first bridge that have topics in common with filters of all the others."""
+        held = [self.held(edge) for edge in edges]
+        return [
+            one.original
+            for one in held[0]
+            if all(any(intersects(one, other) for other in others) for others in held[1:])
+        ]
+
+
+class _Wanted:
+    """Subscriptions that nothing matched where they are: what others publish in vain may be meant for them."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self._filters: list[tuple[Filter, Finding]] = []
+        self.met: set[Finding] = set()
+        for one in findings:
+            if one.kind == "never_matched" and one.bridge is None and one.topic:
+                filter_ = _parsed(one.topic, dialect_of(one.topic))
+                if filter_ is not None:
+                    self._filters.append((filter_, one))
+
+    def elsewhere(self, place: Place, topic: str) -> Iterator[Finding]:
+        """Those in other message VPNs that match a topic of this one."""
+        for filter_, one in self._filters:
+            if (one.router, one.vpn) != place and matches(filter_, topic):
+                yield one
+
+
+def dialect_of(text: str) -> int:
+    """The dialect that a filter was likely written in: that of whose wildcards it has."""
+    levels = text.split("/")
+    return MQTT if "+" in levels or levels[-1] == "#" or levels[0] == "$share" else SMF
+
+
+def _parsed(text: str, dialect: int) -> Filter | None:
+    try:
+        return parse_filter(text, dialect, exceptions=True)
+    except TopicError:
+        return None
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a, b, c and 4 more`, each once, in the order given."""
+    found = list(dict.fromkeys(names))
+    more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+    return ", ".join(found[:SHOWN]) + more
+
+
+def at(place: Sequence[str | None]) -> str:
+    """A message VPN in a sentence."""
+    return "/".join(name or "?" for name in place)
+
+
+def bridge_named(edge: dict[str, Any]) -> str:
+    """A bridge in a sentence, from a row of EDGES."""
+    return f"bridge {edge['bridge']} ({at(start_of(edge))} to {at(goal_of(edge))})"
+
+
+def bridge_of(finding: Finding) -> str:
+    """A bridge in a sentence, from a finding about it."""
+    ends = at((finding.router, finding.vpn))
+    if finding.peer_router is not None:
+        ends = f"{at((finding.peer_router, finding.peer_vpn))} to {ends}"
+    return f"bridge {finding.bridge or '?'} ({ends})"

@@ -1,0 +1,258 @@
+"""Advice about subscriptions, and where the configured mesh and the observed one differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from vpnrouter.report.advice.context import (
+    Item,
+    Scene,
+    at,
+    bridge_named,
+    bridge_of,
+    bytes_of,
+    listed,
+    messages_of,
+    place_of,
+    worst_of,
+)
+from vpnrouter.report.page.figures import size
+from vpnrouter.report.rules.context import counted, percent
+from vpnrouter.report.schema import Finding
+from vpnrouter.report.subscriptions.over_broad import DROP
+
+_MISSING: Final = {
+    "missing_vpn": "message VPN",
+    "missing_bridge": "bridge",
+    "missing_subscription": "subscription",
+}
+_UNKNOWN: Final = {
+    "unknown_vpn": "message VPN",
+    "unknown_bridge": "bridge",
+    "unknown_subscription": "subscription",
+}
+
+
+def apply_configuration(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+    """What one router has in its file and not at work: what a missing message VPN lacks as well goes without saying,
+    and so does what a missing bridge lacks.
+    """
+    gone = {(one.router, one.vpn) for one in findings if one.kind == "missing_vpn"}
+    down = {(one.router, one.vpn, one.bridge) for one in findings if one.kind == "missing_bridge"}
+    causes = [
+        one
+        for one in findings
+        if one.kind == "missing_vpn"
+        or (
+            (one.router, one.vpn) not in gone
+            and (one.kind == "missing_bridge" or (one.router, one.vpn, one.bridge) not in down)
+        )
+    ]
+    first = causes[0]
+    yield Item(
+        action="apply_configuration",
+        severity=worst_of(causes),
+        **(place_of(first) if len(causes) == 1 else place_of(first, "router")),
+        client=first.client if len(causes) == 1 else None,
+        topic=first.topic if len(causes) == 1 else None,
+        gain=len(findings),
+        advice=f"See whether router {first.router} runs with the configuration given, and why it lacks"
+        f" {listed(_named(one) for one in causes)}.",
+        evidence=f"{_counts(causes, _MISSING)} configured and not seen; of the first: {first.detail}.",
+        effect=f"{counted(len(findings), 'difference')} between files and mesh less.",
+    )
+
+
+def write_down(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+    """What is at work at one router and not in its file."""
+    first = findings[0]
+    yield Item(
+        action="write_down",
+        severity=worst_of(findings),
+        **(place_of(first) if len(findings) == 1 else place_of(first, "router")),
+        client=first.client if len(findings) == 1 else None,
+        topic=first.topic if len(findings) == 1 else None,
+        gain=messages_of(findings),
+        advice=f"Add to the configuration of router {first.router}, or take out of service:"
+        f" {listed(_named(one) for one in findings)}.",
+        evidence=f"{_counts(findings, _UNKNOWN)} seen and not configured; the first {first.detail}.",
+        effect="After a restart with its file the router does what it does today.",
+    )
+
+
+def _named(one: Finding) -> str:
+    if one.topic is not None:
+        return f"subscription {one.topic} of {bridge_of(one)}"
+    return bridge_of(one) if one.bridge else f"message VPN {at((one.router, one.vpn))}"
+
+
+def _counts(findings: Sequence[Finding], nouns: dict[str, str]) -> str:
+    kinds = [one.kind for one in findings]
+    return ", ".join(
+        counted(kinds.count(kind), noun) for kind, noun in nouns.items() if kind in kinds
+    )
+
+
+def drop_unmatched(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+    """`never_matched` of one message VPN: clients with the same idle filters are one piece of advice. A subscription
+    that another message VPN has messages for is not dropped, see `add_for_black_holes`.
+    """
+    by_client: dict[str, list[Finding]] = {}
+    for one in findings:
+        if one not in scene.wanted.met:
+            by_client.setdefault(one.client or "", []).append(one)
+    alike: dict[frozenset[str], list[list[Finding]]] = {}
+    for group in by_client.values():
+        alike.setdefault(frozenset(one.topic or "" for one in group), []).append(group)
+    for filters, groups in alike.items():
+        together = [one for group in groups for one in group]
+        first = together[0]
+        clients = listed(group[0].client or "?" for group in groups)
+        who = "client" if len(groups) == 1 else "clients"
+        passed = max(one.messages or 0 for one in together)
+        yield Item(
+            action="drop_subscription",
+            severity=worst_of(together),
+            **place_of(first, "router", "vpn", "bridge"),
+            gain=0,
+            client=first.client if len(groups) == 1 else None,
+            topic=first.topic if len(filters) == 1 else None,
+            advice=f"Drop {_filters(sorted(filters))} of {who} {clients} in"
+            f" {at((first.router, first.vpn))}.",
+            evidence=f"It matched none of {counted(passed, 'traced message')} that entered meanwhile."
+            if len(together) == 1
+            else f"They matched none of up to {counted(passed, 'traced message')} that entered"
+            " meanwhile.",
+            effect=f"{counted(len(together), 'subscription')} less to match against; nothing that"
+            " arrives is lost.",
+        )
+
+
+def drop_covered(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+    """`covered` of one client: filters that another one of it takes in."""
+    first = findings[0]
+    yield Item(
+        action="drop_subscription",
+        severity=worst_of(findings),
+        **place_of(first, "router", "vpn", "bridge", "client"),
+        gain=0,
+        topic=first.topic if len(findings) == 1 else None,
+        advice=f"Drop {_filters([one.topic or '' for one in findings])} of client {first.client or '?'} in"
+        f" {at((first.router, first.vpn))}.",
+        evidence=f"Of {first.topic}: {first.detail.rstrip('.')}."
+        if first.detail
+        else "Another subscription of the client takes in all that it matches.",
+        effect=f"{counted(len(findings), 'subscription')} less; the client gets the same messages.",
+    )
+
+
+def narrow(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+    """`over_broad` and `wasted_crossing` of one bridge."""
+    broad = [one for one in findings if one.kind == "over_broad"]
+    crossing = [one for one in findings if one.kind == "wasted_crossing"]
+    first = (broad or crossing)[0]
+    steps = [_narrowed(one) for one in broad]
+    if crossing:
+        topics = listed(one.topic or "?" for one in crossing)
+        steps.append(f"leave out {topics} with an exception or a narrower filter")
+    sentence = "; ".join(steps)
+    messages, total = messages_of(findings), bytes_of(findings)
+    edge = scene.busiest(
+        (first.peer_router or "", first.peer_vpn or ""), (first.router or "", first.vpn or "")
+    )
+    share = max(one.value or 0.0 for one in findings)
+    of_all = f", of {counted(edge['messages'] or 0, 'message')} in all" if edge else ""
+    yield Item(
+        action="narrow_subscription",
+        severity=worst_of(findings),
+        **place_of(first),
+        client=first.client,
+        topic=first.topic if len(findings) == 1 else None,
+        gain=messages,
+        advice=f"On {bridge_of(first)}: {sentence}.",
+        evidence=f"{counted(messages, 'message')} that nobody received crossed it{of_all};"
+        f" the worst filter wastes {percent(share)}.",
+        effect=f"{counted(messages, 'message')} and {size(total)} of traced payload need not cross.",
+    )
+
+
+def _narrowed(one: Finding) -> str:
+    if not one.detail or one.detail == DROP:
+        return f"drop the subscription {one.topic}"
+    return f"subscribe to {one.detail} in place of {one.topic}"
+
+
+def add_for_black_holes(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+    """`black_hole` of one message VPN: topics that clients elsewhere wait for are to be bridged there; the rest is
+    to be subscribed to, or not to be published.
+    """
+    here = (findings[0].router or "", findings[0].vpn or "")
+    wanted: dict[tuple[str, str], list[tuple[Finding, Finding]]] = {}
+    unwanted: list[Finding] = []
+    for hole in findings:
+        found = list(scene.wanted.elsewhere(here, hole.topic or ""))
+        for one in found:
+            wanted.setdefault((one.router or "", one.vpn or ""), []).append((hole, one))
+        scene.wanted.met.update(found)
+        if not found:
+            unwanted.append(hole)
+    for there, matched in wanted.items():
+        yield _bridged(scene, here, there, matched)
+    if unwanted:
+        messages = messages_of(unwanted)
+        yield Item(
+            action="add_subscription",
+            severity=worst_of(unwanted),
+            **place_of(unwanted[0], "router", "vpn"),
+            topic=unwanted[0].topic if len(unwanted) == 1 else None,
+            gain=messages,
+            advice=f"In {at(here)}: subscribe to {listed(one.topic or '?' for one in unwanted)}, or stop"
+            " publishing there.",
+            evidence=f"{counted(messages, 'traced message')} on"
+            f" {counted(len(unwanted), 'topic')} matched no subscription, queue or bridge.",
+            effect=f"{counted(messages, 'message')} and {size(bytes_of(unwanted))} of traced payload are"
+            " received, or are not sent in vain.",
+        )
+
+
+def _bridged(
+    scene: Scene,
+    here: tuple[str, str],
+    there: tuple[str, str],
+    matched: Sequence[tuple[Finding, Finding]],
+) -> Item:
+    holes = list(dict.fromkeys(hole for hole, _ in matched))
+    filters = list(dict.fromkeys(one.topic or "" for _, one in matched))
+    clients = listed(one.client or "?" for _, one in matched)
+    way = scene.way(here, there)
+    text = listed(filters)
+    if way:
+        named = " and on ".join(bridge_named(edge) for edge in way)
+        advice = f"Add the remote subscription {text} on {named}."
+    else:
+        advice = f"Add a bridge from {at(here)} to {at(there)} with the remote subscription {text}."
+    edge = way[-1] if way else None
+    messages = messages_of(holes)
+    return Item(
+        action="add_subscription",
+        severity=worst_of(holes),
+        router=there[0],
+        vpn=there[1],
+        peer_router=edge["from_router"] if edge else here[0],
+        peer_vpn=edge["from_vpn"] if edge else here[1],
+        bridge=edge["bridge"] if edge else None,
+        topic=filters[0] if len(filters) == 1 else None,
+        gain=messages,
+        advice=advice,
+        evidence=f"In {at(here)} {counted(messages, 'traced message')} on"
+        f" {listed(one.topic or '?' for one in holes)} matched nothing, while {clients} in {at(there)}"
+        f" waited for {text} in vain.",
+        effect=f"{counted(messages, 'message')} and {size(bytes_of(holes))} of traced payload reach who"
+        " waits for them.",
+    )
+
+
+def _filters(filters: Sequence[str]) -> str:
+    noun = "the subscription" if len(filters) == 1 else "the subscriptions"
+    return f"{noun} {listed(filters)}"

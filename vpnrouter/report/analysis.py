@@ -1,0 +1,270 @@
+"""From digests to everything that a report says: which rules there are, and in which order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.storagelevel import StorageLevel
+
+from vpnrouter.limits import REPORT_FINDINGS, REPORT_SUBSCRIPTION_FINDINGS
+from vpnrouter.report.advice.advise import advise
+from vpnrouter.report.change.compare import compare
+from vpnrouter.report.change.configured import Configured, asked_by_bridges
+from vpnrouter.report.change.drift import drift
+from vpnrouter.report.digests.digest import Digests
+from vpnrouter.report.flows.tables import flows
+from vpnrouter.report.rules.context import Bridges, Excuses, bounded, losses_by_place
+from vpnrouter.report.rules.deliveries import (
+    arrivals_back,
+    doubles_by_place,
+    duplicates,
+    loops,
+    stopped_loops,
+    two_ways,
+    ways_back,
+)
+from vpnrouter.report.rules.links import (
+    alive,
+    flapping_links,
+    hot_bridges,
+    stalled_bridges,
+    unanswered,
+)
+from vpnrouter.report.rules.places import (
+    black_holes,
+    blockers,
+    loads,
+    skewed_clocks,
+    skewed_partitions,
+    standing,
+    unmatched,
+)
+from vpnrouter.report.schema import Finding, Rows, rows_of, worst_first
+from vpnrouter.report.structure.structure import structure
+from vpnrouter.report.subscriptions.held import BRIDGE_CLIENT, Edge, by_client, held
+from vpnrouter.report.subscriptions.over_broad import (
+    Crossing,
+    crossings,
+    over_broad,
+    wasted,
+    worst_crossings,
+)
+from vpnrouter.report.subscriptions.unused import never_matched, overlaps
+
+
+def find_trouble(
+    digests: Mapping[str, DataFrame], edges: Rows, links: Rows, clocks: Rows, stretch_ns: int
+) -> list[Finding]:
+    """Everything that is wrong, worst first, at most REPORT_FINDINGS of a kind.
+
+    `digests` by name; `places`, `paths`, `uses`, `losses`, `doubles`, `states` and `endpoints` are read.
+    `edges`, `links` and `clocks` are rows of EDGES, LINKS and CLOCKS; `stretch_ns` is how long the stretches of
+    the digests are, nanoseconds. Six Spark jobs, and one more each when there are candidates for a stall
+    or a black hole.
+    """
+    bridges = Bridges(edges)
+    losses = _rows(losses_by_place(digests["losses"]))
+    ways = _rows(ways_back(digests["paths"]))
+    doubles = _rows(doubles_by_place(digests["doubles"]))
+    excuses = Excuses(arrivals_back(ways), losses, links)
+    return bounded(
+        [
+            *loops(ways, losses),
+            *stopped_loops(losses, bridges),
+            *duplicates(doubles, excuses, bridges),
+            *two_ways(doubles, excuses),
+            *_black_holes(digests),
+            *_stalls(digests["places"], bridges, links, clocks, stretch_ns),
+            *blockers(losses, bridges),
+            *hot_bridges(losses, bridges),
+            *skewed_partitions(_rows(loads(digests["endpoints"]))),
+            *flapping_links(links),
+            *skewed_clocks(clocks),
+        ],
+        REPORT_FINDINGS,
+    )
+
+
+def _black_holes(digests: Mapping[str, DataFrame]) -> list[Finding]:
+    lost = _rows(unmatched(digests["uses"]))
+    filters = _rows(standing(digests["states"], lost)) if lost else []
+    return black_holes(lost, filters)
+
+
+def _stalls(
+    places: DataFrame, bridges: Bridges, links: Rows, clocks: Rows, width_ns: int
+) -> list[Finding]:
+    candidates = _rows(unanswered(places, clocks, width_ns))
+    if not candidates:
+        return []
+    lives = _rows(alive(places, candidates, clocks, width_ns))
+    return stalled_bridges(candidates, lives, links, bridges, width_ns)
+
+
+def _rows(frame: DataFrame) -> Rows:
+    rows: Rows = frame.toArrow().to_pylist()
+    return rows
+
+
+def find_subscriptions(
+    digests: Mapping[str, DataFrame], edges: Rows, span: tuple[int, int]
+) -> list[Finding]:
+    """Findings of the kinds never_matched, covered, overlapping, not_examined, over_broad, wasted_crossing.
+
+    `digests` has STATES, USES and PLACES, `edges` are rows of EDGES, `span` is the first and last time observed
+    (nanoseconds since 1970). Three small jobs where there is nothing to find; docs/report-subscriptions.md
+    says what each finding means.
+    """
+    # Worked out once: the jobs that follow see rows and not how they came about.
+    subscriptions = held(digests["states"], span).localCheckpoint()
+    found = overlaps(subscriptions)
+    covered = {
+        (one.router, one.vpn, one.client, one.topic) for one in found if one.kind == "covered"
+    }
+    silent = [
+        one
+        for one in never_matched(subscriptions, digests, span)
+        if (one.router, one.vpn, one.client, one.topic) not in covered
+    ]
+    return [
+        *silent[:REPORT_SUBSCRIPTION_FINDINGS],
+        *_crossing(subscriptions, digests["uses"], edges),
+        *[one for one in found if one.kind == "covered"][:REPORT_SUBSCRIPTION_FINDINGS],
+        *(one for one in found if one.kind != "covered"),
+    ]
+
+
+def _crossing(subscriptions: DataFrame, uses: DataFrame, edges: Rows) -> list[Finding]:
+    """What crosses bridges for nobody."""
+    if not edges:
+        return []
+    crossed = crossings(uses).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        lost = wasted(crossed, uses)
+        if lost is None:
+            return []
+        worst = worst_crossings(crossed, lost)
+    finally:
+        crossed.unpersist()
+    return over_broad(worst, _held_by_bridges(subscriptions, edges, worst)) if worst else []
+
+
+def _held_by_bridges(
+    subscriptions: DataFrame, edges: Rows, worst: Iterable[Crossing]
+) -> dict[Edge, list[tuple[str, str]]]:
+    """The subscriptions that the bridges in question hold, or held last."""
+    wanted = {crossing.edge.client for crossing in worst}
+    known = by_client(edges)
+    rows: Rows = (
+        subscriptions.where(
+            F.col("current")
+            & F.col("client").startswith(BRIDGE_CLIENT)
+            & F.col("client").isin(*wanted)
+        )
+        .select("router", "vpn", "client", "filter", "syntax")
+        .toArrow()
+        .to_pylist()
+    )
+    found: dict[Edge, list[tuple[str, str]]] = {}
+    for row in rows:
+        edge = known.get((row["router"], row["vpn"], row["client"]))
+        if edge is not None:
+            found.setdefault(edge, []).append((row["filter"], row["syntax"]))
+    return found
+
+
+_SECOND_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """All result tables as rows by name (schemas in `vpnrouter.report.schema`).
+
+    `topic_count` counts all topics, of which the table has the busiest. `width_ns` is the length of a stretch of
+    timeline and rates; `span` the first and last time that anything was seen, nanoseconds since 1970. `notes`
+    are sentences about what could not be judged.
+    """
+
+    tables: dict[str, Rows]
+    findings: list[Finding]
+    topic_count: int
+    width_ns: int
+    span: tuple[int, int]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """How long the time looked at is."""
+        return (self.span[1] - self.span[0]) / _SECOND_NS
+
+
+def analyse(
+    spark: SparkSession,
+    digests: Digests,
+    width_ns: int,
+    stage: Callable[[str], None],
+    mesh: Configured | None = None,
+    before: Analysis | None = None,
+) -> Analysis:
+    """Derive everything from digests whose stretches are `width_ns` long.
+
+    `stage` hears what begins, `mesh` is what was configured, `before` an earlier time to compare with.
+    """
+    frames = digests.frames
+    found = flows(spark, frames, digests.clocks, stage)
+    tables: dict[str, Rows] = {name: table.to_pylist() for name, table in found.tables.items()}
+    nodes = tables["nodes"]
+    span = _span(nodes)
+    stage("structure")
+    shape = structure(nodes, tables["edges"], spark, tables["end_to_end"])
+    edges = shape.merged(tables["edges"])
+    stage("trouble, subscriptions")
+    # Side by side: planning their many small jobs keeps one core busy, and another idle.
+    with ThreadPoolExecutor(1) as beside:
+        about_subscriptions = beside.submit(find_subscriptions, frames, edges, span)
+        findings = find_trouble(frames, edges, tables["links"], tables["clocks"], width_ns)
+        findings += about_subscriptions.result()
+    findings += shape.findings
+    notes: list[str] = []
+    asked = asked_by_bridges(frames["states"])
+    if mesh is not None:
+        stage("configurations")
+        drifted = drift(mesh, nodes, edges, asked)
+        edges = drifted.merged(edges)
+        findings += drifted.findings
+        notes += drifted.notes
+    findings = worst_first(findings)
+    tables |= {
+        "edges": edges,
+        "vpns": shape.vpns,
+        "pairs": shape.pairs,
+        "findings": rows_of(findings),
+        "changes": [],
+    }
+    if before is not None:
+        stage("changes")
+        seconds = (span[1] - span[0]) / _SECOND_NS
+        tables["changes"] = compare(before.tables, tables, before.seconds, seconds)
+    stage("advice")
+    tables["advice"] = advise(findings, nodes, edges, shape, tables["changes"], asked)
+    return Analysis(
+        tables=tables,
+        findings=findings,
+        topic_count=found.topic_count,
+        width_ns=width_ns,
+        span=span,
+        notes=notes,
+    )
+
+
+def _span(nodes: Rows) -> tuple[int, int]:
+    """First and last time that any message VPN was seen; (0, 0) when none was."""
+    seen = [row for row in nodes if row["first_ns"] is not None]
+    if not seen:
+        return 0, 0
+    return min(row["first_ns"] for row in seen), max(row["last_ns"] for row in seen)

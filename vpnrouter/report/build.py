@@ -1,0 +1,226 @@
+"""From trace files to a report: inventory, digests, analysis, tables, page."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from vpnrouter.errors import OperationError
+from vpnrouter.limits import (
+    REPORT_DAMAGED_FILES,
+    REPORT_FOLLOW_PARTITIONS,
+    REPORT_SHUFFLE_PARTITIONS,
+    REPORT_SHUFFLE_PARTITIONS_MOST,
+)
+from vpnrouter.report.analysis import Analysis, analyse
+from vpnrouter.report.change.configured import Configured
+from vpnrouter.report.digests.digest import digested
+from vpnrouter.report.flows.ends import width_for
+from vpnrouter.report.inventory import Inventory, Span, take_inventory
+from vpnrouter.report.output import (
+    FORMATS,
+    HTML,
+    Summary,
+    summary_of,
+    write_report,
+)
+from vpnrouter.report.spark import (
+    DamagedTraceFile,
+    Progress,
+    Quiet,
+    read_traces,
+    read_until,
+    spark_errors,
+    spark_session,
+    watched,
+)
+
+_LOG: Final = "spark.log"
+_ROWS_PER_PARTITION: Final = 1_000_000
+_SHORT_ROWS: Final = 2_000_000
+"""Up to here, measured, Java is done sooner when it compiles lightly."""
+_NAMED_AT_MOST: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a report is to be about.
+
+    `traces` are directories and single files; `span` the time to report on, `against` an earlier one to
+    compare it with; `mesh` what is configured. `formats` are of FORMATS.
+    """
+
+    traces: Sequence[Path]
+    output: Path
+    master: str = "local[*]"
+    span: Span = field(default_factory=Span)
+    against: Span | None = None
+    mesh: Configured | None = None
+    formats: frozenset[str] = FORMATS
+
+
+def build_report(asked: Asked, progress: Progress | None = None) -> Summary:
+    """Read the traces, write the report into `asked.output` and say what it holds.
+
+    Files: docs/report.md lists them. Damaged files are set aside and named, also where only Spark finds
+    them out.
+
+    Raises:
+        OperationError: nothing to report on, a file of a newer trace format, no Java, a failure of
+            Spark (then `spark.log` stays in the output), or the output cannot be written.
+    """
+    begun = time.monotonic()
+    teller = progress or Quiet()
+    teller.stage("trace files")
+    inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
+    require_rows(inventory)
+    compared = _inventory_before(asked)
+    with spark_for(asked, inventory, teller) as spark:
+        before = None
+        if compared is not None:
+            then = replace(asked, span=asked.against or Span(), against=None, mesh=None)
+            before, compared = run_jobs(spark, compared, then, teller)
+            inventory = inventory.without_any(compared.set_aside)
+            require_rows(inventory)
+        analysis, inventory = run_jobs(spark, inventory, asked, teller, before)
+    teller.stage("page")
+    seconds = time.monotonic() - begun
+    paged = HTML in asked.formats
+    summary = summary_of(inventory, analysis, asked.output, seconds, paged=paged)
+    write_report(asked.output, summary, analysis, asked.formats)
+    return summary
+
+
+@contextmanager
+def spark_for(
+    asked: Asked, inventory: Inventory, progress: Progress, *, lasting: bool = False
+) -> Iterator[SparkSession]:
+    """A session for an inventory; the log of Java stays in the output where it failed. One that is `lasting` gets
+    fast rather than starts fast.
+
+    Raises:
+        OperationError: the output cannot be written, or Spark failed.
+    """
+    try:
+        asked.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperationError(
+            f"cannot write a report to {asked.output}: {error.strerror}"
+        ) from error
+    log = asked.output / _LOG
+    progress.stage("Spark starts")
+    try:
+        with spark_session(
+            asked.master,
+            log=log,
+            shuffle_partitions=REPORT_FOLLOW_PARTITIONS if lasting else REPORT_SHUFFLE_PARTITIONS,
+            short=inventory.rows < _SHORT_ROWS and not lasting,
+        ) as spark:
+            yield spark
+    except OperationError as error:
+        raise OperationError(
+            f"{error} (Java's output: {log})" if log.exists() else str(error)
+        ) from None
+    log.unlink(missing_ok=True)
+
+
+def run_jobs(
+    spark: SparkSession,
+    inventory: Inventory,
+    asked: Asked,
+    progress: Progress,
+    before: Analysis | None = None,
+) -> tuple[Analysis, Inventory]:
+    """Run all jobs; each time Spark stumbles over a file, again without it.
+
+    Returns the analysis and what is left of the inventory.
+
+    Raises:
+        OperationError: no file is left, too many are damaged, or Spark failed.
+    """
+    for _ in range(REPORT_DAMAGED_FILES):
+        try:
+            with spark_errors(), watched(spark, progress):
+                return _analysed(spark, inventory, asked, progress, before), inventory
+        except DamagedTraceFile as damaged:
+            known = (*inventory.files, *inventory.earlier)
+            if all(file.path != damaged.path for file in known):
+                raise
+            inventory = inventory.without(damaged.path, "damaged: its contents cannot be read")
+            require_rows(inventory)
+    raise OperationError(
+        f"more than {REPORT_DAMAGED_FILES} damaged trace files, the last one "
+        f"{inventory.set_aside[-1].path}"
+    )
+
+
+def _analysed(
+    spark: SparkSession,
+    inventory: Inventory,
+    asked: Asked,
+    progress: Progress,
+    before: Analysis | None,
+) -> Analysis:
+    traces = read_traces(spark, inventory, asked.span)
+    first_ns, last_ns = inventory.times()
+    if first_ns is None or last_ns is None:
+        ends = traces.agg(F.min("ts_ns"), F.max("ts_ns")).first()
+        first_ns, last_ns = (ends[0] or 0, ends[1] or 0) if ends is not None else (0, 0)
+    first_ns = max(first_ns, asked.span.since_ns or first_ns)
+    last_ns = min(last_ns, asked.span.until_ns or last_ns)
+    width_ns = width_for(last_ns - first_ns)
+    earlier = read_until(spark, inventory, asked.span)
+    partitions = partitions_for(inventory)
+    small = inventory.rows < _SHORT_ROWS
+    with digested(
+        traces,
+        earlier,
+        asked.span.since_ns,
+        width_ns,
+        partitions,
+        progress,
+        small=small,
+        hosts=inventory.hosts(),
+    ) as digests:
+        return analyse(spark, digests, width_ns, progress.stage, asked.mesh, before)
+
+
+def _inventory_before(asked: Asked) -> Inventory | None:
+    """The inventory of the time to compare with, None where none is asked for.
+
+    Raises OperationError when there is no readable trace file of that time.
+    """
+    if asked.against is None:
+        return None
+    inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.against)
+    if not inventory.files:
+        raise OperationError("nothing to compare with: no readable trace file in the time before")
+    return inventory
+
+
+def require_rows(inventory: Inventory) -> None:
+    """Refuse an inventory without a readable file.
+
+    Raises:
+        OperationError: there is none; it names what was set aside.
+    """
+    if inventory.files:
+        return
+    named = [f"{one.path}: {one.reason}" for one in inventory.set_aside[:_NAMED_AT_MOST]]
+    more = len(inventory.set_aside) - len(named)
+    if inventory.earlier:
+        named.append(f"{len(inventory.earlier)} files lie before the time asked for")
+    if more > 0:
+        named.append(f"and {more} more")
+    raise OperationError("nothing to report on: no readable trace file", named)
+
+
+def partitions_for(inventory: Inventory) -> int:
+    """Partitions of the one grouping that moves rows: one per million, within bounds. Digests are small."""
+    wanted = inventory.rows // _ROWS_PER_PARTITION
+    return max(REPORT_SHUFFLE_PARTITIONS, min(wanted, REPORT_SHUFFLE_PARTITIONS_MOST))

@@ -1,0 +1,234 @@
+"""Digests that count: delays, loads of endpoints, losses, ways, places in time, states, and uses of topics."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from vpnrouter.report.digests.schema import DELAYS, ENDPOINTS, LOSSES, PATHS, PLACES, STATES, USES
+from vpnrouter.report.digests.sums import (
+    Corrections,
+    bucket,
+    counted,
+    payload,
+    stands_for,
+    stretch_of,
+    weighed,
+)
+from vpnrouter.report.schema import conform
+
+
+def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
+    """TRACES in, DELAYS out, unordered.
+
+    A message that has crossed no bridge began here; one that has and does not say where it began is left out.
+    """
+    here = F.coalesce(F.col("hops"), F.lit(0)) == 0
+    origin = {
+        "origin_router": F.coalesce(F.col("origin_router"), F.when(here, F.col("router"))),
+        "origin_vpn": F.coalesce(F.col("origin_vpn"), F.when(here, F.col("vpn"))),
+    }
+    rows = traces.where(
+        F.col("event").isin("deliver", "enqueue") & F.col("origin_ts_ns").isNotNull()
+    ).withColumns(origin)
+    correction = corrections.between(F.col("origin_router"), F.col("router"))
+    took = F.col("ts_ns") - F.col("origin_ts_ns") - correction
+    grouped = (
+        rows.where(F.col("origin_router").isNotNull())
+        .groupBy("origin_router", "origin_vpn", "router", "vpn", bucket(took).alias("bucket"))
+        .agg(counted())
+    )
+    return conform(grouped, DELAYS)
+
+
+def endpoints(traces: DataFrame) -> DataFrame:
+    """TRACES in, ENDPOINTS out, unordered."""
+    enqueued = F.when(F.col("event") == "enqueue", stands_for())
+    acknowledged = F.when(F.col("event") == "acknowledge", stands_for())
+    grouped = (
+        traces.where(F.col("event").isin("enqueue", "acknowledge") & F.col("endpoint").isNotNull())
+        .groupBy("router", "vpn", "endpoint", "partition")
+        .agg(
+            F.coalesce(F.sum(enqueued), F.lit(0)).alias("enqueued"),
+            F.coalesce(F.sum(acknowledged), F.lit(0)).alias("acknowledged"),
+            F.coalesce(F.sum(enqueued * F.col("size_bytes")), F.lit(0)).alias("bytes"),
+        )
+    )
+    return conform(grouped, ENDPOINTS)
+
+
+_LOST: Final = ("discard", "reject", "expire", "dead_letter", "redeliver")
+
+
+def losses(traces: DataFrame, width_ns: int) -> DataFrame:
+    """TRACES in, LOSSES out, unordered; stretches are `width_ns` long."""
+    named = {
+        name: F.coalesce(F.col(name), F.lit(""))
+        for name in ("reason", "endpoint", "bridge", "client")
+    }
+    grouped = (
+        traces.where(F.col("event").isin(*_LOST))
+        .withColumns(named)
+        .groupBy(
+            "router",
+            "vpn",
+            "event",
+            *named,
+            (F.coalesce(F.col("hops"), F.lit(0)) > 0).alias("crossed"),
+            stretch_of(F.col("ts_ns"), width_ns).alias("start_ns"),
+        )
+        .agg(
+            counted(),
+            weighed(),
+            payload(),
+            F.min("topic").alias("example_topic"),
+            F.min("path").alias("example_path"),
+            F.min("ts_ns").alias("first_ns"),
+            F.max("ts_ns").alias("last_ns"),
+        )
+    )
+    return conform(grouped, LOSSES)
+
+
+_STEP: Final = ">"
+_PARTS: Final = "/"
+_PEER: Final = ("peer_router", "peer_vpn")
+_ORIGIN: Final = ("origin_router", "origin_vpn")
+_PLACE: Final = ("path", "router", "vpn", "bridge")
+
+
+def paths(traces: DataFrame) -> DataFrame:
+    """TRACES in, PATHS out, unordered.
+
+    A path says where it began, how many bridges it crossed and over which message VPN it came last, so rows
+    that have one are grouped by it alone: these are many, and each column read and compared costs. Where a
+    message VPN has a greater-than sign in its name, the path has more steps than hops, and its ends are null.
+    """
+    came = traces.where((F.col("event") == "bridge_receive") & F.col("vpn").isNotNull())
+    told = came.where(F.col("path").isNotNull()).groupBy(*_PLACE, "hops").agg(*_figures())
+    steps = F.split("path", _STEP)
+    clear = F.coalesce(F.size(steps) == F.col("hops"), F.lit(True))
+    ends = {
+        **_named(_ORIGIN, F.split(F.element_at(steps, 1), _PARTS, 2), clear),
+        **_named(_PEER, F.split(F.element_at(steps, -1), _PARTS, 2), clear),
+    }
+    untold = (
+        came.where(F.col("path").isNull())
+        .groupBy(*_PLACE, *_PEER, *_ORIGIN, "hops")
+        .agg(*_figures())
+    )
+    return conform(told.withColumns(ends), PATHS).unionByName(conform(untold, PATHS))
+
+
+def _named(names: tuple[str, str], parts: Column, clear: Column) -> dict[str, Column]:
+    return {name: F.when(clear, F.element_at(parts, at)) for at, name in enumerate(names, 1)}
+
+
+def _figures() -> list[Column]:
+    return [
+        counted(),
+        payload(),
+        F.min(F.col("ts_ns") - F.col("origin_ts_ns")).alias("least_age_ns"),
+        F.min("ts_ns").alias("first_ns"),
+        F.max("ts_ns").alias("last_ns"),
+    ]
+
+
+_WHERE: Final = ("router", "vpn", "event", "mode", "bridge", "peer_router", "peer_vpn")
+_LINKS: Final = ("link_up", "link_down")
+
+
+def places(traces: DataFrame, states: DataFrame, width_ns: int) -> DataFrame:
+    """TRACES and STATES in, PLACES out, unordered; stretches are `width_ns` long.
+
+    This looks at every row there is, so it groups by columns as they are: each condition in a key would
+    be evaluated a hundred million times.
+    """
+    start = stretch_of(F.col("ts_ns"), width_ns).alias("start_ns")
+    # Events that concern no message have no mode.
+    messages = (
+        traces.where(F.col("mode").isNotNull() & F.col("vpn").isNotNull())
+        .groupBy(*_WHERE, start)
+        .agg(counted(), weighed(), payload(), *_seen())
+        .withColumn("remote", F.col("event") == "bridge_send")
+    )
+    # The remote router knows the bridge as a client that logged in, and names it; the local one
+    # does not.
+    links = (
+        states.where(F.col("event").isin(*_LINKS) & F.col("vpn").isNotNull())
+        .withColumns({"mode": F.lit(None).cast("string"), "remote": F.col("client").isNotNull()})
+        .groupBy(*_WHERE, "remote", start)
+        .agg(F.count(F.lit(1)).alias("count"), *_seen())
+        .withColumns({"weight": F.lit(None), "bytes": F.lit(0)})
+    )
+    return conform(messages, PLACES).unionByName(conform(links, PLACES))
+
+
+def _seen() -> list[Column]:
+    return [F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns")]
+
+
+_CHANGED: Final = ("link_up", "link_down", "link_rejected", "subscribe", "unsubscribe")
+_BEGIN: Final = ("link_up", "subscribe")
+_SUBSCRIPTIONS: Final = ("subscribe", "unsubscribe")
+_WHAT: Final = ("router", "vpn", "client", "bridge", "peer_router", "peer_vpn", "topic")
+
+
+def states(traces: DataFrame) -> DataFrame:
+    """TRACES in, STATES out, unordered."""
+    return conform(traces.where(F.col("event").isin(*_CHANGED)), STATES)
+
+
+def standing_at(rows: DataFrame, since_ns: int | None) -> DataFrame:
+    """STATES in; STATES of the time from `since_ns` on out: what was up or held by then begins with it.
+
+    Of the rows before only the last one of each link and subscription counts, and only when it says that
+    there is one. None leaves the rows as they are.
+    """
+    if since_ns is None:
+        return rows
+    before = rows.where((F.col("ts_ns") < since_ns) & (F.col("event") != "link_rejected"))
+    last = (
+        before.groupBy(*_WHAT, F.col("event").isin(*_SUBSCRIPTIONS).alias("subscription"))
+        .agg(F.max(F.struct("ts_ns", "event", "topic_syntax")).alias("last"))
+        .where(F.col("last.event").isin(*_BEGIN))
+        .select(
+            *_WHAT,
+            F.lit(since_ns).alias("ts_ns"),
+            F.col("last.event").alias("event"),
+            F.col("last.topic_syntax").alias("topic_syntax"),
+            F.lit(None).cast("string").alias("reason"),
+        )
+    )
+    within = conform(rows.where(F.col("ts_ns") >= since_ns), STATES)
+    return within.unionByName(conform(last, STATES))
+
+
+_USED: Final = ("ingress", "bridge_receive", "bridge_send", "deliver", "enqueue", "discard")
+_UNMATCHED: Final = "no-subscription-match"
+
+
+def uses(traces: DataFrame) -> DataFrame:
+    """TRACES in, USES out, unordered."""
+    event = F.col("event")
+    unmatched = (event == "discard") & (F.col("reason") == _UNMATCHED)
+    grouped = (
+        traces.where(event.isin(*_USED) & F.col("topic").isNotNull() & F.col("vpn").isNotNull())
+        .groupBy(
+            "topic",
+            "router",
+            "vpn",
+            "event",
+            F.when(event.isin("deliver", "bridge_send"), F.col("client")).alias("client"),
+            F.when(event == "enqueue", F.col("endpoint"))
+            .when(unmatched, F.col("reason"))
+            .alias("endpoint"),
+            "bridge",
+            "peer_router",
+            "peer_vpn",
+        )
+        .agg(counted(), weighed(), payload())
+    )
+    return conform(grouped, USES)

@@ -1,0 +1,144 @@
+"""From trace rows to digests, and digests of disjoint rows put together.
+
+Digests of disjoint rows put together: what one digest of all the rows would be.
+
+Only `doubles` is not quite that: a message whose copies lie in different parts is not found. Who cuts rows
+into parts keeps those of one message together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from vpnrouter.report.digests.counts import (
+    delays,
+    endpoints,
+    losses,
+    paths,
+    places,
+    standing_at,
+    states,
+    uses,
+)
+from vpnrouter.report.digests.journeys import (
+    candidates,
+    corrected,
+    doubles,
+    edge_places,
+    hops,
+    meetings,
+    summed,
+    two_ways,
+)
+from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.digests.sums import Corrections
+from vpnrouter.report.flows.clocks import clock_offsets, least_ages
+from vpnrouter.report.schema import Rows, conform
+from vpnrouter.report.spark import Progress
+
+_SUMS: Final = frozenset(
+    {"count", "bytes", "messages", "copies", "enqueued", "acknowledged"},
+)
+_LEAST: Final = frozenset(
+    {"first_ns", "least_age_ns", "example_topic", "example_path", "example_trace"}
+)
+_MOST: Final = frozenset({"last_ns"})
+_AS_THEY_ARE: Final = frozenset({"states"})
+"""Digests whose rows are no sums."""
+
+
+def combined(name: str, parts: DataFrame) -> DataFrame:
+    """The rows of several digests called `name` in, one digest out; the same schema."""
+    schema = DIGESTS[name]
+    if name in _AS_THEY_ARE:
+        return conform(parts, schema)
+    figures: dict[str, Column] = {}
+    for column in schema.names:
+        if column in _SUMS:
+            figures[column] = F.sum(column)
+        elif column in _LEAST:
+            figures[column] = F.min(column)
+        elif column in _MOST:
+            figures[column] = F.max(column)
+        elif column == "weight":
+            known = F.count("weight") == F.count(F.lit(1))
+            figures[column] = F.when(known, F.sum("weight"))
+    keys = [column for column in schema.names if column not in figures]
+    grouped = parts.groupBy(*keys).agg(*(value.alias(key) for key, value in figures.items()))
+    return conform(grouped, schema)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digests:
+    """The digests by name, as `vpnrouter.report.digests.schema` describes them, and what the clocks show."""
+
+    frames: Mapping[str, DataFrame]
+    clocks: Rows
+
+
+@contextmanager
+def digested(
+    traces: DataFrame,
+    earlier: DataFrame,
+    since_ns: int | None,
+    width_ns: int,
+    partitions: int,
+    progress: Progress,
+    *,
+    small: bool = False,
+    hosts: Mapping[str, frozenset[str]] | None = None,
+) -> Iterator[Digests]:
+    """Digest the rows of TRACES; what is kept for it is given back when the block ends.
+
+    `earlier` are rows of the same shape that end where `traces` end and may begin before `since_ns`, where
+    those begin: what links were up already, and what subscriptions, is known from them. `partitions` for
+    the one grouping of all rows. `small`: the digests will be, and what is derived from one partition needs no
+    shuffle. `hosts` are the machines of routers, as `clock_offsets` wants them.
+    """
+    kept: list[DataFrame] = []
+
+    def keep(stage: str, name: str, frame: DataFrame) -> DataFrame:
+        progress.stage(stage)
+        frame = (frame.coalesce(1) if small else frame).persist(StorageLevel.MEMORY_AND_DISK)
+        kept.append(frame)
+        frame.count()
+        frames[name] = frame
+        return frame
+
+    frames: dict[str, DataFrame] = {}
+    try:
+        states_ = keep("links and subscriptions", "states", standing_at(states(earlier), since_ns))
+        places_ = keep("message VPNs and bridges", "places", places(traces, states_, width_ns))
+        paths_ = keep("ways", "paths", paths(traces))
+        clocks = clock_offsets(least_ages(paths_).toArrow().to_pylist(), hosts)
+        corrections = Corrections(clocks)
+        uses_ = keep("topics", "uses", uses(traces))
+        keep("losses", "losses", losses(traces, width_ns))
+        keep("queues", "endpoints", endpoints(traces))
+        keep("delays", "delays", delays(traces, corrections))
+        progress.stage("messages followed")
+        edges = edge_places(places_).persist()
+        sums = summed(meetings(traces, partitions), corrected(edges, corrections)).persist(
+            StorageLevel.MEMORY_AND_DISK
+        )
+        kept += [edges, sums]
+        sums.count()
+        keep("latencies", "hops", hops(sums, edges))
+        twice = doubles(sums, edges, uses_)
+        doubtful = candidates(paths_).persist()
+        kept.append(doubtful)
+        if not doubtful.isEmpty():
+            twice = twice.unionByName(two_ways(traces, doubtful))
+        keep("duplicates", "doubles", twice)
+        assert frames.keys() == DIGESTS.keys()  # noqa: S101 - a digest that is forgotten is a defect
+        yield Digests(frames=frames, clocks=clocks)
+    finally:
+        for frame in kept:
+            frame.unpersist()

@@ -1,0 +1,204 @@
+"""Digests HOPS and DOUBLES: each message followed over its bridges, and those that came by two ways.
+
+Digest DOUBLES, the kind `two_ways`: messages that came into a message VPN over two bridges.
+
+A message has one origin, so only message VPNs that hear from one origin over several bridges can have
+any: where there are none, as in every mesh without redundancy, no row is looked at.
+
+The one place where the rows of a message have to meet, so the one job that moves every row once. A message is what
+trace id, message id and time of first ingress name together: with a `traceparent` from outside many
+messages share a trace id. What moves is as small as it can be: 24 bytes of numbers a row. Where it happened
+is a hash, and what it stands for is looked up in the small digests at the end.
+
+The last two bits of the hash say what happened there, so that a sending and a receiving row of one bridge
+differ in the last bit only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from vpnrouter.report.digests.schema import DOUBLES, HOPS
+from vpnrouter.report.digests.sums import EDGE, Corrections, bucket, ends
+from vpnrouter.report.schema import conform
+
+_SEND: Final = 0
+_RECEIVE: Final = 1
+_DELIVER: Final = 2
+_ENQUEUE: Final = 3
+_CODES: Final = {
+    "bridge_send": _SEND,
+    "bridge_receive": _RECEIVE,
+    "deliver": _DELIVER,
+    "enqueue": _ENQUEUE,
+}
+_KINDS: Final = {_RECEIVE: "bridge", _DELIVER: "deliver", _ENQUEUE: "enqueue"}
+
+
+def message() -> Column:
+    """Eight bytes for a message's identity: two that share them by chance cost one wrong sample."""
+    return F.xxhash64("trace_id", "message_id", "origin_ts_ns")
+
+
+def _marked(hashed: Column, code: Column | int) -> Column:
+    """A hash with its last two bits replaced by a code."""
+    return hashed.bitwiseAND(F.lit(-4)).bitwiseOR(F.lit(code) if isinstance(code, int) else code)
+
+
+def meetings(traces: DataFrame, partitions: int) -> DataFrame:
+    """TRACES in; one row a message and place: `place`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
+
+    `place` is the marked hash: of a bridge with the code of receiving. `copies` counts arrivals.
+    """
+    event = F.col("event")
+    remote = event == "bridge_send"
+    of = ends(remote)
+    bridged = event.isin("bridge_send", "bridge_receive")
+    code = F.when(remote, _SEND).when(bridged, _RECEIVE).when(event == "deliver", _DELIVER)
+    receiver = F.when(event == "deliver", F.col("client")).otherwise(F.col("endpoint"))
+    hashed = F.when(bridged, F.xxhash64(*(of[name] for name in EDGE))).otherwise(
+        F.xxhash64("router", "vpn", receiver)
+    )
+    rows = (
+        traces.where(event.isin(*_CODES) & F.col("trace_id").isNotNull())
+        .select(
+            message().alias("message"),
+            _marked(hashed, code.otherwise(_ENQUEUE).cast("long")).alias("place"),
+            "ts_ns",
+        )
+        # By hand: grouped in place, two rows of a message seldom meet before they have moved.
+        .repartition(partitions, "message")
+    )
+    sending = F.col("place").bitwiseAND(F.lit(3)) == _SEND
+    came = F.when(~sending, F.col("ts_ns"))
+    return rows.groupBy(
+        "message", F.when(sending, F.col("place") + 1).otherwise(F.col("place")).alias("place")
+    ).agg(
+        F.min(F.when(sending, F.col("ts_ns"))).alias("sent_ns"),
+        F.min(came).alias("came_ns"),
+        F.max(came).alias("last_ns"),
+        F.count(came).alias("copies"),
+    )
+
+
+def summed(met: DataFrame, corrected: DataFrame) -> DataFrame:
+    """What `meetings` gave, summed up by place and bucket of the time taken.
+
+    `corrected` has `place` and `ahead_ns`, how far the clock of the receiving router is ahead of the sending
+    one's. Columns: `place`, `bucket` (null for what is no bridge, or has one end only), `count`,
+    `messages` and `copies` of those that came more than once, `first_ns` and `last_ns` of these.
+    """
+    took = F.col("came_ns") - F.col("sent_ns") - F.coalesce(F.col("ahead_ns"), F.lit(0))
+    again = F.col("copies") > 1
+    return (
+        met.join(F.broadcast(corrected), "place", "left")
+        .groupBy("place", bucket(took).alias("bucket"))
+        .agg(
+            F.count(F.lit(1)).alias("count"),
+            F.count(F.when(again, F.lit(1))).alias("messages"),
+            F.coalesce(F.sum(F.when(again, F.col("copies") - 1)), F.lit(0)).alias("copies"),
+            F.min(F.when(again, F.col("came_ns"))).alias("first_ns"),
+            F.max(F.when(again, F.col("last_ns"))).alias("last_ns"),
+        )
+    )
+
+
+def edge_places(places: DataFrame) -> DataFrame:
+    """PLACES in; every edge that messages crossed, with its `place`."""
+    seen = places.where(
+        F.col("event").isin("bridge_send", "bridge_receive") & F.col("peer_router").isNotNull()
+    )
+    edges = seen.select(*(column.alias(name) for name, column in ends(F.col("remote")).items()))
+    return edges.distinct().withColumn("place", _marked(F.xxhash64(*EDGE), _RECEIVE))
+
+
+def corrected(edges: DataFrame, corrections: Corrections) -> DataFrame:
+    """Edges with their `place` in; `place` and `ahead_ns` of those that need a correction."""
+    difference = corrections.between(F.col("from_router"), F.col("to_router"))
+    return edges.select("place", difference.alias("ahead_ns")).where(F.col("ahead_ns") != 0)
+
+
+def hops(sums: DataFrame, edges: DataFrame) -> DataFrame:
+    """What `summed` gave and the edges with their `place` in, HOPS out."""
+    crossed = sums.where(F.col("bucket").isNotNull())
+    return conform(crossed.join(F.broadcast(edges), "place"), HOPS)
+
+
+def doubles(sums: DataFrame, edges: DataFrame, uses: DataFrame) -> DataFrame:
+    """What `summed` gave, the edges with their `place`, and USES in; DOUBLES out, but for `two_ways`."""
+    again = sums.where(F.col("messages") > 0).groupBy("place")
+    again_by_place = again.agg(
+        F.sum("messages").alias("messages"),
+        F.sum("copies").alias("copies"),
+        F.min("first_ns").alias("first_ns"),
+        F.max("last_ns").alias("last_ns"),
+    )
+    named = edges.select(
+        "place",
+        F.lit(_KINDS[_RECEIVE]).alias("kind"),
+        F.col("to_router").alias("router"),
+        F.col("to_vpn").alias("vpn"),
+        F.col("bridge").alias("who"),
+    )
+    for code, event, who in ((_DELIVER, "deliver", "client"), (_ENQUEUE, "enqueue", "endpoint")):
+        receivers = (
+            uses.where(F.col("event") == event)
+            .select("router", "vpn", F.col(who).alias("who"))
+            .distinct()
+            .withColumn("place", _marked(F.xxhash64("router", "vpn", "who"), code))
+        )
+        named = named.unionByName(receivers.withColumn("kind", F.lit(_KINDS[code])))
+    missing = {name: F.lit(None) for name in ("other", "example_trace")}
+    return conform(again_by_place.join(named, "place").withColumns(missing), DOUBLES)
+
+
+_WHERE = ["router", "vpn", "origin_router", "origin_vpn"]
+
+
+def candidates(paths: DataFrame) -> DataFrame:
+    """PATHS in; message VPNs and the origins that they hear from over more than one bridge."""
+    way = F.struct("peer_router", "peer_vpn", "bridge")
+    return (
+        paths.where(F.col("origin_router").isNotNull())
+        .groupBy(*_WHERE)
+        .agg(F.min(way).alias("one"), F.max(way).alias("other"))
+        .where(F.col("one") != F.col("other"))
+        .select(*_WHERE)
+    )
+
+
+def two_ways(traces: DataFrame, places: DataFrame) -> DataFrame:
+    """TRACES and what `candidates` gave in; DOUBLES of the kind `two_ways` out."""
+    way = F.concat_ws(
+        "",
+        F.col("peer_router"),
+        F.lit("/"),
+        F.col("peer_vpn"),
+        F.lit(":"),
+        F.coalesce(F.col("bridge"), F.lit("")),
+    )
+    came = (
+        traces.where((F.col("event") == "bridge_receive") & F.col("trace_id").isNotNull())
+        .join(F.broadcast(places), _WHERE, "left_semi")
+        .groupBy(message().alias("message"), "router", "vpn")
+        .agg(
+            F.min(way).alias("who"),
+            F.max(way).alias("other"),
+            F.count(F.lit(1)).alias("copies"),
+            F.min("trace_id").alias("example_trace"),
+            F.min("ts_ns").alias("first_ns"),
+            F.max("ts_ns").alias("last_ns"),
+        )
+        .where(F.col("who") != F.col("other"))
+    )
+    grouped = came.groupBy("router", "vpn", "who", "other").agg(
+        F.count(F.lit(1)).alias("messages"),
+        F.sum(F.col("copies") - 1).alias("copies"),
+        F.min("example_trace").alias("example_trace"),
+        F.min("first_ns").alias("first_ns"),
+        F.max("last_ns").alias("last_ns"),
+    )
+    return conform(grouped.withColumn("kind", F.lit("two_ways")), DOUBLES)

@@ -1,0 +1,193 @@
+"""Digests: the few small frames that every other job takes in place of the trace rows.
+
+Each is made in one pass over the rows (the journeys in two), is as good as additive (rows of two digests of
+disjoint times may be put together and summed), and is kept as a file, so that a stream of traces can be
+digested bit by bit. What is derived from digests never looks at a trace row again.
+
+In all of them: `weight` is how many messages the rows stand for and null as soon as that is not known of
+one of them; `bytes` is of payloads; `start_ns` names a stretch of time by its begin, nanoseconds since 1970;
+`count` is of trace rows, a row that stands for several messages counting as those.
+"""
+
+from typing import Final
+
+from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructType
+
+from vpnrouter.report.schema import struct
+
+_TEXT: Final = StringType()
+_LONG: Final = LongType()
+
+PLACES: Final = struct(
+    router=_TEXT,
+    vpn=_TEXT,
+    event=_TEXT,
+    mode=_TEXT,
+    bridge=_TEXT,
+    peer_router=_TEXT,
+    peer_vpn=_TEXT,
+    remote=BooleanType(),
+    start_ns=_LONG,
+    count=_LONG,
+    weight=DoubleType(),
+    bytes=_LONG,
+    first_ns=_LONG,
+    last_ns=_LONG,
+)
+"""What happened where in which stretch: all events but `subscribe`, `unsubscribe` and `link_rejected`.
+
+`bridge` and the peer are null for events that concern none; `mode` for `link_*`. `remote` is true when the
+row was written by the remote router of the bridge, where messages come from (`bridge_send`, and `link_*` with
+a client).
+"""
+
+PATHS: Final = struct(
+    path=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    bridge=_TEXT,
+    peer_router=_TEXT,
+    peer_vpn=_TEXT,
+    origin_router=_TEXT,
+    origin_vpn=_TEXT,
+    hops=IntegerType(),
+    count=_LONG,
+    bytes=_LONG,
+    least_age_ns=_LONG,
+    first_ns=_LONG,
+    last_ns=_LONG,
+)
+"""The ways on which messages came into message VPNs, from `bridge_receive` rows: `path` is what they had
+visited before ("router/vpn>router/vpn"; null where a row does not say), `least_age_ns` the shortest time since
+the first ingress, by two clocks, uncorrected.
+"""
+
+USES: Final = struct(
+    topic=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    event=_TEXT,
+    client=_TEXT,
+    endpoint=_TEXT,
+    bridge=_TEXT,
+    peer_router=_TEXT,
+    peer_vpn=_TEXT,
+    count=_LONG,
+    weight=DoubleType(),
+    bytes=_LONG,
+)
+"""What became of each topic in each message VPN: `ingress`, `bridge_receive`, `deliver` (with client),
+`enqueue` (with endpoint), `bridge_send` (with the bridge's client), `discard` (with the reason in `endpoint`
+where it is `no-subscription-match`, else null). `bridge` and the peer only for bridge events. The one digest
+whose size grows with the number of topics.
+"""
+
+LOSSES: Final = struct(
+    router=_TEXT,
+    vpn=_TEXT,
+    event=_TEXT,
+    reason=_TEXT,
+    endpoint=_TEXT,
+    bridge=_TEXT,
+    client=_TEXT,
+    crossed=BooleanType(),
+    start_ns=_LONG,
+    count=_LONG,
+    weight=DoubleType(),
+    bytes=_LONG,
+    example_topic=_TEXT,
+    example_path=_TEXT,
+    first_ns=_LONG,
+    last_ns=_LONG,
+)
+"""Events that ended a message's way or held it up, by reason and place: `discard`, `reject`, `expire`,
+`dead_letter`, `redeliver`. `crossed`: it had come over a bridge. `reason`, `endpoint`, `bridge` and `client`
+are "" where the row does not name one.
+"""
+
+DELAYS: Final = struct(
+    origin_router=_TEXT,
+    origin_vpn=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    bucket=IntegerType(),
+    count=_LONG,
+)
+"""How long messages were under way from their first ingress to a delivery or an endpoint (`deliver`, `enqueue`),
+by clocks that are corrected: counts by bucket of `vpnrouter.report.digests.sums`.
+"""
+
+HOPS: Final = struct(
+    from_router=_TEXT,
+    from_vpn=_TEXT,
+    to_router=_TEXT,
+    to_vpn=_TEXT,
+    bridge=_TEXT,
+    bucket=IntegerType(),
+    count=_LONG,
+)
+"""How long messages took over each bridge, from `bridge_send` to `bridge_receive`, by corrected clocks."""
+
+DOUBLES: Final = struct(
+    kind=_TEXT,
+    router=_TEXT,
+    vpn=_TEXT,
+    who=_TEXT,
+    other=_TEXT,
+    messages=_LONG,
+    copies=_LONG,
+    example_trace=_TEXT,
+    first_ns=_LONG,
+    last_ns=_LONG,
+)
+"""Messages that came more than once, found by following each message:
+
+* `deliver`: a client, `who`, got the same message more than once (redeliveries do not count).
+* `enqueue`: an endpoint, `who`, took the same message more than once.
+* `bridge`: a bridge, `who`, brought the same message more than once.
+* `two_ways`: a message came into this message VPN over two bridges, `who` and `other` ("router/vpn:bridge" of
+  its remote end, in order of name; of more than two the first and the last).
+
+`messages` is how many messages, `copies` how many were one too many.
+"""
+
+STATES: Final = struct(
+    ts_ns=_LONG,
+    router=_TEXT,
+    vpn=_TEXT,
+    event=_TEXT,
+    client=_TEXT,
+    bridge=_TEXT,
+    peer_router=_TEXT,
+    peer_vpn=_TEXT,
+    topic=_TEXT,
+    topic_syntax=_TEXT,
+    reason=_TEXT,
+)
+"""The rows that concern no message, as they are: link_up, link_down, link_rejected, subscribe, unsubscribe;
+`topic` is the filter of the last two, `topic_syntax` its dialect ("mqtt" or "smf", null where unknown).
+"""
+
+ENDPOINTS: Final = struct(
+    router=_TEXT,
+    vpn=_TEXT,
+    endpoint=_TEXT,
+    partition=IntegerType(),
+    enqueued=_LONG,
+    acknowledged=_LONG,
+    bytes=_LONG,
+)
+"""Load of each queue and topic endpoint; `partition` is null for one that has none."""
+
+DIGESTS: Final[dict[str, StructType]] = {
+    "places": PLACES,
+    "paths": PATHS,
+    "uses": USES,
+    "losses": LOSSES,
+    "delays": DELAYS,
+    "hops": HOPS,
+    "doubles": DOUBLES,
+    "states": STATES,
+    "endpoints": ENDPOINTS,
+}
+"""Every digest by the name of its file."""

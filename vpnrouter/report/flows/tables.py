@@ -1,0 +1,736 @@
+"""Tables of flows: bridges and their rates, message VPNs, latencies, topics, paths, discards, and times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from vpnrouter.limits import (
+    REPORT_DISCARDS,
+    REPORT_END_TO_END,
+    REPORT_LATENCIES,
+    REPORT_LINK_CHANGES,
+    REPORT_LINKS,
+    REPORT_RATES,
+    REPORT_TOPICS,
+    REPORT_WAYS,
+)
+from vpnrouter.report.digests.sums import middle_ns, percentiles
+from vpnrouter.report.flows.clocks import comparable, one_clock
+from vpnrouter.report.flows.ends import (
+    CHANGES,
+    CROSSINGS,
+    EDGE,
+    Edge,
+    collected,
+    edge_named,
+    edge_of,
+    histogram,
+    link_changes,
+    rows_in,
+    table_of,
+    totals,
+    weights,
+    with_edge,
+)
+from vpnrouter.report.schema import (
+    CLOCKS,
+    DISCARDS,
+    EDGES,
+    END_TO_END,
+    LATENCIES,
+    LENGTHS,
+    LINKS,
+    NODES,
+    RATES,
+    TIMELINE,
+    TOPICS,
+    WAYS,
+    Rows,
+    conform,
+)
+from vpnrouter.wire.link import codes
+
+_LOSSES: Final = ("discard", "reject", "expire", "dead_letter")
+
+
+def discards(losses: DataFrame) -> DataFrame:
+    """LOSSES in, DISCARDS out, unordered: counts by router, VPN, event, reason and place.
+
+    The place is the endpoint, else the bridge, else the client that the rows name. A redelivery ends no message's
+    way.
+    """
+    place = F.coalesce(_named("endpoint"), _named("bridge"), _named("client"), F.lit(""))
+    grouped = (
+        losses.where(F.col("event").isin(*_LOSSES))
+        .withColumns({"reason": F.coalesce(F.col("reason"), F.lit("")), "place": place})
+        .groupBy("router", "vpn", "event", "reason", "place")
+        .agg(
+            F.sum("count").alias("messages"),
+            F.round(weights()).alias("messages_estimated"),
+            F.coalesce(F.sum("bytes"), F.lit(0)).alias("bytes"),
+            F.min("example_topic").alias("example_topic"),
+            F.min("first_ns").alias("first_ns"),
+            F.max("last_ns").alias("last_ns"),
+        )
+    )
+    return conform(grouped, DISCARDS)
+
+
+def worst(rows: DataFrame, most: int) -> DataFrame:
+    """DISCARDS in and out: the `most` most frequent, ties in order of place."""
+    return rows.orderBy(F.desc("messages"), "router", "vpn", "event", "reason", "place").limit(most)
+
+
+def _named(column: str) -> Column:
+    """The name, null where the digest has "" for none."""
+    return F.when(F.col(column) != "", F.col(column))
+
+
+SHARES: Final = (0.5, 0.95, 0.99)
+"""The percentiles that tables give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Percentiles of a bridge's latency in nanoseconds, None without samples."""
+
+    samples: int
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+
+
+def histograms(hops: DataFrame) -> pa.Table:
+    """HOPS in; one row an edge with `samples` and its `histogram`, those with most samples first."""
+    named = hops.withColumn("bridge", F.coalesce(F.col("bridge"), F.lit("")))
+    return (
+        named.groupBy(*EDGE)
+        .agg(F.sum("count").alias("samples"), histogram().alias("histogram"))
+        .orderBy(F.desc("samples"), *EDGE)
+        .toArrow()
+    )
+
+
+def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], Rows]:
+    """Rows of `histograms` in; the percentiles of every edge, and LATENCIES.
+
+    LATENCIES are in the order of the edges, then of latency; whole histograms of the edges with most
+    samples, up to REPORT_LATENCIES rows.
+    """
+    found: dict[Edge, Latency] = {}
+    listed: Rows = []
+    full = False
+    for row in rows:
+        edge = edge_named(row)
+        counts = merged(row["histogram"])
+        found[edge] = Latency(row["samples"], *percentiles(counts.items(), SHARES))
+        full = full or len(listed) + len(counts) > REPORT_LATENCIES
+        if full:
+            continue
+        ends = dict(zip(EDGE, edge, strict=True))
+        listed.extend(
+            {**ends, "latency_ns": middle_ns(number), "messages": counts[number]}
+            for number in sorted(counts)
+        )
+    return found, listed
+
+
+def merged(pairs: Iterable[Mapping[str, int]]) -> dict[int, int]:
+    """Counts by bucket, from a list in which a bucket may come more than once."""
+    counts: dict[int, int] = {}
+    for pair in pairs:
+        counts[pair["bucket"]] = counts.get(pair["bucket"], 0) + pair["count"]
+    return counts
+
+
+_PAIR: Final = ("origin_router", "origin_vpn", "router", "vpn")
+
+
+def delays(digest: DataFrame) -> pa.Table:
+    """DELAYS in; one row a pair of message VPNs with `messages` and the `histogram`: the
+    REPORT_END_TO_END pairs with most messages, these first.
+    """
+    return (
+        digest.groupBy(*_PAIR)
+        .agg(F.sum("count").alias("messages"), histogram().alias("histogram"))
+        .orderBy(F.desc("messages"), *_PAIR)
+        .limit(REPORT_END_TO_END)
+        .toArrow()
+    )
+
+
+def end_to_end(rows: Iterable[Mapping[str, Any]], references: Mapping[str, str]) -> Rows:
+    """Rows of `delays` in; END_TO_END, in the same order.
+
+    `references` are those of the clocks (`clocks.comparable`).
+    """
+    found = []
+    for row in rows:
+        p50_ns, p95_ns, p99_ns = percentiles(merged(row["histogram"]).items(), SHARES)
+        found.append(
+            {
+                **{name: row[name] for name in _PAIR},
+                "messages": row["messages"],
+                "p50_ns": p50_ns,
+                "p95_ns": p95_ns,
+                "p99_ns": p99_ns,
+                "corrected": one_clock(references, row["origin_router"], row["router"]),
+            }
+        )
+    return found
+
+
+_COUNTS: Final = {
+    "ingress": "ingress",
+    "deliver": "delivered",
+    "bridge_receive": "bridged_in",
+    "bridge_send": "bridged_out",
+    "enqueue": "spooled",
+    "discard": "discarded",
+    "reject": "rejected",
+}
+"""Events that are counted, and the columns of the counts."""
+
+_SIZED: Final = ("ingress", "deliver")
+"""Events whose bytes and estimates are counted too."""
+
+_Place = tuple[str, str]
+
+
+def nodes(
+    totals: Iterable[Mapping[str, Any]],
+    changes: Iterable[Mapping[str, Any]],
+    edges: Iterable[Edge],
+) -> Rows:
+    """NODES, ordered by router and VPN: every message VPN that the traces tell of.
+
+    `totals` and `changes` are rows of `gather.totals` and `gather.link_changes`. A VPN that is only the other
+    end of one of the `edges` has `traced` false and no counts. An estimate is 0 where nothing was
+    counted, and null where one of the weights is not known.
+    """
+    found: dict[_Place, dict[str, Any]] = {}
+    for row in totals:
+        node = _seen(found, row)
+        if node is None:
+            continue
+        event = row["event"]
+        if event in _COUNTS:
+            node[_COUNTS[event]] += row["count"]
+        if event in _SIZED:
+            _add_sizes(node, _COUNTS[event], row)
+    for row in changes:
+        _seen(found, row)
+    for edge in edges:
+        for router, vpn in (edge[:2], edge[2:4]):
+            if (router, vpn) not in found:
+                bare = dict.fromkeys(NODES.names)
+                found[router, vpn] = {**bare, "router": router, "vpn": vpn, "traced": False}
+    for node in found.values():
+        for column in ("ingress_estimated", "delivered_estimated"):
+            node[column] = None if node[column] is None else round(node[column])
+    return [found[place] for place in sorted(found)]
+
+
+def last_seen(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """NODES in; the last time that each router wrote anything down."""
+    seen: dict[str, int] = {}
+    for row in rows:
+        if row["last_ns"] is not None:
+            seen[row["router"]] = max(seen.get(row["router"], row["last_ns"]), row["last_ns"])
+    return seen
+
+
+def _seen(found: dict[_Place, dict[str, Any]], row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The node of a row, which widens the time it was seen in; None for a row without a VPN."""
+    router, vpn = row["router"], row["vpn"]
+    if router is None or vpn is None:
+        return None
+    first_ns, last_ns = row["first_ns"], row["last_ns"]
+    node = found.get((router, vpn))
+    if node is None:
+        node = {**dict.fromkeys(NODES.names, 0), "router": router, "vpn": vpn, "traced": True}
+        node.update(first_ns=first_ns, last_ns=last_ns)
+        found[router, vpn] = node
+    elif first_ns is not None:
+        known = node["first_ns"] is not None
+        node["first_ns"] = min(node["first_ns"], first_ns) if known else first_ns
+        node["last_ns"] = max(node["last_ns"], last_ns) if known else last_ns
+    return node
+
+
+def _add_sizes(node: dict[str, Any], column: str, row: Mapping[str, Any]) -> None:
+    node[f"{column}_bytes"] += row["bytes"]
+    before, weight = node[f"{column}_estimated"], row["weight"]
+    node[f"{column}_estimated"] = None if before is None or weight is None else before + weight
+
+
+def timeline(places: DataFrame) -> DataFrame:
+    """PLACES in, TIMELINE out, ordered: events by the stretches of the digest."""
+    grouped = (
+        places.where(F.col("event").isin("ingress", "bridge_receive", "deliver", "discard"))
+        .groupBy("start_ns")
+        .agg(
+            _count("ingress").alias("ingress"),
+            _count("bridge_receive").alias("bridged"),
+            _count("deliver").alias("delivered"),
+            _count("discard").alias("discarded"),
+        )
+    )
+    return conform(grouped, TIMELINE).orderBy("start_ns")
+
+
+def _count(event: str) -> Column:
+    return F.coalesce(F.sum(F.when(F.col("event") == event, F.col("count"))), F.lit(0))
+
+
+_EVENTS: Final = ("ingress", "bridge_receive", "bridge_send", "deliver", "discard")
+
+
+def topics(uses: DataFrame) -> DataFrame:
+    """USES in, TOPICS out, unordered: one row a topic and message VPN in which it was seen.
+
+    VPNs are isolated: one topic in two of them is two topics, unless a bridge joins them.
+    """
+    published = F.col("event") == "ingress"
+    unknown = F.count(F.when(published & F.col("weight").isNull(), F.lit(1)))
+    estimate = F.coalesce(F.sum(F.when(published, F.col("weight"))), F.lit(0.0))
+    grouped = (
+        uses.where(F.col("event").isin(*_EVENTS) & F.col("topic").isNotNull())
+        .groupBy("topic", "router", "vpn")
+        .agg(
+            _sum("ingress", "count").alias("published"),
+            _sum("ingress", "bytes").alias("published_bytes"),
+            F.when(unknown == 0, F.round(estimate)).alias("published_estimated"),
+            _sum("bridge_receive", "count").alias("bridged_in"),
+            _sum("bridge_send", "count").alias("bridged_out"),
+            _sum("deliver", "count").alias("delivered"),
+            _sum("discard", "count").alias("discarded"),
+        )
+    )
+    return conform(grouped, TOPICS)
+
+
+def busiest(rows: DataFrame, most: int) -> DataFrame:
+    """TOPICS in and out: the `most` with most messages entering, ties in order of name."""
+    entering = F.col("published") + F.col("bridged_in")
+    return rows.orderBy(
+        entering.desc(), F.desc("published"), F.desc("delivered"), "topic", "router", "vpn"
+    ).limit(most)
+
+
+def _sum(event: str, figure: str) -> Column:
+    return F.coalesce(F.sum(F.when(F.col("event") == event, F.col(figure))), F.lit(0))
+
+
+def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
+    """PATHS in, WAYS out: the `most` ways of most messages, these first; and, with null for `way` and `bytes`, the
+    messages of each number of bridges. One job for both.
+
+    A row of a message that has crossed one bridge needs no `path`: it came from the other end. Longer ways
+    that do not say theirs count among the lengths only.
+    """
+    here = F.concat_ws("/", "router", "vpn")
+    before = F.coalesce(
+        F.col("path"),
+        F.when(
+            (F.col("hops") == 1) & F.col("peer_router").isNotNull() & F.col("peer_vpn").isNotNull(),
+            F.concat_ws("/", "peer_router", "peer_vpn"),
+        ),
+    )
+    bridges = F.when(F.col("path").isNotNull(), F.size(F.split("path", ">")))
+    known = paths.select(
+        F.concat(before, F.lit(">"), here).alias("way"),
+        F.coalesce(F.col("hops"), bridges).alias("hops"),
+        "count",
+        "bytes",
+    )
+    taken = (
+        known.where(F.col("way").isNotNull())
+        .groupBy("way", "hops")
+        .agg(F.sum("count").alias("messages"), F.coalesce(F.sum("bytes"), F.lit(0)).alias("bytes"))
+        .orderBy(F.desc("messages"), "way", "hops")
+        .limit(most)
+    )
+    lengths = (
+        known.where(F.col("hops").isNotNull())
+        .groupBy("hops")
+        .agg(F.sum("count").alias("messages"))
+        .select(F.lit(None).alias("way"), "hops", "messages", F.lit(None).alias("bytes"))
+    )
+    return conform(taken, WAYS).union(conform(lengths, WAYS))
+
+
+def ways(rows: Iterable[Mapping[str, Any]]) -> Rows:
+    """Rows of `ways_and_lengths` in; WAYS, those of most messages first."""
+    taken = [dict(row) for row in rows if row["way"] is not None]
+    return sorted(taken, key=lambda row: (-row["messages"], row["way"], row["hops"]))
+
+
+def lengths(rows: Iterable[Mapping[str, Any]], published: int) -> Rows:
+    """Rows of `ways_and_lengths` in; LENGTHS, the shortest first, with the `published` messages as
+    those that crossed no bridge.
+    """
+    counts = {row["hops"]: row["messages"] for row in rows if row["way"] is None}
+    if published:
+        counts[0] = counts.get(0, 0) + published
+    return [{"hops": hops, "messages": counts[hops]} for hops in sorted(counts)]
+
+
+_TAKEN_OVER: Final = codes.REASONS[codes.TAKEN_OVER]
+
+
+@dataclass(slots=True)
+class Span:
+    """A time that a link was up, nanoseconds since 1970; `down_ns` is None while it lasts."""
+
+    up_ns: int
+    down_ns: int | None = None
+    reason: str | None = None
+
+
+def spans_of(
+    changes: Iterable[Mapping[str, Any]], first_seen: Mapping[Edge, int]
+) -> dict[Edge, list[Span]]:
+    """Rows of `gather.link_changes` in; the times up of each link out, in order.
+
+    A link that goes down first was up before the traces begin: its time up starts when the edge was
+    first seen.
+    """
+    chosen: dict[Edge, Mapping[str, Any]] = {}
+    for row in changes:
+        edge = edge_of(row) if row["changes"] else None
+        if edge is None:
+            continue
+        before = chosen.get(edge)
+        if before is None or _saw(row) > _saw(before):
+            chosen[edge] = row
+    return {edge: _spans(chosen[edge]["changes"], first_seen.get(edge)) for edge in sorted(chosen)}
+
+
+def links(spans: Mapping[Edge, Sequence[Span]]) -> Rows:
+    """LINKS, ordered by ends, name and time: the latest REPORT_LINKS times that links were up."""
+    listed = [(edge, span) for edge, of_edge in spans.items() for span in of_edge]
+    if len(listed) > REPORT_LINKS:
+        listed = sorted(listed, key=lambda one: one[1].up_ns)[-REPORT_LINKS:]
+        listed.sort(key=lambda one: (one[0], one[1].up_ns))
+    return [
+        {
+            **dict(zip(EDGE, edge, strict=True)),
+            "up_ns": span.up_ns,
+            "down_ns": span.down_ns,
+            "reason": span.reason,
+        }
+        for edge, span in listed
+    ]
+
+
+def time_up(spans: Iterable[Span], end_ns: int) -> int:
+    """Nanoseconds that a link was up; a time that has not ended lasts until `end_ns`."""
+    return sum(
+        max(0, (end_ns if span.down_ns is None else span.down_ns) - span.up_ns) for span in spans
+    )
+
+
+def flaps(rows: Iterable[Mapping[str, Any]]) -> dict[Edge, int]:
+    """LINKS in; how often each link went down and came up again.
+
+    The last down does not count: a router that stops takes its links down, and that is no fault.
+    """
+    counts: dict[Edge, int] = {}
+    for row in sorted(rows, key=lambda one: (edge_named(one), one["up_ns"])):
+        edge = edge_named(row)
+        counts[edge] = counts.get(edge, -1) + 1
+    return counts
+
+
+def _saw(row: Mapping[str, Any]) -> tuple[int, bool]:
+    return len(row["changes"]), not row["remote"]
+
+
+def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> list[Span]:
+    """The times up that follow from the ups and downs that one end saw.
+
+    | link | up                          | down                                   |
+    |------|-----------------------------|----------------------------------------|
+    | new  | begin                       | it was up since it was first seen: end |
+    | down | begin                       | said twice: nothing                    |
+    | up   | the down is missing: end    | end, unless it is the end of the link  |
+    |      | the one, begin the other    | that this one took over                |
+    """
+    spans: list[Span] = []
+    up = False
+    overlapped = False
+    for at, change in enumerate(changes):
+        ts_ns = change["ts_ns"]
+        if change["up"]:
+            if up:
+                spans[-1].down_ns = ts_ns
+            overlapped = up
+            spans.append(Span(ts_ns))
+            up = True
+        elif up:
+            if overlapped and change["reason"] == _TAKEN_OVER:
+                spans[-2].reason = _TAKEN_OVER
+                overlapped = False
+                continue
+            spans[-1].down_ns = ts_ns
+            spans[-1].reason = change["reason"]
+            up = False
+        elif at == 0 and len(changes) < REPORT_LINK_CHANGES:
+            # Of a list that was cut the first up may be what was cut off.
+            begin = ts_ns if first_seen_ns is None else min(first_seen_ns, ts_ns)
+            spans.append(Span(begin, ts_ns, change["reason"]))
+    return spans
+
+
+_NO_LATENCY: Final = Latency(0, None, None, None)
+
+
+@dataclass(slots=True)
+class Side:
+    """What one of the two routers saw of the messages; `weight` is None when it is not known."""
+
+    messages: int = 0
+    weight: float | None = 0.0
+    bytes: int = 0
+    direct: int = 0
+    peak: int = 0
+    stretches: int = 0
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of an edge, by both routers; ups and downs are those of the end that saw more."""
+
+    first_ns: int | None = None
+    last_ns: int | None = None
+    send: Side = field(default_factory=Side)
+    receive: Side = field(default_factory=Side)
+    link_ups: int = 0
+    link_downs: int = 0
+
+    @property
+    def sent_counts(self) -> bool:
+        """Whether the sender saw more than the receiver, so that its figures stand for the edge."""
+        return self.send.messages > self.receive.messages
+
+    @property
+    def fuller(self) -> Side:
+        """The side that saw more messages; of equals the receiver."""
+        return self.send if self.sent_counts else self.receive
+
+
+def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, Seen]:
+    """Rows of `gather.totals` in; every edge that messages or links tell of, in order."""
+    found: dict[Edge, Seen] = {}
+    for row in totals:
+        event = row["event"]
+        if event not in CROSSINGS and event not in CHANGES:
+            continue
+        edge = edge_of(row)
+        if edge is None:
+            continue
+        seen = found.setdefault(edge, Seen())
+        if row["first_ns"] is not None:
+            first_ns, last_ns = row["first_ns"], row["last_ns"]
+            seen.first_ns = first_ns if seen.first_ns is None else min(seen.first_ns, first_ns)
+            seen.last_ns = last_ns if seen.last_ns is None else max(seen.last_ns, last_ns)
+        if event == "link_up":
+            seen.link_ups = max(seen.link_ups, row["count"])
+        elif event == "link_down":
+            seen.link_downs = max(seen.link_downs, row["count"])
+        else:
+            side = Side(
+                row["count"],
+                row["weight"],
+                row["bytes"],
+                row["direct"],
+                row["peak"],
+                row["stretches"],
+            )
+            if event == "bridge_send":
+                seen.send = side
+            else:
+                seen.receive = side
+    return dict(sorted(found.items()))
+
+
+def edges(
+    seen: Mapping[Edge, Seen],
+    latencies: Mapping[Edge, Latency],
+    spans: Mapping[Edge, Sequence[Span]],
+    last_seen: Mapping[str, int],
+    references: Mapping[str, str],
+) -> Rows:
+    """EDGES, ordered by ends and name; `configured`, `cut` and `centrality` are null.
+
+    `spans` are the times that links were up (`links.spans_of`), those that have not ended last until one of the
+    two routers was last seen (`nodes.last_seen`); without any, the time up is null. `references` are those of the
+    clocks (`clocks.comparable`).
+    """
+    rows = []
+    for edge, one in seen.items():
+        side = one.fuller
+        latency = latencies.get(edge, _NO_LATENCY)
+        ends = [last_seen[router] for router in (edge[0], edge[2]) if router in last_seen]
+        up = spans.get(edge)
+        rows.append(
+            {
+                **dict.fromkeys(EDGES.names),
+                **dict(zip(EDGE, edge, strict=True)),
+                "messages": side.messages,
+                "messages_estimated": None if side.weight is None else round(side.weight),
+                "bytes": side.bytes,
+                "sent": one.send.messages,
+                "received": one.receive.messages,
+                "direct": side.direct,
+                "guaranteed": side.messages - side.direct,
+                "peak_messages": side.peak,
+                "latency_samples": latency.samples,
+                "latency_p50_ns": latency.p50_ns,
+                "latency_p95_ns": latency.p95_ns,
+                "latency_p99_ns": latency.p99_ns,
+                "latency_corrected": one_clock(references, edge[0], edge[2]),
+                "link_ups": one.link_ups,
+                "link_downs": one.link_downs,
+                "up_ns": None if not up else time_up(up, max(ends, default=up[-1].up_ns)),
+                "first_ns": one.first_ns,
+                "last_ns": one.last_ns,
+            }
+        )
+    return rows
+
+
+_FIGURES: Final = ("messages", "bytes", "guaranteed")
+
+
+def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, Seen]) -> Rows:
+    """RATES, ordered by edge and time, from PLACES: those of the side that saw more of the edge.
+
+    `seen` are the edges (`edges.seen_edges`). Of more than REPORT_RATES rows those of the busiest edges.
+    """
+    kept = busiest_bridges(seen, REPORT_RATES)
+    crossings = with_edge(places.where(F.col("event").isin(*CROSSINGS)))
+    if len(kept) < sum(one.fuller.messages > 0 for one in seen.values()):
+        names = StructType([EDGES[name] for name in EDGE])
+        listed = table_of((dict(zip(EDGE, edge, strict=True)) for edge in kept), names)
+        crossings = crossings.join(
+            F.broadcast(spark.createDataFrame(listed, names)), list(EDGE), "left_semi"
+        )
+    sides = {f"{event}_{figure}": _of(event, figure) for event in CROSSINGS for figure in _FIGURES}
+    table = (
+        crossings.groupBy(*EDGE, "start_ns")
+        .agg(*(column.alias(name) for name, column in sides.items()))
+        .orderBy(*EDGE, "start_ns")
+        .toArrow()
+    )
+    found = []
+    for row in rows_in(table):
+        edge = edge_named(row)
+        event = CROSSINGS[0] if seen[edge].sent_counts else CROSSINGS[1]
+        if row[f"{event}_messages"]:
+            found.append(
+                {
+                    **dict(zip(EDGE, edge, strict=True)),
+                    "start_ns": row["start_ns"],
+                    **{figure: row[f"{event}_{figure}"] for figure in _FIGURES},
+                }
+            )
+    return found
+
+
+def busiest_bridges(seen: Mapping[Edge, Seen], most: int) -> list[Edge]:
+    """The edges with most messages, as many as have at most `most` rows of rates together."""
+    kept: list[Edge] = []
+    rows = 0
+    for edge in sorted(seen, key=lambda name: (-seen[name].fuller.messages, name)):
+        side = seen[edge].fuller
+        rows += side.stretches
+        if rows > most:
+            break
+        if side.messages:
+            kept.append(edge)
+    return kept
+
+
+def _of(event: str, figure: str) -> Column:
+    values = {
+        "messages": F.col("count"),
+        "bytes": F.col("bytes"),
+        "guaranteed": F.when(F.col("mode") != "direct", F.col("count")),
+    }
+    return F.coalesce(F.sum(F.when(F.col("event") == event, values[figure])), F.lit(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """The tables by name (schemas in `vpnrouter.report.schema`), and of how many topics, counted in each
+    message VPN, the table of topics has the busiest.
+    """
+
+    tables: dict[str, pa.Table]
+    topic_count: int
+
+
+def flows(
+    spark: SparkSession,
+    digests: Mapping[str, DataFrame],
+    clocks: Rows,
+    stage: Callable[[str], None] | None = None,
+) -> Flows:
+    """The tables nodes, edges, rates, latencies, end_to_end, clocks, links, ways, lengths, topics, discards and
+    timeline.
+
+    `digests` are places, paths, uses, losses, delays, hops and states by name; `clocks` the rows of
+    `clocks.clock_offsets`, with which hops and delays were corrected. `stage` hears what begins.
+    """
+    begin = stage or _unheard
+    references = comparable(clocks)
+    begin("bridges")
+    of_places = totals(digests["places"])
+    changes = link_changes(digests["states"])
+    seen = seen_edges(rows_in(of_places))
+    first_seen = {edge: one.first_ns for edge, one in seen.items() if one.first_ns is not None}
+    spans = spans_of(rows_in(changes), first_seen)
+    percentiles, latency_rows = latencies(rows_in(histograms(digests["hops"])))
+    rate_rows = rates(spark, digests["places"], seen)
+    begin("message VPNs")
+    node_rows = nodes(rows_in(of_places), rows_in(changes), seen)
+    edge_rows = edges(seen, percentiles, spans, last_seen(node_rows), references)
+    end_rows = end_to_end(rows_in(delays(digests["delays"])), references)
+    begin("ways")
+    taken = ways_and_lengths(digests["paths"], REPORT_WAYS).toArrow().to_pylist()
+    published = sum(row["ingress"] or 0 for row in node_rows)
+    begin("topics")
+    counted = Observation()
+    all_topics = topics(digests["uses"]).observe(counted, F.count(F.lit(1)).alias("topics"))
+    topic_table = collected(busiest(all_topics, REPORT_TOPICS), TOPICS)
+    begin("discards")
+    discard_table = collected(worst(discards(digests["losses"]), REPORT_DISCARDS), DISCARDS)
+    begin("timeline")
+    tables = {
+        "nodes": table_of(node_rows, NODES),
+        "edges": table_of(edge_rows, EDGES),
+        "rates": table_of(rate_rows, RATES),
+        "latencies": table_of(latency_rows, LATENCIES),
+        "end_to_end": table_of(end_rows, END_TO_END),
+        "clocks": table_of(clocks, CLOCKS),
+        "links": table_of(links(spans), LINKS),
+        "ways": table_of(ways(taken), WAYS),
+        "lengths": table_of(lengths(taken, published), LENGTHS),
+        "topics": topic_table,
+        "discards": discard_table,
+        "timeline": collected(timeline(digests["places"]), TIMELINE),
+    }
+    return Flows(tables, int(counted.get["topics"]))
+
+
+def _unheard(_: str) -> None:
+    """Do nothing: nobody wants to know."""

@@ -1,0 +1,653 @@
+"""Keeps a report up to date while routers write traces: complete files as a stream, digests on disk batch by batch."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from vpnrouter.errors import OperationError
+from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
+from vpnrouter.report.analysis import Analysis, analyse
+from vpnrouter.report.build import Asked, spark_for
+from vpnrouter.report.digests.counts import (
+    delays,
+    endpoints,
+    losses,
+    paths,
+    places,
+    standing_at,
+    states,
+    uses,
+)
+from vpnrouter.report.digests.digest import Digests, combined
+from vpnrouter.report.digests.journeys import message
+from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
+from vpnrouter.report.digests.sums import EDGE, Corrections, bucket, ends, stretch_of
+from vpnrouter.report.flows.clocks import clock_offsets, least_ages
+from vpnrouter.report.flows.ends import width_for
+from vpnrouter.report.inventory import Inventory, Span, look_at_all, take_inventory
+from vpnrouter.report.output import HTML, Summary, summary_of, write_report
+from vpnrouter.report.schema import TRACE_FILE, Rows, conform
+from vpnrouter.report.spark import DamagedTraceFile, Progress, read_traces, read_until, spark_errors
+
+WINDOW_S: Final = 5
+"""Seconds of a window: what waits longest waits so much longer than it must."""
+
+_EVENTS: Final = ("bridge_send", "bridge_receive", "deliver", "enqueue")
+_PLACE: Final = ("kind", "router", "vpn", "who", "peer_router", "peer_vpn")
+
+
+def met(traces: DataFrame, late_s: int) -> DataFrame:
+    """A stream of TRACES rows in; one row a message and place out, when its window is `late_s` seconds past.
+
+    Columns: `message`, `kind` (bridge, deliver, enqueue), `router`, `vpn`, `who`, the peer of a bridge,
+    `trace_id`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
+    """
+    event = F.col("event")
+    sending = event == "bridge_send"
+    bridged = event.isin("bridge_send", "bridge_receive")
+    of = ends(sending)
+    receiver = F.when(event == "deliver", F.col("client")).otherwise(F.col("endpoint"))
+    rows = traces.where(
+        event.isin(*_EVENTS) & F.col("trace_id").isNotNull() & F.col("origin_ts_ns").isNotNull()
+    ).select(
+        F.timestamp_seconds(F.col("origin_ts_ns") / 1_000_000_000).alias("entered"),
+        message().alias("message"),
+        F.when(bridged, "bridge").otherwise(event).alias("kind"),
+        F.when(bridged, of["to_router"]).otherwise(F.col("router")).alias("router"),
+        F.when(bridged, of["to_vpn"]).otherwise(F.col("vpn")).alias("vpn"),
+        F.when(bridged, of["bridge"]).otherwise(receiver).alias("who"),
+        F.when(bridged, of["from_router"]).alias("peer_router"),
+        F.when(bridged, of["from_vpn"]).alias("peer_vpn"),
+        "trace_id",
+        F.when(sending, F.col("ts_ns")).alias("sent"),
+        F.when(~sending, F.col("ts_ns")).alias("came"),
+    )
+    window = F.window("entered", f"{WINDOW_S} seconds")
+    return (
+        rows.withWatermark("entered", f"{late_s} seconds")
+        .groupBy(window, "message", "trace_id", *_PLACE)
+        .agg(
+            F.min("sent").alias("sent_ns"),
+            F.min("came").alias("came_ns"),
+            F.max("came").alias("last_ns"),
+            F.count("came").alias("copies"),
+        )
+        .drop("window")
+    )
+
+
+def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
+    """What `met` gave in, HOPS out."""
+    crossed = met.where(
+        (F.col("kind") == "bridge") & F.col("sent_ns").isNotNull() & F.col("came_ns").isNotNull()
+    )
+    correction = corrections.between(F.col("peer_router"), F.col("router"))
+    took = F.col("came_ns") - F.col("sent_ns") - correction
+    named: dict[str, Column] = {
+        "from_router": F.col("peer_router"),
+        "from_vpn": F.col("peer_vpn"),
+        "to_router": F.col("router"),
+        "to_vpn": F.col("vpn"),
+        "bridge": F.col("who"),
+    }
+    grouped = crossed.groupBy(
+        *(named[name].alias(name) for name in EDGE), bucket(took).alias("bucket")
+    ).agg(F.count(F.lit(1)).alias("count"))
+    return conform(grouped, HOPS)
+
+
+def doubles(met: DataFrame) -> DataFrame:
+    """What `met` gave in, DOUBLES out, of all kinds."""
+    again = (
+        met.where(F.col("copies") > 1)
+        .groupBy("kind", "router", "vpn", "who")
+        .agg(
+            F.count(F.lit(1)).alias("messages"),
+            F.sum(F.col("copies") - 1).alias("copies"),
+            F.min("trace_id").alias("example_trace"),
+            F.min("came_ns").alias("first_ns"),
+            F.max("last_ns").alias("last_ns"),
+        )
+        .withColumn("other", F.lit(None).cast("string"))
+    )
+    way = F.concat("peer_router", F.lit("/"), "peer_vpn", F.lit(":"), "who")
+    two = (
+        met.where((F.col("kind") == "bridge") & (F.col("copies") > 0))
+        .groupBy("message", "router", "vpn")
+        .agg(
+            F.min(way).alias("who"),
+            F.max(way).alias("other"),
+            F.sum("copies").alias("came"),
+            F.min("trace_id").alias("trace_id"),
+            F.min("came_ns").alias("first_ns"),
+            F.max("last_ns").alias("last_ns"),
+        )
+        .where(F.col("who") != F.col("other"))
+        .groupBy("router", "vpn", "who", "other")
+        .agg(
+            F.count(F.lit(1)).alias("messages"),
+            F.sum(F.col("came") - 1).alias("copies"),
+            F.min("trace_id").alias("example_trace"),
+            F.min("first_ns").alias("first_ns"),
+            F.max("last_ns").alias("last_ns"),
+        )
+        .withColumn("kind", F.lit("two_ways"))
+    )
+    return conform(again, DOUBLES).unionByName(conform(two, DOUBLES))
+
+
+FOLDER: Final = "digests"
+MANIFEST: Final = "manifest.json"
+_FORMAT: Final = 1
+
+
+class DigestStore:
+    """The digests under `output`/digests. Methods may be called from any thread.
+
+    Raises:
+        OperationError: the folder cannot be made or read, or is of a newer format.
+    """
+
+    def __init__(self, output: Path) -> None:
+        self._folder = output / FOLDER
+        self._lock = threading.Lock()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._manifest = self._read()
+            self._clear()
+        except OSError as error:
+            raise OperationError(
+                f"cannot keep digests in {self._folder}: {error.strerror}"
+            ) from error
+
+    def taken(self, stream: str) -> int:
+        """The last batch of a stream that was added, -1 before the first."""
+        with self._lock:
+            return int(self._manifest["batches"].get(stream, -1))
+
+    def add(self, stream: str, batch: int, tables: Mapping[str, pa.Table]) -> bool:
+        """Add what a batch gave, tables by the name of their digest; False when it was there already.
+
+        Raises:
+            OperationError: the files cannot be written; then nothing was added.
+        """
+        with self._lock:
+            if batch <= int(self._manifest["batches"].get(stream, -1)):
+                return False
+            files = {name: [*listed] for name, listed in self._manifest["files"].items()}
+            for name, table in tables.items():
+                if table.num_rows:
+                    written = f"{name}-{stream}-{batch}.parquet"
+                    self._write(written, table)
+                    files.setdefault(name, []).append(written)
+            batches = {**self._manifest["batches"], stream: batch}
+            self._commit({"format": _FORMAT, "batches": batches, "files": files})
+            return True
+
+    def files(self, name: str) -> list[Path]:
+        """The files of a digest, oldest first."""
+        with self._lock:
+            return [self._folder / one for one in self._manifest["files"].get(name, [])]
+
+    def replace(self, name: str, old: list[Path], table: pa.Table) -> None:
+        """Put one file in the place of several that hold the same in sum.
+
+        Raises:
+            OperationError: it cannot be written; then nothing has changed.
+        """
+        gone = {path.name for path in old}
+        with self._lock:
+            written = f"{name}-sum-{self._manifest.get('sums', 0) + 1}.parquet"
+            self._write(written, table)
+            files = dict(self._manifest["files"])
+            files[name] = [written, *(one for one in files[name] if one not in gone)]
+            changed = {**self._manifest, "files": files, "sums": self._manifest.get("sums", 0) + 1}
+            self._commit(changed)
+            for path in old:
+                path.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, Any]:
+        path = self._folder / MANIFEST
+        if not path.exists():
+            return {"format": _FORMAT, "batches": {}, "files": {}}
+        try:
+            manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            newer = int(manifest["format"]) > _FORMAT
+            named = [one for listed in manifest["files"].values() for one in listed]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise OperationError(
+                f"{path} is damaged: remove {self._folder}, or use another --output"
+            ) from error
+        if newer:
+            raise OperationError(f"{path} was written by a newer vpnrouter than this one")
+        missing = [one for one in named if not (self._folder / one).exists()]
+        if missing:
+            raise OperationError(
+                f"{self._folder} lacks {missing[0]}: remove it, or use another --output"
+            )
+        return manifest
+
+    def _clear(self) -> None:
+        named = {one for listed in self._manifest["files"].values() for one in listed}
+        for path in self._folder.glob("*.parquet"):
+            if path.name not in named:
+                path.unlink()
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        try:
+            pq.write_table(table, self._folder / name, compression="zstd")
+        except OSError as error:
+            (self._folder / name).unlink(missing_ok=True)
+            raise OperationError(f"cannot write {self._folder / name}: {error.strerror}") from error
+
+    def _commit(self, manifest: dict[str, Any]) -> None:
+        partial = self._folder / f".{MANIFEST}"
+        try:
+            partial.write_text(json.dumps(manifest), encoding="utf-8")
+            partial.replace(self._folder / MANIFEST)
+        except OSError as error:
+            raise OperationError(
+                f"cannot write {self._folder / MANIFEST}: {error.strerror}"
+            ) from error
+        self._manifest = manifest
+
+
+_INSIDE = StructType([field for field in TRACE_FILE.fields if field.name != "router"])
+
+# What Spark says of files whatever they hold; the contents are not read unless asked for.
+_FILES = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("modificationTime", TimestampType()),
+        StructField("length", LongType()),
+        StructField("content", BinaryType()),
+    ]
+)
+
+
+def files_of(spark: SparkSession, roots: Sequence[Path]) -> DataFrame:
+    """The files under `roots` and those that will come: a column `path`, as URIs, sound or not.
+
+    Raises:
+        OperationError: a root is no directory.
+    """
+    _require_directories(roots)
+    frames = [_listed(spark, "binaryFile", _FILES).load(str(root.resolve())) for root in roots]
+    return _together(frames).select("path")
+
+
+def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFrame:
+    """The rows of all trace files under `roots` and of those that will come, from `span.since_ns` on.
+
+    Columns of TRACE_FILE. Files whose contents cannot be read are passed over: who takes the batches names them.
+
+    Raises:
+        OperationError: a root is no directory.
+    """
+    _require_directories(roots)
+    frames = [
+        _listed(spark, "parquet", _INSIDE)
+        .option("ignoreCorruptFiles", "true")
+        .load(str(root.resolve()))
+        .withColumn("router", router_of(F.col("_metadata.file_path")))
+        for root in roots
+    ]
+    rows = _together(frames)
+    if span.since_ns is not None:
+        rows = rows.where(F.col("ts_ns") >= span.since_ns)
+    return rows
+
+
+def _require_directories(roots: Sequence[Path]) -> None:
+    for root in roots:
+        if not root.is_dir():
+            raise OperationError(f"only a directory can be followed, not {root}")
+
+
+def _listed(spark: SparkSession, form: str, schema: StructType) -> DataStreamReader:
+    return (
+        spark.readStream.format(form)
+        .schema(schema)
+        .option("recursiveFileLookup", "true")
+        .option("maxFilesPerTrigger", REPORT_FOLLOW_FILES)
+        .option("ignoreMissingFiles", "true")
+        .option("pathGlobFilter", "part-*.parquet")
+    )
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.unionByName(frame)
+    return rows
+
+
+def router_of(path: Column) -> Column:
+    """The router in the path of a file, given as Spark does: as a URI, of a name that is escaped already."""
+    escaped = F.regexp_extract(path, "/router=([^/]+)/[^/]+$", 1)
+    return _decoded(_decoded(escaped))
+
+
+def _decoded(text: Column) -> Column:
+    # What decodes forms takes a plus for a space.
+    return F.url_decode(F.regexp_replace(text, r"\+", "%2B"))
+
+
+ROWS: Final = "rows"
+MESSAGES: Final = "messages"
+"""The names of the two streams in the store: one digests rows, the other follows messages."""
+
+
+class Digesting:
+    """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought.
+
+    `hosts` gives the machines of routers, as far as files were heard of.
+    `failure` is why a batch was not taken: Java hands on an exception of Python as a text that says nothing.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: DigestStore,
+        span: Span,
+        width_ns: int,
+        heard: Callable[[Inventory], None],
+        hosts: Callable[[], Mapping[str, frozenset[str]]] = dict,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._span = span
+        self._width_ns = width_ns
+        self._heard = heard
+        self._hosts = hosts
+        self.failure: OperationError | None = None
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OperationError as error:
+            self.failure = error
+            raise
+
+    def rows(self, batch: DataFrame, number: int) -> None:
+        """Take in a batch of the first stream, which says what files there are; each is read as by a report.
+
+        Raises:
+            OperationError: a file is of a newer format, or the store cannot be written.
+        """
+        with self._noted():
+            self._rows(batch, number)
+
+    def _rows(self, batch: DataFrame, number: int) -> None:
+        if number <= self._store.taken(ROWS):
+            return
+        inventory = look_at_all(sorted(_path(row["path"]) for row in batch.collect()))
+        tables: dict[str, pa.Table] = {}
+        while inventory.files:
+            try:
+                with spark_errors():
+                    tables = self._digests(inventory)
+                break
+            except DamagedTraceFile as damaged:
+                if all(file.path != damaged.path for file in inventory.files):
+                    raise
+                inventory = inventory.without(damaged.path, "damaged: its contents cannot be read")
+        self._store.add(ROWS, number, tables)
+        self._heard(inventory)
+
+    def _digests(self, inventory: Inventory) -> dict[str, pa.Table]:
+        traces = read_traces(self._spark, inventory, self._span)
+        frames = {
+            # Those of before as well: what they say counts when the report begins with it.
+            "states": states(read_until(self._spark, inventory, self._span)),
+            "places": places(traces, states(traces), self._width_ns),
+            "paths": paths(traces),
+            "uses": uses(traces),
+            "losses": losses(traces, self._width_ns),
+            "endpoints": endpoints(traces),
+            "delays": delays(traces, Corrections(self.clocks())),
+        }
+        return {name: frame.toArrow() for name, frame in frames.items()}
+
+    def messages(self, batch: DataFrame, number: int) -> None:
+        """Take in a batch of the second stream: messages that are complete.
+
+        Raises:
+            OperationError: the store cannot be written.
+        """
+        with self._noted():
+            self._messages(batch, number)
+
+    def _messages(self, batch: DataFrame, number: int) -> None:
+        if number <= self._store.taken(MESSAGES):
+            return
+        batch.persist()
+        try:
+            tables = {
+                "hops": hops(batch, Corrections(self.clocks())).toArrow(),
+                "doubles": doubles(batch).toArrow(),
+            }
+        finally:
+            batch.unpersist()
+        self._store.add(MESSAGES, number, tables)
+        # A report that would say the same as the last one only makes the next one wait.
+        if any(table.num_rows for table in tables.values()):
+            self._heard(Inventory(files=(), set_aside=()))
+
+    def clocks(self) -> Rows:
+        """What the clocks show up to now: rows of CLOCKS."""
+        found: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
+        return clock_offsets(found, self._hosts())
+
+    def frame(self, name: str) -> DataFrame:
+        """A digest up to now."""
+        files = self._store.files(name)
+        if not files:
+            # As an Arrow table, Spark takes it without a Python process of its own.
+            empty = to_arrow_schema(DIGESTS[name]).empty_table()
+            return self._spark.createDataFrame(empty, DIGESTS[name])
+        parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+        whole = combined(name, parts)
+        return standing_at(whole, self._span.since_ns) if name == "states" else whole
+
+    def compact(self, most: int) -> None:
+        """Put one file in the place of many, for each digest that has more than `most`."""
+        for name in DIGESTS:
+            files = self._store.files(name)
+            if len(files) > most:
+                parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+                self._store.replace(name, files, combined(name, parts).toArrow())
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlparse(uri).path))
+
+
+CHECKPOINTS: Final = "checkpoints"
+WIDTH_NS: Final = 10_000_000_000
+"""Stretches of a report that goes on: it has no end yet that its stretches could be fitted to."""
+
+_POLL_S: Final = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """`every_s` seconds lie between two looks for files; `late_s` is how much later than others the rows of a
+    message may come: a router keeps a file open for a minute, by default, before anybody sees it.
+    """
+
+    every_s: float = 5.0
+    late_s: int = 90
+
+
+class Follower:
+    """Follows the traces of `asked` until `stop` says so; `published` hears of every report written."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        pace: Pace,
+        progress: Progress,
+        published: Callable[[Summary], None],
+    ) -> None:
+        self._asked = asked
+        self._pace = pace
+        self._progress = progress
+        self._published = published
+        self._inventory = Inventory(files=(), set_aside=())
+        self._fresh = threading.Event()
+        self._lock = threading.Lock()
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Follow.
+
+        Raises:
+            OperationError: a root is no directory, a file is of a newer format, the store is damaged or
+                cannot be written, or Spark failed.
+        """
+        asked = self._asked
+        known = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
+        with spark_for(asked, known, self._progress, lasting=True) as spark:
+            store = DigestStore(asked.output)
+            self._require_both(store)
+            if store.taken(ROWS) >= 0:
+                self._inventory = known
+            digesting = Digesting(spark, store, asked.span, WIDTH_NS, self._heard, self._hosts)
+            queries = self._start(spark, digesting)
+            try:
+                self._watch(spark, digesting, queries, stop)
+            finally:
+                for query in queries:
+                    query.stop()
+
+    def _hosts(self) -> dict[str, frozenset[str]]:
+        with self._lock:
+            return self._inventory.hosts()
+
+    def _require_both(self, store: DigestStore) -> None:
+        """A stream's checkpoint and its digests say together what has been read: one alone would skip files."""
+        folder = self._asked.output / CHECKPOINTS
+        for name in (ROWS, MESSAGES):
+            taken = store.taken(name) >= 0
+            begun = (folder / name / "offsets" / "0").exists()
+            done = (folder / name / "commits" / "0").exists()
+            # A batch is noted when it begins, taken into the store, and noted as done: a crash may lie between.
+            if (taken and not begun) or (done and not taken):
+                raise OperationError(
+                    f"{folder / name} and {self._asked.output / FOLDER} do not belong together: "
+                    "remove both, or use another --output"
+                )
+
+    def _start(self, spark: SparkSession, digesting: Digesting) -> list[StreamingQuery]:
+        asked = self._asked
+        every = f"{round(self._pace.every_s * 1000)} milliseconds"
+        rows = files_of(spark, asked.traces)
+        messages = met(stream_of(spark, asked.traces, asked.span), self._pace.late_s)
+        folder = (asked.output / CHECKPOINTS).resolve()
+        return [
+            frame.writeStream.queryName(name)
+            .outputMode("append")
+            .foreachBatch(take)
+            .option("checkpointLocation", str(folder / name))
+            .trigger(processingTime=every)
+            .start()
+            for name, frame, take in (
+                (ROWS, rows, digesting.rows),
+                (MESSAGES, messages, digesting.messages),
+            )
+        ]
+
+    def _watch(
+        self,
+        spark: SparkSession,
+        digesting: Digesting,
+        queries: list[StreamingQuery],
+        stop: Callable[[], bool],
+    ) -> None:
+        while True:
+            stopping = stop()
+            for query in queries:
+                failed = query.exception()
+                if failed is not None:
+                    raise digesting.failure or failed
+                if not query.isActive and not stopping:
+                    raise OperationError(f"the stream of {query.name} has ended")
+            if self._fresh.is_set():
+                self._fresh.clear()
+                self._publish(spark, digesting)
+                digesting.compact(REPORT_DIGEST_FILES)
+            if stopping:
+                return
+            self._fresh.wait(_POLL_S)
+
+    def _publish(self, spark: SparkSession, digesting: Digesting) -> None:
+        begun = time.monotonic()
+        with self._lock:
+            inventory = self._inventory
+        frames = {name: digesting.frame(name).coalesce(1).persist() for name in DIGESTS}
+        try:
+            width_ns = _width_for(frames["places"])
+            for name in ("places", "losses"):
+                frames[name] = combined(name, _wider(frames[name], width_ns)).persist()
+            digests = Digests(frames=frames, clocks=digesting.clocks())
+            analysis = analyse(spark, digests, width_ns, self._progress.stage, self._asked.mesh)
+        finally:
+            for frame in frames.values():
+                frame.unpersist()
+        self._write(inventory, analysis, time.monotonic() - begun)
+
+    def _write(self, inventory: Inventory, analysis: Analysis, seconds: float) -> None:
+        output: Path = self._asked.output
+        paged = HTML in self._asked.formats
+        summary = summary_of(inventory, analysis, output, seconds, paged=paged)
+        write_report(output, summary, analysis, self._asked.formats)
+        self._published(summary)
+
+    def _heard(self, came: Inventory) -> None:
+        with self._lock:
+            mine = self._inventory
+            paths = {file.path for file in mine.files}
+            self._inventory = replace(
+                mine,
+                files=(*mine.files, *(file for file in came.files if file.path not in paths)),
+                set_aside=(*mine.set_aside, *came.set_aside),
+            )
+        self._fresh.set()
+
+
+def _width_for(places: DataFrame) -> int:
+    """The length of the stretches of a report that is as long as this by now: whole stretches of the digests."""
+    ends = places.agg(F.min("first_ns"), F.max("last_ns")).first()
+    if ends is None or ends[0] is None:
+        return WIDTH_NS
+    wanted = width_for(ends[1] - ends[0])
+    return WIDTH_NS * max(1, -(-wanted // WIDTH_NS))
+
+
+def _wider(digest: DataFrame, width_ns: int) -> DataFrame:
+    return digest.withColumn("start_ns", stretch_of(F.col("start_ns"), width_ns))

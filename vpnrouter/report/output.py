@@ -1,0 +1,247 @@
+"""Writes a report: its figures, its tables as Parquet and JSON from the driver, and its page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from vpnrouter.errors import OperationError
+from vpnrouter.report import schema
+from vpnrouter.report.analysis import Analysis
+from vpnrouter.report.inventory import Inventory
+from vpnrouter.report.page.figures import Contents
+from vpnrouter.report.page.page import PAGE, page
+from vpnrouter.report.schema import Rows
+
+FOLDER: Final = "tables"
+"""Directory of the Parquet files under a report's output directory."""
+
+
+def prepare(output: Path, *, parquet: bool = True) -> None:
+    """Make the output directory and, for Parquet, its folder of tables.
+
+    Raises:
+        OperationError: it cannot be made.
+    """
+    try:
+        (output / FOLDER if parquet else output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperationError(f"cannot write a report to {output}: {error.strerror}") from error
+
+
+def write_parquet(output: Path, name: str, rows: Rows, schema: StructType) -> None:
+    """Write `tables/NAME.parquet` with the columns of `schema`.
+
+    Raises:
+        OperationError: the file cannot be written.
+    """
+    partial = output / FOLDER / f".{name}.parquet"
+    try:
+        table = pa.Table.from_pylist(rows, schema=to_arrow_schema(schema))
+        pq.write_table(table, partial, compression="zstd")
+        partial.replace(output / FOLDER / f"{name}.parquet")
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OperationError(f"cannot write {name}.parquet: {error.strerror}") from error
+
+
+def write_rows(output: Path, name: str, rows: Rows) -> None:
+    """Write `NAME.json`, a list of objects.
+
+    Raises:
+        OperationError: the file cannot be written.
+    """
+    write_text(output / f"{name}.json", _listed(rows))
+
+
+def write_object(output: Path, name: str, value: Mapping[str, Any]) -> None:
+    """Write `NAME.json` with one object.
+
+    Raises:
+        OperationError: the file cannot be written.
+    """
+    write_text(output / f"{name}.json", json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file under a hidden name first, so that a reader sees the old one or the new
+    one.
+
+    Raises:
+        OperationError: the file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}")
+    try:
+        partial.write_text(text, encoding="utf-8", errors="replace")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OperationError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _listed(rows: Rows) -> str:
+    lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in rows)
+    return f"[\n{lines}\n]\n" if rows else "[]\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a report found, in figures; `summary.json` is the same.
+
+    Counts are of traced events; those named `_estimated` are scaled by the sampling rates, and
+    None where a rate is not known. `findings` counts them by kind. `page` is "" where none was asked for.
+    """
+
+    files: int
+    rows: int
+    size_bytes: int
+    set_aside: list[dict[str, str]]
+    sampling: dict[str, float]
+    routers: int
+    vpns: int
+    bridges: int
+    topics: int
+    ingress: int
+    ingress_estimated: int | None
+    bridged: int
+    bridged_estimated: int | None
+    delivered: int
+    delivered_estimated: int | None
+    discarded: int
+    rejected: int
+    findings: dict[str, int]
+    errors: int
+    warnings: int
+    advice: int
+    first_ns: int
+    last_ns: int
+    seconds: float
+    notes: list[str]
+    page: str
+
+
+def summary_of(
+    inventory: Inventory,
+    analysis: Analysis,
+    output: Path,
+    seconds: float,
+    *,
+    paged: bool = True,
+) -> Summary:
+    """The figures of an analysis of an inventory that took `seconds`; the report goes to `output`.
+
+    `paged`: a page is among its files.
+    """
+    nodes = analysis.tables["nodes"]
+    edges = analysis.tables["edges"]
+    traced = [node for node in nodes if node["traced"]]
+    severities = Counter(one.severity for one in analysis.findings)
+    first_ns, last_ns = analysis.span
+    return Summary(
+        files=len(inventory.files),
+        rows=inventory.rows,
+        size_bytes=inventory.size_bytes,
+        set_aside=[{"path": str(one.path), "reason": one.reason} for one in inventory.set_aside],
+        sampling=inventory.sampling(),
+        routers=len({node["router"] for node in nodes}),
+        vpns=len(nodes),
+        bridges=len(edges),
+        topics=analysis.topic_count,
+        ingress=_total(nodes, "ingress"),
+        ingress_estimated=_estimate(traced, "ingress_estimated"),
+        bridged=_total(edges, "messages"),
+        bridged_estimated=_estimate(edges, "messages_estimated"),
+        delivered=_total(nodes, "delivered"),
+        delivered_estimated=_estimate(traced, "delivered_estimated"),
+        discarded=_total(nodes, "discarded"),
+        rejected=_total(nodes, "rejected"),
+        findings=dict(Counter(one.kind for one in analysis.findings)),
+        errors=severities["error"],
+        warnings=severities["warning"],
+        advice=len(analysis.tables["advice"]),
+        first_ns=first_ns,
+        last_ns=last_ns,
+        seconds=round(seconds, 1),
+        notes=analysis.notes,
+        page=str(output / PAGE) if paged else "",
+    )
+
+
+def _total(rows: Rows, name: str) -> int:
+    return sum(row[name] or 0 for row in rows)
+
+
+def _estimate(rows: Rows, name: str) -> int | None:
+    values = [row[name] for row in rows]
+    return None if None in values else sum(values)
+
+
+HTML: Final = "html"
+JSON: Final = "json"
+PARQUET: Final = "parquet"
+FORMATS: Final = frozenset({HTML, JSON, PARQUET})
+
+SCHEMAS: Final = {
+    "nodes": schema.NODES,
+    "edges": schema.EDGES,
+    "rates": schema.RATES,
+    "latencies": schema.LATENCIES,
+    "end_to_end": schema.END_TO_END,
+    "clocks": schema.CLOCKS,
+    "links": schema.LINKS,
+    "ways": schema.WAYS,
+    "lengths": schema.LENGTHS,
+    "topics": schema.TOPICS,
+    "discards": schema.DISCARDS,
+    "timeline": schema.TIMELINE,
+    "vpns": schema.VPNS,
+    "pairs": schema.PAIRS,
+    "changes": schema.CHANGES,
+    "findings": schema.FINDINGS,
+    "advice": schema.ADVICE,
+}
+"""Every result table by the name of its files."""
+
+
+def write_report(
+    output: Path, summary: Summary, analysis: Analysis, formats: frozenset[str]
+) -> None:
+    """Write the tables in the formats asked for, `summary.json`, and the page last.
+
+    Each file takes the place of an older one in one step.
+
+    Raises:
+        OperationError: a file cannot be written.
+    """
+    prepare(output, parquet=PARQUET in formats)
+    for name, columns in SCHEMAS.items():
+        rows = analysis.tables[name]
+        if PARQUET in formats:
+            write_parquet(output, name, rows, columns)
+        if JSON in formats:
+            write_rows(output, name, rows)
+    figures = asdict(summary)
+    write_object(output, "summary", figures)
+    if HTML in formats:
+        write_text(output / PAGE, page(figures, contents_of(analysis)))
+
+
+def contents_of(analysis: Analysis) -> Contents:
+    """What the page is made of."""
+    known = {one.name for one in fields(Contents)}
+    return Contents(
+        **{name: rows for name, rows in analysis.tables.items() if name in known},
+        topic_count=analysis.topic_count,
+        timeline_width_ns=analysis.width_ns,
+        span=analysis.span,
+        notes=analysis.notes,
+    )

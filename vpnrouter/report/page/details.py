@@ -1,0 +1,170 @@
+"""What the page's panel and tooltips show of each shape, as one block of compact JSON.
+
+Keys are short because a large mesh has thousands of these: `t` title, `f` figures as texts, in the
+order of the headings, `w` indexes of findings, `m` how many more findings there are. Bridges also
+have `e` the two message VPNs, `r` rate, `h` histogram (first step, counts, how many below a
+nanosecond), `u` times up (begin and end in thousandths of the span) and `n` how many there were.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
+from vpnrouter.report.page.charts import STEPS, Histogram, Rates
+from vpnrouter.report.page.figures import (
+    NONE,
+    Contents,
+    Grades,
+    Places,
+    count,
+    duration,
+    moment,
+    name_of,
+    share,
+    size,
+    title_of,
+    visible,
+)
+from vpnrouter.report.page.tables import label_of
+from vpnrouter.report.schema import Rows
+
+_EDGE: Final = (
+    ("Messages", "messages", count),
+    ("Bytes", "bytes", size),
+    ("Guaranteed", "guaranteed", count),
+    ("Sent", "sent", count),
+    ("Received", "received", count),
+    ("Peak", "peak_messages", count),
+    ("Latency p50", "latency_p50_ns", duration),
+    ("Latency p95", "latency_p95_ns", duration),
+    ("Latency p99", "latency_p99_ns", duration),
+    ("Link up", "link_ups", count),
+    ("Link down", "link_downs", count),
+    ("Time up", "up_ns", duration),
+    ("First seen", "first_ns", moment),
+    ("Last seen", "last_ns", moment),
+)
+_NODE: Final = (
+    ("Published here", "ingress", count),
+    ("Bytes", "ingress_bytes", size),
+    ("Delivered", "delivered", count),
+    ("Bridged in", "bridged_in", count),
+    ("Bridged out", "bridged_out", count),
+    ("Spooled", "spooled", count),
+    ("Discarded", "discarded", count),
+    ("Rejected", "rejected", count),
+    ("First seen", "first_ns", moment),
+    ("Last seen", "last_ns", moment),
+)
+_SEVERITIES: Final = {"error": 0, "warning": 1, "info": 2}
+
+
+def details(
+    contents: Contents,
+    grades: Grades,
+    places: Places,
+    rates: Rates,
+    histograms: dict[int, Histogram],
+) -> str:
+    """The block of every drawn shape, harmless inside an HTML script element."""
+    findings: dict[int, int] = {}
+    links = _links(contents.links, places)
+    centrality = {(row["router"], row["vpn"]): row["centrality"] for row in contents.vpns}
+
+    def noted(mine: Sequence[int]) -> dict[str, Any]:
+        worst = sorted(mine, key=lambda at: _SEVERITIES.get(contents.findings[at]["severity"], 3))
+        kept = [findings.setdefault(at, len(findings)) for at in worst[:REPORT_PAGE_SHAPE_FINDINGS]]
+        more = len(mine) - len(kept)
+        return {**({"w": kept} if kept else {}), **({"m": more} if more else {})}
+
+    edges = {}
+    for at in sorted(places.drawn_edges):
+        row = contents.edges[at]
+        facts = [spell(row[name]) for _, name, spell in _EDGE]
+        facts += [
+            _truth(row["latency_corrected"]),
+            _truth(row["cut"]),
+            NONE if row["centrality"] is None else share(row["centrality"]),
+            _truth(row["configured"]),
+        ]
+        ends = [
+            places.node(row["from_router"], row["from_vpn"]),
+            places.node(row["to_router"], row["to_vpn"]),
+        ]
+        one: dict[str, Any] = {"t": title_of(row), "e": ends, "f": facts}
+        one |= noted(grades.edge_findings[at])
+        if at in rates.by_edge:
+            one["r"] = rates.by_edge[at]
+        if at in histograms:
+            histogram = histograms[at]
+            one["h"] = [histogram.first, histogram.counts, histogram.below]
+        if at in links:
+            one["u"] = _thousandths(links[at], contents.span)
+            one["n"] = len(links[at])
+        edges[at] = one
+    nodes = {}
+    for at in sorted(places.drawn_nodes):
+        row = contents.nodes[at]
+        facts = [spell(row[name]) for _, name, spell in _NODE]
+        central = centrality.get((row["router"], row["vpn"]))
+        facts.append(NONE if central is None else share(central))
+        title = name_of(row["router"], row["vpn"])
+        nodes[at] = {"t": title, "f": facts, **noted(grades.node_findings[at])}
+    block = {
+        "edgeHeads": [
+            *(label for label, _, _ in _EDGE),
+            *("Clocks corrected", "Only way", "Centrality", "Configured"),
+        ],
+        "nodeHeads": [*(label for label, _, _ in _NODE), "Centrality"],
+        "edges": edges,
+        "nodes": nodes,
+        "findings": [
+            [
+                contents.findings[at]["severity"],
+                label_of(contents.findings[at]["kind"]),
+                visible(contents.findings[at]["detail"] or ""),
+            ]
+            for at in findings
+        ],
+        "steps": STEPS,
+        "stretch": duration(rates.width_ns),
+        "from": moment(contents.span[0]),
+        "until": moment(contents.span[1]),
+    }
+    return embedded(block)
+
+
+def embedded(block: object) -> str:
+    """JSON that no HTML parser can take for markup: "<", ">", "&" and line separators are escapes."""
+    text = json.dumps(block, ensure_ascii=False, separators=(",", ":"))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _truth(value: bool | None) -> str:
+    return NONE if value is None else "yes" if value else "no"
+
+
+def _links(links: Rows, places: Places) -> dict[int, list[tuple[int, int | None]]]:
+    found: dict[int, list[tuple[int, int | None]]] = {}
+    for row in links:
+        edge = places.edge(row)
+        if edge is not None and row["up_ns"] is not None:
+            found.setdefault(edge, []).append((row["up_ns"], row["down_ns"]))
+    return {edge: sorted(spans, key=lambda one: one[0]) for edge, spans in found.items()}
+
+
+def _thousandths(
+    spans: list[tuple[int, int | None]], span: tuple[int, int]
+) -> list[tuple[int, int]]:
+    first, last = span
+    length = max(last - first, 1)
+
+    def part(moment_ns: int) -> int:
+        return min(max((moment_ns - first) * 1_000 // length, 0), 1_000)
+
+    return [
+        (part(up), part(last if down is None else down)) for up, down in spans[-REPORT_PAGE_SPANS:]
+    ]

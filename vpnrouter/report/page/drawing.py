@@ -1,0 +1,404 @@
+"""The topology as shapes: routers as boxes, their message VPNs as cards inside, bridges as arrows.
+
+Plain geometry in pixels; the page's template turns it into SVG. Every node and every edge of the
+data is drawn, up to a bound; beyond it those in trouble and the busiest are.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from vpnrouter.limits import REPORT_DRAWN_SHAPES
+from vpnrouter.report.page.curves import (
+    Block,
+    Curve,
+    Name,
+    Spot,
+    arcs,
+    block_of,
+    lettered,
+    on_curve,
+    route,
+    stroke,
+)
+from vpnrouter.report.page.figures import Grade, Grades, short_count, visible
+from vpnrouter.report.page.layout import place
+from vpnrouter.report.schema import Rows
+
+_MARGIN: Final = 36.0
+_THINNEST: Final = 1.6
+_LABELS: Final = 200.0
+"""Pixels by which labels may reach beyond boxes and arrows."""
+_NOWHERE: Final = Spot(0.0, 0.0, "middle")
+_MARK: Final = 8.0
+"""Half of the size of a trouble mark, in pixels."""
+_ARCS_FROM: Final = 60
+"""Arrows from which on they are arcs instead of lines that are led to sides and sorted there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How large things are drawn: the more there are, the plainer."""
+
+    card_height: float
+    card_gap: float
+    narrowest_card: float
+    widest_card: float
+    pad: float
+    head: float
+    gaps: tuple[float, float]
+    character: float
+    thickest: float
+    notes: bool
+    labels: bool
+
+
+_ROOMY: Final = Manner(
+    card_height=54.0, card_gap=14.0, narrowest_card=116.0, widest_card=230.0, pad=16.0, head=34.0,
+    gaps=(190.0, 70.0), character=8.0, thickest=8.0, notes=True, labels=True,
+)  # fmt: skip
+_PLAIN: Final = Manner(
+    card_height=27.0, card_gap=7.0, narrowest_card=84.0, widest_card=170.0, pad=9.0, head=26.0,
+    gaps=(92.0, 64.0), character=7.4, thickest=6.5, notes=False, labels=False,
+)  # fmt: skip
+_DENSE: Final = Manner(
+    card_height=24.0, card_gap=6.0, narrowest_card=64.0, widest_card=150.0, pad=8.0, head=24.0,
+    gaps=(90.0, 80.0), character=7.0, thickest=7.0, notes=False, labels=False,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A message VPN. `row` is its place among the nodes."""
+
+    row: int
+    x: float
+    y: float
+    width: float
+    height: float
+    name: str
+    note: str
+    full_name: str
+    traced: bool
+    grade: Grade
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A router around its cards; `name_y` is the foot of its name."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    name: str
+    full_name: str
+    name_y: float
+    cards: list[Card]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrow:
+    """A bridge. `path` and `head` are SVG path data; `badge` is where a mark of trouble goes. `label` is "" where it
+    would lie on something else; it is to stand beside `curve` at `middle`, on the right of a `bow`.
+    """
+
+    row: int
+    path: str
+    head: str
+    width: float
+    label: str
+    middle: float
+    curve: Curve
+    bow: bool
+    badge: tuple[float, float]
+    title: str
+    idle: bool
+    grade: Grade
+    label_at: Spot = _NOWHERE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """All shapes, and the size of the sheet. `left_out` counts the nodes and edges not drawn."""
+
+    width: float
+    height: float
+    boxes: list[Box]
+    arrows: list[Arrow]
+    notes: bool
+    left_out: tuple[int, int] = (0, 0)
+
+
+def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
+    """Place `nodes` (rows of NODES) and `edges` (rows of EDGES whose ends are among them)."""
+    shown_nodes, shown_edges = _shown(nodes, edges, grades)
+    by_router: dict[str, list[int]] = {}
+    for at in shown_nodes:
+        by_router.setdefault(nodes[at]["router"], []).append(at)
+    manner = _manner(len(shown_nodes), len(shown_edges))
+    grids = {router: _grid(len(rows), manner) for router, rows in by_router.items()}
+    card_widths = {
+        router: _card_width([nodes[at] for at in rows], manner)
+        for router, rows in by_router.items()
+    }
+    sizes = {
+        router: _box_size(router, *grids[router], card_widths[router], manner)
+        for router in by_router
+    }
+    centres = place(
+        sizes,
+        [
+            (edge["from_router"], edge["to_router"], 1.0 + math.log1p(edge["messages"] or 0))
+            for edge in (edges[at] for at in shown_edges)
+        ],
+        manner.gaps,
+    )
+    left_out = (len(nodes) - len(shown_nodes), len(edges) - len(shown_edges))
+    if not centres:
+        return Drawing(
+            width=2 * _MARGIN,
+            height=2 * _MARGIN,
+            boxes=[],
+            arrows=[],
+            notes=False,
+            left_out=left_out,
+        )
+    shift_x = _MARGIN - min(centres[r][0] - sizes[r][0] / 2 for r in centres)
+    shift_y = _MARGIN - min(centres[r][1] - sizes[r][1] / 2 for r in centres)
+    boxes = []
+    cards: dict[tuple[str, str], Card] = {}
+    for router, rows in by_router.items():
+        width, height = sizes[router]
+        x = centres[router][0] + shift_x - width / 2
+        y = centres[router][1] + shift_y - height / 2
+        corner = (x + (width - _inner(grids[router][1], card_widths[router], manner)) / 2, y)
+        inside = _cards(
+            nodes, rows, grids[router][1], card_widths[router], corner, manner, grades.nodes
+        )
+        cards.update({(router, nodes[card.row]["vpn"]): card for card in inside})
+        boxes.append(
+            Box(
+                x=x,
+                y=y,
+                width=width,
+                height=height,
+                name=_fitting(router, manner.widest_card, manner.character),
+                full_name=visible(router),
+                name_y=y + manner.head - (12.0 if manner.notes else 9.0),
+                cards=inside,
+            )
+        )
+    width = max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges)
+    height = max(box.y + box.height for box in boxes) + _MARGIN
+    # A label may reach a little beyond boxes and arrows.
+    sheet = Block(4.0, 4.0, width + _LABELS, height + _LABELS)
+    arrows = _arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges)
+    arrows = _named(arrows, boxes, manner, sheet)
+    named = [block_of(one.label, one.label_at) for one in arrows if one.label]
+    return Drawing(
+        width=max([width, *(block.right + 4.0 for block in named)]),
+        height=max([height, *(block.bottom + 4.0 for block in named)]),
+        boxes=boxes,
+        arrows=arrows,
+        notes=manner.notes,
+        left_out=left_out,
+    )
+
+
+def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[int]]:
+    """Indices of what is drawn: all, or within the bound what is in trouble, then the busiest."""
+    if len(nodes) <= REPORT_DRAWN_SHAPES and len(edges) <= REPORT_DRAWN_SHAPES:
+        return list(range(len(nodes))), list(range(len(edges)))
+    index = {(row["router"], row["vpn"]): at for at, row in enumerate(nodes)}
+    kept: set[int] = set()
+    lines: list[int] = []
+    for at in sorted(
+        range(len(edges)),
+        key=lambda at: (-grades.edges[at].errors, -(edges[at]["messages"] or 0), at),
+    ):
+        ends = {index[_from(edges[at])], index[_to(edges[at])]} - kept
+        if len(lines) < REPORT_DRAWN_SHAPES and len(kept) + len(ends) <= REPORT_DRAWN_SHAPES:
+            kept |= ends
+            lines.append(at)
+    for at in sorted(
+        range(len(nodes)),
+        key=lambda at: (-grades.nodes[at].errors, -(nodes[at]["ingress"] or 0), at),
+    ):
+        if len(kept) >= REPORT_DRAWN_SHAPES:
+            break
+        kept.add(at)
+    return sorted(kept), sorted(lines)
+
+
+def _manner(nodes: int, edges: int) -> Manner:
+    if nodes <= 40 and edges <= 40:
+        return _ROOMY
+    return _PLAIN if nodes <= 160 and edges <= 320 else _DENSE
+
+
+def _loop_room(edges: Rows) -> float:
+    """Arrows between VPNs of one router bow out on its right, where they are few."""
+    return (
+        170.0
+        if len(edges) <= _ARCS_FROM
+        and any(edge["from_router"] == edge["to_router"] for edge in edges)
+        else 0.0
+    )
+
+
+def _grid(cards: int, manner: Manner) -> tuple[int, int]:
+    flat = manner.card_height / manner.narrowest_card
+    columns = max(math.ceil(cards / 12), math.ceil(math.sqrt(cards * flat * 0.55)))
+    return math.ceil(cards / columns), columns
+
+
+def _inner(columns: int, card_width: float, manner: Manner) -> float:
+    return columns * card_width + (columns - 1) * manner.card_gap
+
+
+def _card_width(nodes: Rows, manner: Manner) -> float:
+    longest = max(
+        max(len(visible(node["vpn"])) * 1.1, len(_note(node)) * 0.92 if manner.notes else 0)
+        for node in nodes
+    )
+    wanted = longest * manner.character * 0.92 + (30 if manner.notes else 28)
+    return min(max(wanted, manner.narrowest_card), manner.widest_card)
+
+
+def _box_size(
+    router: str, rows: int, columns: int, card_width: float, manner: Manner
+) -> tuple[float, float]:
+    named = min(len(visible(router)) * manner.character, manner.widest_card)
+    width = max(_inner(columns, card_width, manner), named) + 2 * manner.pad
+    inside = rows * manner.card_height + (rows - 1) * manner.card_gap
+    return width, manner.head + inside + manner.pad
+
+
+def _cards(
+    nodes: Rows,
+    rows: list[int],
+    columns: int,
+    width: float,
+    corner: tuple[float, float],
+    manner: Manner,
+    grades: list[Grade],
+) -> list[Card]:
+    cards = []
+    for place_in_box, at in enumerate(rows):
+        node = nodes[at]
+        down, across = divmod(place_in_box, columns)
+        cards.append(
+            Card(
+                row=at,
+                x=corner[0] + across * (width + manner.card_gap),
+                y=corner[1] + manner.head + down * (manner.card_height + manner.card_gap),
+                width=width,
+                height=manner.card_height,
+                name=_fitting(node["vpn"], width - 20, manner.character),
+                note=_note(node) if manner.notes else "",
+                full_name=f"{visible(node['router'])}/{visible(node['vpn'])}",
+                traced=bool(node["traced"]),
+                grade=grades[at],
+            )
+        )
+    return cards
+
+
+def _note(node: dict[str, Any]) -> str:
+    if not node["traced"]:
+        return "no traces"
+    return f"{short_count(node['ingress'])} in · {short_count(node['delivered'])} out"
+
+
+def _fitting(text: str, width: float, character: float) -> str:
+    shown = visible(text)
+    most = max(int(width / character), 4)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def _arrows(
+    edges: list[tuple[int, dict[str, Any]]],
+    cards: dict[tuple[str, str], Card],
+    manner: Manner,
+    grades: list[Grade],
+) -> list[Arrow]:
+    most = max((edge["messages"] or 0 for _, edge in edges), default=0)
+    pairs = [(cards[_from(edge)], cards[_to(edge)]) for _, edge in edges]
+    bowed = [edge["from_router"] == edge["to_router"] for _, edge in edges]
+    curves = arcs(pairs) if len(edges) > _ARCS_FROM else route(pairs, bowed)
+    ends = {(_from(edge), _to(edge)) for _, edge in edges}
+    arrows = []
+    for (at, edge), (start, goal), points in zip(edges, pairs, curves, strict=True):
+        messages = edge["messages"] or 0
+        share = math.sqrt(messages / most) if most else 0.0
+        width = _THINNEST + (manner.thickest - _THINNEST) * share
+        path, head = stroke(points, width)
+        bridge = visible(edge["bridge"]) if edge["bridge"] else "bridge"
+        label = _fitting(f"{bridge} · {short_count(messages)}", 170, manner.character)
+        arrows.append(
+            Arrow(
+                row=at,
+                path=path,
+                head=head,
+                width=width,
+                label=label if manner.labels else "",
+                # The labels of a pair's two directions are kept apart.
+                middle=0.36 if (_to(edge), _from(edge)) in ends else 0.5,
+                curve=points,
+                bow=edge["from_router"] == edge["to_router"],
+                badge=on_curve(points, 0.62),
+                title=f"{bridge}: {goal.full_name} attracts {short_count(messages)} messages "
+                f"from {start.full_name}",
+                idle=messages == 0,
+                grade=grades[at],
+            )
+        )
+    # The busiest lie on top.
+    return sorted(arrows, key=lambda arrow: (arrow.grade.errors > 0, arrow.width))
+
+
+def _named(arrows: list[Arrow], boxes: list[Box], manner: Manner, sheet: Block) -> list[Arrow]:
+    """The arrows with places for their labels. The busiest choose first; a label without a place is left out."""
+    if not manner.labels:
+        return arrows
+    taken = [
+        Block(card.x, card.y, card.x + card.width, card.y + card.height)
+        for box in boxes
+        for card in box.cards
+    ]
+    taken += [
+        Block(
+            box.x,
+            box.name_y - manner.head * 0.5,
+            box.x + manner.pad + len(box.name) * manner.character * 1.2,
+            box.name_y + 6.0,
+        )
+        for box in boxes
+    ]
+    frames = [Block(box.x, box.y, box.x + box.width, box.y + box.height) for box in boxes]
+    marks = [
+        Block(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
+        for x, y in (arrow.badge for arrow in arrows if arrow.grade.trouble > 1)
+    ]
+    names = [
+        Name(arrow.label, arrow.curve, arrow.middle, arrow.width / 2 + 8, arrow.bow)
+        for arrow in reversed(arrows)
+    ]
+    found = []
+    for arrow, spot in zip(
+        arrows, reversed(lettered(names, taken, frames, marks, sheet)), strict=True
+    ):
+        if spot is None:
+            found.append(replace(arrow, label=""))
+        else:
+            found.append(replace(arrow, label_at=spot))
+    return found
+
+
+def _from(edge: dict[str, Any]) -> tuple[str, str]:
+    return edge["from_router"], edge["from_vpn"]
+
+
+def _to(edge: dict[str, Any]) -> tuple[str, str]:
+    return edge["to_router"], edge["to_vpn"]

@@ -1,0 +1,328 @@
+"""The report as one HTML file that opens offline; a reader sees first how the mesh does and what to change.
+
+Everything is rendered here, with every text escaped; the script of the page only sorts, filters,
+zooms and shows what the file holds. A content security policy forbids the network and any script
+but that one, so that a hostile topic name would be harmless even if the escaping had a hole.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from vpnrouter.limits import REPORT_PAGE_ROWS
+from vpnrouter.report.page import charts, figures, tables
+from vpnrouter.report.page.charts import histograms
+from vpnrouter.report.page.curves import LABEL_SIZE, LETTER, seen_until
+from vpnrouter.report.page.details import details
+from vpnrouter.report.page.drawing import Box, Drawing, draw
+from vpnrouter.report.page.figures import (
+    NONE,
+    Contents,
+    Places,
+    count,
+    grade,
+    place_of,
+    visible,
+)
+from vpnrouter.report.page.tables import AREAS, area_of, label_of
+from vpnrouter.report.schema import Rows
+
+FIRST: Final = 6
+"""Advice that is open when the page opens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Area:
+    """How many findings are about one thing, and of which kinds the most are."""
+
+    name: str
+    errors: int
+    warnings: int
+    infos: int
+    kinds: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """`tone` is error, warning or good; `text` a sentence."""
+
+    tone: str
+    text: str
+    errors: int
+    warnings: int
+    infos: int
+    areas: list[Area]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counsel:
+    """One piece of advice; `shape` is the id of what it is about in the drawing."""
+
+    rank: int
+    action: str
+    place: str
+    shape: str | None
+    topic: str
+    advice: str
+    evidence: str
+    effect: str
+
+
+def verdict(contents: Contents) -> Verdict:
+    """The findings in one sentence and by what they are about."""
+    severities = [row["severity"] for row in contents.findings]
+    errors, warnings = severities.count("error"), severities.count("warning")
+    infos = len(severities) - errors - warnings
+    if errors:
+        tone, text = "error", f"{_plural(errors, 'error')}, {_plural(warnings, 'warning')}"
+    elif warnings:
+        tone, text = "warning", f"No errors, {_plural(warnings, 'warning')}"
+    else:
+        tone, text = "good", "No errors, no warnings"
+    return Verdict(
+        tone=tone,
+        text=text,
+        errors=errors,
+        warnings=warnings,
+        infos=infos,
+        areas=[area for area in (_area(contents, name) for name in AREAS) if area is not None],
+    )
+
+
+def counsels(contents: Contents, places: Places) -> list[Counsel]:
+    """The advice in its order."""
+    ordered = sorted(contents.advice, key=lambda row: (row["rank"] is None, row["rank"] or 0))
+    return [
+        Counsel(
+            rank=at,
+            action=visible(row["action"]).replace("_", " ") if row["action"] else NONE,
+            place=place_of(row),
+            shape=places.shape(row),
+            topic=visible(row["topic"]) if row["topic"] else "",
+            advice=visible(row["advice"] or ""),
+            evidence=visible(row["evidence"] or ""),
+            effect=visible(row["effect"] or ""),
+        )
+        for at, row in enumerate(ordered, 1)
+    ]
+
+
+def _area(contents: Contents, name: str) -> Area | None:
+    mine = [row for row in contents.findings if area_of(row["kind"]) == name]
+    if not mine:
+        return None
+    kinds: dict[str, int] = {}
+    for row in mine:
+        kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
+    severities = [row["severity"] for row in mine]
+    errors, warnings = severities.count("error"), severities.count("warning")
+    often = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
+    return Area(
+        name=name,
+        errors=errors,
+        warnings=warnings,
+        infos=len(mine) - errors - warnings,
+        kinds=", ".join(f"{label_of(kind)} {count(kinds[kind])}" for kind in often),
+    )
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+__all__ = ["PAGE", "Contents", "page"]
+
+PAGE: Final = "report.html"
+"""Name of the page in a report's output directory."""
+
+_LEAST: Final = (760.0, 400.0)
+"""Pixels across and down of the smallest sheet."""
+
+_SCREEN: Final = (1_000.0, 680.0)
+"""Pixels across and down of the drawing on a usual screen."""
+
+_ROOM: Final = 1.1
+"""How much wider a sheet may become for its outermost names."""
+
+_INDENT: Final = 10.0
+"""Pixels from a box's edge to its name."""
+
+_TABBED: Final = 200
+"""Shapes that the tab key goes through; among more, the search box and the tables lead to them."""
+
+_SCRIPTS: Final = ("panel.js", "drawing.js", "search.js", "tables.js")
+_STYLES: Final = ("page.css", "drawing.css", "print.css")
+
+
+def page(summary: dict[str, Any], contents: Contents) -> str:
+    """The whole page. `summary` has the fields of `vpnrouter.report.build.Summary`."""
+    places = Places(contents.nodes, contents.edges)
+    grades = grade(contents, places)
+    drawing = draw(contents.nodes, contents.edges, grades)
+    places.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows)
+    places.drawn_nodes = frozenset(card.row for box in drawing.boxes for card in box.cards)
+    frame = _frame(drawing)
+    rates = charts.rates_of(contents, places)
+    counted = histograms(contents.latencies, places)
+    estimated = _is_estimated(summary, contents.nodes)
+    script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
+    block = details(contents, grades, places, rates, counted)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            summary=summary,
+            notes=contents.notes,
+            estimated=estimated,
+            complete=_is_complete(summary, contents.nodes),
+            verdict=verdict(contents),
+            counsels=counsels(contents, places),
+            counsels_first=FIRST,
+            drawing=drawing,
+            grades=grades,
+            frame=frame,
+            unit=_unit(frame),
+            names=_names(drawing, _unit(frame)),
+            tab=0 if len(drawing.arrows) + len(places.drawn_nodes) <= _TABBED else -1,
+            busiest=_busiest(contents.edges, places),
+            findings=tables.finding_sheet(contents.findings, places),
+            changes=tables.change_sheet(contents.changes, places),
+            edges=tables.edge_sheet(contents.edges, places, estimated=estimated),
+            nodes=tables.node_sheet(contents.nodes, places, estimated=estimated),
+            topics=tables.topic_sheet(contents.topics, contents.topic_count, estimated=estimated),
+            discards=tables.discard_sheet(contents.discards, places, estimated=estimated),
+            delays=tables.delay_sheet(contents.end_to_end, places),
+            clocks=tables.clock_sheet(contents.clocks),
+            ways=tables.way_sheet(contents.ways),
+            vpns=tables.vpn_sheet(contents.vpns, places),
+            pairs=tables.pair_sheet(contents.pairs, places),
+            lengths=_lengths(contents.lengths),
+            shape=_shape(contents),
+            latency=charts.latency_chart(contents.edges, counted),
+            timeline=charts.timeline_chart(contents.timeline, contents.timeline_width_ns),
+            sparks=charts.sparks(contents, rates, places),
+            spark_size=(charts.SPARK_WIDTH, charts.SPARK_HEIGHT),
+            plot_width=charts.WIDTH,
+            timeline_width=charts.TIMELINE_WIDTH,
+            plot_height=charts.TIMELINE_HEIGHT,
+            page_rows=REPORT_PAGE_ROWS,
+            style=_trusted("\n".join(map(_asset, _STYLES))),
+            script=_trusted(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            details=_trusted(block),
+        )
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("vpnrouter.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        count=figures.count,
+        short=figures.short_count,
+        size=figures.size,
+        duration=figures.duration,
+        moment=figures.moment,
+        share=figures.share,
+        visible=figures.visible,
+        px=_pixels,
+    )
+    return environment
+
+
+def _trusted(text: str) -> Markup:
+    """A text that is HTML already: a file of this package, or JSON without any markup in it."""
+    return Markup(text)  # noqa: S704
+
+
+def _busiest(edges: Rows, places: Places) -> str:
+    """The id of the drawing's shape that is chosen when the page opens."""
+    drawn = sorted(places.drawn_edges)
+    if not drawn:
+        return "node-0"
+    return f"edge-{max(drawn, key=lambda at: (edges[at]['messages'] or 0, -at))}"
+
+
+def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
+    """The part of the plane that is seen at first: x, y, width, height. Small drawings stay small."""
+    width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
+    # Names grow where much is seen at once: the outermost ones need room to the right.
+    letter = LABEL_SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
+    ends = [box.x + _INDENT + len(box.name) * letter for box in drawing.boxes]
+    width = max(width, min(max(ends, default=0.0), width * _ROOM))
+    return (drawing.width - width) / 2, (drawing.height - height) / 2, width, height
+
+
+def _unit(frame: tuple[float, float, float, float]) -> float:
+    """Sheet pixels to a screen pixel when all of the drawing is seen: what large meshes' names grow
+    by.
+    """
+    return max(frame[2] / _SCREEN[0], frame[3] / _SCREEN[1], 1.0)
+
+
+def _names(drawing: Drawing, unit: float) -> list[tuple[Box, float]]:
+    """The routers, and up to which unit their names are seen: those of most traffic longest."""
+    until = seen_until(
+        [(box.x + _INDENT, box.name_y, box.name) for box in drawing.boxes],
+        [float(sum(card.grade.load for card in box.cards)) for box in drawing.boxes],
+        unit,
+    )
+    return list(zip(drawing.boxes, until, strict=True))
+
+
+def _lengths(lengths: Rows) -> list[dict[str, Any]]:
+    """How many messages crossed how many bridges, with bars."""
+    ordered = sorted(lengths, key=lambda row: row["hops"] or 0)
+    most = max((row["messages"] or 0 for row in ordered), default=0)
+    total = sum(row["messages"] or 0 for row in ordered) or 1
+    return [
+        {
+            "hops": row["hops"] or 0,
+            "messages": row["messages"],
+            "bar": charts.bar(row["messages"] or 0, most),
+            "share": (row["messages"] or 0) / total,
+        }
+        for row in ordered
+    ]
+
+
+def _shape(contents: Contents) -> dict[str, int]:
+    """The mesh's structure in a few numbers."""
+    return {
+        "components": len({row["component"] for row in contents.vpns}),
+        "articulations": sum(1 for row in contents.vpns if row["articulation"]),
+        "cuts": sum(1 for row in contents.edges if row["cut"]),
+    }
+
+
+def _is_complete(summary: dict[str, Any], nodes: Rows) -> bool:
+    """Whether every router whose traces were read says that it traced every message."""
+    rates: dict[str, float] = summary["sampling"]
+    return all(rates.get(node["router"]) == 1.0 for node in nodes if node["traced"])
+
+
+def _is_estimated(summary: dict[str, Any], nodes: Rows) -> bool:
+    """Whether estimates say more than the counts beside them."""
+    return bool(summary["sampling"]) and not _is_complete(summary, nodes)
+
+
+def _asset(name: str) -> str:
+    return (resources.files("vpnrouter.report.page") / "templates" / name).read_text(
+        encoding="utf-8"
+    )
+
+
+def _pixels(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

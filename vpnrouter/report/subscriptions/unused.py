@@ -1,0 +1,341 @@
+"""Rules: subscriptions that another one of the same client covers or overlaps, and such that nothing ever matched.
+
+Rule: subscriptions that were there long enough, while there was traffic, and matched none of it.
+
+Silence proves little where little was seen, so a subscription counts only if it was held for a fair part of
+the time, and if enough messages entered its message VPN meanwhile. Where only some messages are traced, a rare
+topic may have been published and not be among them. How many topics of a message VPN were missed is estimated
+from those seen once and those seen twice (Chao's lower bound of unseen species, Scandinavian Journal of
+Statistics 11, 1984, in its bias-corrected form); a single one expected is enough to say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from vpnrouter.errors import TopicError
+from vpnrouter.limits import (
+    REPORT_CLIENT_FILTERS,
+    REPORT_CLIENTS,
+    REPORT_FILTER_PAIRS,
+    REPORT_SUBSCRIPTION_FINDINGS,
+    REPORT_UNMET_SUBSCRIPTIONS,
+)
+from vpnrouter.report.schema import INFO, WARNING, Finding, Rows
+from vpnrouter.report.subscriptions.held import DIALECTS, bridge_of, unmet
+from vpnrouter.topics.algebra import covers, witness
+from vpnrouter.topics.grammar import Filter, parse_filter
+
+_NAMED: Final = 20
+"""Clients named as not examined."""
+
+Written = tuple[str, str]
+"""A filter as written and its dialect, "mqtt" or "smf"."""
+
+
+def overlaps(held: DataFrame) -> list[Finding]:
+    """The findings `covered`, `overlapping` and `not_examined`, from the frame of `held`; one small job.
+
+    `topic` is the filter that is not needed, or the first one of a pair that overlaps. Only
+    current subscriptions count, exceptions do not. Shared subscriptions are compared within their group only.
+    """
+    subscription = F.struct("filter", "syntax")
+    rows: Rows = (
+        held.where(F.col("current") & ~F.col("exception"))
+        .groupBy("router", "vpn", "client")
+        .agg(
+            F.count(F.lit(1)).alias("count"),
+            F.countDistinct("text").alias("texts"),
+            # Without any of the characters that wildcards are made of there are only literals.
+            F.count_if(F.col("text").rlike("[*+#>]")).alias("wild"),
+            # What is beyond the bound is not compared, so that it need not come here.
+            F.slice(F.collect_list(subscription), 1, REPORT_CLIENT_FILTERS).alias("filters"),
+        )
+        .where("count > 1 AND (wild > 0 OR texts < count)")
+        .orderBy(F.col("count").desc(), "router", "vpn", "client")
+        .limit(REPORT_CLIENTS)
+        .toArrow()
+        .to_pylist()
+    )
+    return compared(rows)
+
+
+def compared(rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
+    """The findings of `overlaps` from rows with router, vpn, client, count and filters (filter, syntax)."""
+    pairs = _Pairs()
+    covered: list[Finding] = []
+    overlapping: list[Finding] = []
+    skipped: list[Mapping[str, Any]] = []
+    budget = REPORT_FILTER_PAIRS
+    # The many clients with few subscriptions are cheap, so they come first.
+    for row in sorted(rows, key=lambda row: int(row["count"])):
+        written = sorted({(one["filter"], one["syntax"]) for one in row["filters"]})
+        work = len(written) * (len(written) - 1) // 2
+        if row["count"] > REPORT_CLIENT_FILTERS or work > budget:
+            skipped.append(row)
+            continue
+        budget -= work
+        _compare(row, pairs, written, covered, overlapping)
+    return [
+        *covered,
+        *overlapping,
+        *(_not_examined(row) for row in skipped[: -_NAMED - 1 : -1]),
+    ]
+
+
+@final
+class _Pairs:
+    """What two filters have to do with each other, worked out once for each pair."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[Written, Filter | None] = {}
+        self._covers: dict[tuple[Written, Written], bool] = {}
+        self._witness: dict[tuple[Written, Written], str | None] = {}
+
+    def parsed(self, written: Written) -> Filter | None:
+        """The filter; None for one that the router would have refused."""
+        if written not in self._parsed:
+            try:
+                self._parsed[written] = parse_filter(written[0], DIALECTS[written[1]])
+            except TopicError:
+                self._parsed[written] = None
+        return self._parsed[written]
+
+    def covers(self, a: Written, b: Written) -> bool:
+        """Whether `a` matches every topic that `b` does."""
+        found = self._covers.get((a, b))
+        if found is None:
+            found = covers(self._of(a), self._of(b))
+            self._covers[a, b] = found
+        return found
+
+    def witness(self, a: Written, b: Written) -> str | None:
+        """A topic that both match."""
+        if (a, b) not in self._witness:
+            self._witness[a, b] = witness(self._of(a), self._of(b))
+        return self._witness[a, b]
+
+    def _of(self, written: Written) -> Filter:
+        found = self.parsed(written)
+        if found is None:
+            raise AssertionError(written)
+        return found
+
+
+def _compare(
+    row: Mapping[str, Any],
+    pairs: _Pairs,
+    written: list[Written],
+    covered: list[Finding],
+    overlapping: list[Finding],
+) -> None:
+    """Add what is to be said of one client's subscriptions."""
+    groups: dict[str, list[Written]] = {}
+    for one in written:
+        parsed = pairs.parsed(one)
+        if parsed is not None:
+            groups.setdefault(parsed.share, []).append(one)
+    for group in groups.values():
+        left: list[Written] = []
+        for at, one in enumerate(group):
+            # Of filters that match the same topics the first one stays.
+            by = next(
+                (
+                    other
+                    for place, other in enumerate(group)
+                    if place != at
+                    and pairs.covers(other, one)
+                    and (place < at or not pairs.covers(one, other))
+                ),
+                None,
+            )
+            if by is None:
+                left.append(one)
+            else:
+                covered.append(_finding("covered", row, one, f"covered by {_named(by, one)}"))
+        for at, one in enumerate(left):
+            for other in left[at + 1 :]:
+                topic = pairs.witness(one, other)
+                if topic is not None and len(overlapping) < REPORT_SUBSCRIPTION_FINDINGS:
+                    also = f"{_named(other, one)} matches {topic} as well"
+                    overlapping.append(_finding("overlapping", row, one, also))
+
+
+def _named(filter_: Written, beside: Written) -> str:
+    """A filter as people write it, with its dialect where that differs from its neighbour's."""
+    return filter_[0] if filter_[1] == beside[1] else f"{filter_[0]} ({filter_[1]})"
+
+
+def _finding(kind: str, row: Mapping[str, Any], filter_: Written, detail: str) -> Finding:
+    return Finding(
+        kind=kind,
+        severity=INFO,
+        router=row["router"],
+        vpn=row["vpn"],
+        client=row["client"],
+        bridge=bridge_of(row["client"]),
+        topic=filter_[0],
+        detail=detail,
+    )
+
+
+def _not_examined(row: Mapping[str, Any]) -> Finding:
+    return Finding(
+        kind="not_examined",
+        severity=INFO,
+        router=row["router"],
+        vpn=row["vpn"],
+        client=row["client"],
+        bridge=bridge_of(row["client"]),
+        value=float(row["count"]),
+        detail=f"its {row['count']:,} subscriptions were not compared with each other",
+    )
+
+
+HELD_SHARE: Final = 0.1
+"""Part of the observed time for which a subscription must have been held. A client that came for a moment, or
+just before the end, says nothing about its subscriptions."""
+
+HELD_SECONDS: Final = 10
+"""Least time for which it must have been held, whatever was observed: clients subscribe before others publish."""
+
+MESSAGES: Final = 100
+"""Traced messages that must have entered its message VPN meanwhile: what would match one in thirty of them is
+then missed by chance in fewer than one case in twenty."""
+
+UNSEEN_TOPICS: Final = 0.5
+"""Topics expected to have been published and not traced, from which on nothing is said of a message VPN."""
+
+_ENTERED: Final = ("ingress", "bridge_receive")
+
+Place = tuple[str, str]
+
+
+@final
+@dataclass(frozen=True)
+class _Traffic:
+    """What entered a message VPN: `stretches` are (begin, messages), `complete` that all was traced."""
+
+    stretches: list[tuple[int, int]]
+    complete: bool
+    unseen: float
+
+    def between(self, since_ns: int, until_ns: int) -> int:
+        """Messages of the stretches that begin in a span of time."""
+        return sum(count for start, count in self.stretches if since_ns <= start < until_ns)
+
+
+def never_matched(
+    held: DataFrame, digests: Mapping[str, DataFrame], span: tuple[int, int]
+) -> list[Finding]:
+    """The findings `never_matched`, from the frame of `held`, USES and PLACES.
+
+    `router` and `vpn` are where the client holds the subscription, also when it is a bridge's, whose name is
+    then in `bridge`. `value` is for how many seconds it was held, `messages` how many entered meanwhile and did
+    not match. The longest held come first. Two jobs more where there are any candidates.
+    """
+    least_ns = max(HELD_SECONDS * 1_000_000_000, round((span[1] - span[0]) * HELD_SHARE))
+    lasting = held.where(F.col("current") & (F.col("held_ns") >= least_ns) & ~F.col("exception"))
+    rows: Rows = (
+        unmet(lasting, digests["uses"])
+        .orderBy(F.col("held_ns").desc(), "router", "vpn", "client", "filter")
+        .limit(REPORT_UNMET_SUBSCRIPTIONS)
+        .select("router", "vpn", "client", "filter", "since_ns", "until_ns", "held_ns")
+        .toArrow()
+        .to_pylist()
+    )
+    if not rows:
+        return []
+    traffic = _traffic(digests, sorted({(row["router"], row["vpn"]) for row in rows}))
+    found = [_never_matched(row, traffic, span) for row in rows]
+    return [one for one in found if one is not None]
+
+
+def _never_matched(
+    row: Mapping[str, Any], traffic: Mapping[Place, _Traffic], span: tuple[int, int]
+) -> Finding | None:
+    seen = traffic.get((row["router"], row["vpn"]))
+    if seen is None or (not seen.complete and seen.unseen >= UNSEEN_TOPICS):
+        return None
+    until_ns = span[1] + 1 if row["until_ns"] is None else row["until_ns"]
+    passed = seen.between(row["since_ns"], until_ns)
+    if passed < MESSAGES:
+        return None
+    seconds = row["held_ns"] / 1e9
+    kept = "held" if row["until_ns"] is None else "was held"
+    return Finding(
+        kind="never_matched",
+        severity=WARNING,
+        router=row["router"],
+        vpn=row["vpn"],
+        client=row["client"],
+        bridge=bridge_of(row["client"]),
+        topic=row["filter"],
+        messages=passed,
+        value=seconds,
+        first_ns=row["since_ns"],
+        last_ns=until_ns if row["until_ns"] is not None else span[1],
+        detail=(
+            f"{kept} for {seconds:,.0f} s and matched none of the {passed:,} traced messages that entered "
+            f"{row['router']}/{row['vpn']} meanwhile"
+        ),
+    )
+
+
+def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Place, _Traffic]:
+    """What entered the message VPNs `places`, as far as anything did; two small jobs."""
+    uses = digests["uses"]
+    # As an Arrow table, Spark takes it without a Python process of its own.
+    named = [{"router": router, "vpn": vpn} for router, vpn in places]
+    wanted = F.broadcast(uses.sparkSession.createDataFrame(pa.Table.from_pylist(named)))
+    stretches: Rows = (
+        digests["places"]
+        .where(F.col("event").isin(*_ENTERED))
+        .join(wanted, ["router", "vpn"], "left_semi")
+        .groupBy("router", "vpn", "start_ns")
+        .agg(F.sum("count").alias("count"))
+        .toArrow()
+        .to_pylist()
+    )
+    topics = (
+        uses.where(F.col("event").isin(*_ENTERED))
+        .join(wanted, ["router", "vpn"], "left_semi")
+        .groupBy("router", "vpn", "topic")
+        .agg(
+            F.sum("count").alias("count"),
+            # Half a message more than was seen is already a sampling rate below 1.
+            F.min(F.coalesce(F.col("weight") < F.col("count") + 0.5, F.lit(False))).alias("all"),
+        )
+    )
+    counted: Rows = (
+        topics.groupBy("router", "vpn")
+        .agg(
+            F.count_if(F.col("count") == 1).alias("once"),
+            F.count_if(F.col("count") == 2).alias("twice"),
+            F.min("all").alias("complete"),
+        )
+        .toArrow()
+        .to_pylist()
+    )
+    by_place: dict[Place, list[tuple[int, int]]] = {}
+    for row in stretches:
+        by_place.setdefault((row["router"], row["vpn"]), []).append((row["start_ns"], row["count"]))
+    return {
+        (row["router"], row["vpn"]): _Traffic(
+            by_place.get((row["router"], row["vpn"]), []),
+            row["complete"],
+            unseen_topics(row["once"], row["twice"]),
+        )
+        for row in counted
+    }
+
+
+def unseen_topics(once: int, twice: int) -> float:
+    """How many topics were published and not traced at least, by those that were seen once and twice."""
+    return once * (once - 1) / (2 * (twice + 1))
