@@ -29,27 +29,35 @@ CHECKED := vpnrouter $(foreach folder,bench fuzz,$(if $(wildcard $(folder)/*.py)
 BESIDE := $(VENV)/beside
 FROM_WHEEL := PYTHONSAFEPATH=1 PYTHONPATH=$(BESIDE)
 
-# The pure run leaves out what only takes time: the compiled run has it. Exceptions can be planted in the pure
-# files only: the compiled run does not collect that one.
-PURE_FOLDERS := topics wire events core bridges trace config plan properties conformance cli
+# The pure run has what compilation can change; the compiled run has everything. Exceptions can be planted in the
+# pure files only: the compiled run does not collect that one.
+PURE_FOLDERS := topics wire selectors spool core bridges properties conformance
 PURE_TESTS := $(wildcard $(addprefix tests/,$(PURE_FOLDERS)) tests/test_*.py) tests/server/test_planted_faults.py
+# One process for each core, and one more, because many tests wait for a router (WORKERS=0: all in one process).
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 1) + 1)
+PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# What a developer runs all the time: the pure files, fewer drawn examples, no Spark, no router processes.
+QUICK := -m "not slow and not spark and not peers" --ignore tests/endtoend --ignore tests/fuzz
 # Brokers stand in /usr/sbin, which is not on everybody's path.
 has = $(shell PATH="$$PATH:/usr/sbin" command -v $(1))
 NO_PEERS := $(if $(and $(call has,mosquitto),$(call has,nats-server)),,and not peers)
 COMPILER := $(if $(filter-out 0,$(VPNROUTER_PURE)),,$(call has,$(or $(CC),cc)))
 
 .NOTPARALLEL:
-.PHONY: constraints demo test test-pure test-compiled test-long bench bench-direct clean
+.PHONY: constraints demo check test test-pure test-compiled test-long bench bench-direct clean
 .PHONY: lint lint-rules lint-format lint-types lint-layers
 
 demo: $(DEMO_NEEDS) $(INSTALLED)
 	$(VENV)/bin/vpnrouter demo
 
+check: lint
+	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=check $(PYTEST) --quiet $(QUICK) tests
+
 test: test-pure test-compiled
 
 test-pure: $(TEST_NEEDS)
 	@echo "== tests on the pure files of the checkout"
-	VPNROUTER_EXPECT_BUILD=pure $(PY) -m pytest -m "not slow and not spark $(NO_PEERS)" $(PURE_TESTS)
+	VPNROUTER_EXPECT_BUILD=pure $(PYTEST) -m "not slow and not spark $(NO_PEERS)" $(PURE_TESTS)
 
 ifeq ($(COMPILER),)
 test-compiled:
@@ -59,12 +67,12 @@ test-compiled: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	@echo "== tests on the compiled, installed wheel"
 	$(if $(NO_PEERS),@echo "== mosquitto or nats-server is missing: tests that need them are left out")
 	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) \
-		$(PY) -m pytest $(if $(NO_PEERS),-m "not peers") --durations=10 tests
+		$(PYTEST) $(if $(NO_PEERS),-m "not peers") --durations=10 tests
 endif
 
 test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
-	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(PY) -m pytest $(PURE_TESTS)
-	VPNROUTER_EXPECT_BUILD=compiled HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(FROM_WHEEL) $(PY) -m pytest tests
+	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(PYTEST) $(PURE_TESTS)
+	VPNROUTER_EXPECT_BUILD=compiled HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(FROM_WHEEL) $(PYTEST) tests
 
 # `make -k lint` shows what all four have to say.
 lint: lint-rules lint-format lint-types lint-layers

@@ -2,7 +2,8 @@
 
 Environment:
     VPNROUTER_EXPECT_BUILD  "pure" or "compiled": the run ends at once if the other one is imported.
-    HYPOTHESIS_PROFILE      "ci" (default), "long", or "faults", which tests/mutants/run.py sets.
+    HYPOTHESIS_PROFILE      "ci" (default), "check" (few examples), "long", or "faults", which tests/mutants/run.py
+                            sets.
     HYPOTHESIS_SEED         repeats the draws of an earlier run, whose header printed the seed.
 """
 
@@ -27,6 +28,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile(
     "long", hypothesis.settings.get_profile("ci"), max_examples=2_000
 )
+hypothesis.settings.register_profile(
+    "check", hypothesis.settings.get_profile("ci"), max_examples=20
+)
 # A failed example is enough, however long it is.
 hypothesis.settings.register_profile(
     "faults",
@@ -50,6 +54,22 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         drawn = random.SystemRandom().getrandbits(32)
         config.option.hypothesis_seed = os.environ.get("HYPOTHESIS_SEED", str(drawn))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Prepare a run in several processes (`pytest -n 2 --dist loadgroup --no-loadscope-reorder`).
+
+    The tests of one file run in one process, and so do all that use Spark, with one Java machine. What takes
+    longest begins first, so that no process is left with it when the others are done.
+    """
+
+    def lateness(item: pytest.Item) -> int:
+        return 0 if item.get_closest_marker("spark") else 1 if "endtoend" in item.path.parts else 2
+
+    items.sort(key=lateness)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("spark" if lateness(item) == 0 else item.path.name))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
