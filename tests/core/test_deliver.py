@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.losses import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.message import Message
 from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector

@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.deliver import wants_one
-from vpnrouter.core.losses import (
-    CLIENT_NOT_CONNECTED,
-    NO_SUBSCRIPTION_MATCH,
-    TRANSMIT_CONGESTION,
-)
-from vpnrouter.core.message import Message
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.message import Message, wants_one
 from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.properties import Properties, encode_block

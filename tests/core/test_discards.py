@@ -1,11 +1,6 @@
 """vpnrouter.core.losses: messages discarded, by reason."""
 
-from vpnrouter.core.losses import (
-    MSG_TOO_BIG,
-    NO_SUBSCRIPTION_MATCH,
-    REASONS,
-    Discards,
-)
+from vpnrouter.core.discards import MSG_TOO_BIG, NO_SUBSCRIPTION_MATCH, REASONS, Discards
 
 
 def test_reasons_are_distinct() -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.losses import (
-    CLIENT_NOT_CONNECTED,
-    NO_SUBSCRIPTION_MATCH,
-    TRANSMIT_CONGESTION,
-)
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import totals

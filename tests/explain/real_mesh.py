@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from vpnrouter.config.load import Loaded, load
+from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed.terms import QUEUE
-from vpnrouter.core.losses import REASONS
 from vpnrouter.core.vpn import totals
 from vpnrouter.server.run import Node, serve
 from vpnrouter.wire.mqtt.decode import decode

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.config.load import read
 from vpnrouter.config.secrets import hash_password
-from vpnrouter.core.losses import MSG_TOO_BIG
+from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import MqttSession, Will
 from vpnrouter.core.outbox import Outbox

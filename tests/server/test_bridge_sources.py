@@ -8,8 +8,8 @@ import httpx
 import pytest
 import trio
 
+from vpnrouter.core.discards import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.terms import ALWAYS
-from vpnrouter.core.losses import TTL_EXCEEDED
 from vpnrouter.management.sources import Sources
 from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
 from vpnrouter.server.management import RouterMonitor

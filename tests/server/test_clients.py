@@ -11,7 +11,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook
-from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import totals
 from vpnrouter.errors import TopicError

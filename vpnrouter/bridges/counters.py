@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.losses import (
+from vpnrouter.core.discards import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
     TRANSMIT_CONGESTION,
@@ -98,11 +98,11 @@ class Counters:
         self.login_tx_msg_count += login
 
     def discard_rx(self, reason: str, messages: int = 1) -> None:
-        """Messages that came were not delivered; `reason` of core/losses.py."""
+        """Messages that came were not delivered; `reason` of core/discards.py."""
         self.discarded_rx.add(reason, messages)
 
     def discard_tx(self, reason: str, messages: int = 1) -> None:
-        """Messages offered were not sent; `reason` of core/losses.py."""
+        """Messages offered were not sent; `reason` of core/discards.py."""
         self.discarded_tx.add(reason, messages)
 
     def add(self, other: Counters) -> None:

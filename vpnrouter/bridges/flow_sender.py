@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.bridges.inbound_flow import FlowOwner
 from vpnrouter.bridges.link_client import may_enter, path_for
+from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import ACKED, holds, take_out
 from vpnrouter.core.guaranteed.dispatch import not_there, permit, unbind_forbidden
@@ -22,7 +23,6 @@ from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, permission_of
 from vpnrouter.core.guaranteed.spool import Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
-from vpnrouter.core.losses import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError, TopicError
 from vpnrouter.events.table import BIND_FAILED

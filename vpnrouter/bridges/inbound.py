@@ -14,9 +14,7 @@ from vpnrouter.bridges.inbound_flow import InboundFlow
 from vpnrouter.bridges.link_client import InboundTraces, vpn_id, why_not
 from vpnrouter.bridges.outbound import host_of
 from vpnrouter.bridges.terms import LinkEvent
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.stored import lane_of, read_headers
-from vpnrouter.core.losses import (
+from vpnrouter.core.discards import (
     DUPLICATE,
     FAULT,
     MSG_TOO_BIG,
@@ -24,6 +22,8 @@ from vpnrouter.core.losses import (
     TOPIC_PARSE_ERROR,
     TTL_EXCEEDED,
 )
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.stored import lane_of, read_headers
 from vpnrouter.core.message import Message
 from vpnrouter.core.scram import Derivation, Deriver, both_said, proof_of, verifier_of
 from vpnrouter.core.seen import FIRST, SHORTER, SeenIds

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter.bridges.terms import LinkEvent
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed.spool import DEMOTED, SPOOLED
-from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.timers import Timed
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.trace.events import DISCARD
@@ -51,7 +51,7 @@ class FlowOwner:
         self.say(data)
 
     def discarded(self, message: Message, reason: str) -> None:
-        """A message went no further, for a reason of core/losses.py; it is settled at both ends."""
+        """A message went no further, for a reason of core/discards.py; it is settled at both ends."""
 
     def permits(self, endpoint: Endpoint) -> bool:
         """True while the peer may take from `endpoint`."""
@@ -78,13 +78,13 @@ class FlowOwner:
         """A message came, in a frame of `size` bytes; what becomes of it is told later."""
 
     def passed_over(self, size: int, reason: str) -> None:
-        """A message came in a frame of `size` bytes and was not looked at, for a reason of core/losses.py."""
+        """A message came in a frame of `size` bytes and was not looked at, for a reason of core/discards.py."""
 
     def entered(self, outcome: int) -> None:
         """A message that came was accepted; `outcome` is the spool's."""
 
     def returned(self, count: int, reason: str) -> None:
-        """The sender has `count` messages again that came here, for a reason of core/losses.py."""
+        """The sender has `count` messages again that came here, for a reason of core/discards.py."""
 
 
 MILLISECOND_NS: Final = 1_000_000

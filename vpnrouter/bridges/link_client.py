@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.losses import (
+from vpnrouter.core.discards import (
     LOOP_DETECTED,
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,

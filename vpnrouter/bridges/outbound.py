@@ -12,6 +12,7 @@ from vpnrouter.bridges.bridge import Peer
 from vpnrouter.bridges.counters import TxTally
 from vpnrouter.bridges.flow_sender import OutboundFlows
 from vpnrouter.bridges.link_client import vpn_id
+from vpnrouter.core.discards import FAULT
 from vpnrouter.core.entrance import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
 from vpnrouter.core.login import (
     ANONYMOUS,
@@ -23,7 +24,6 @@ from vpnrouter.core.login import (
     check_verified,
     named_vpn,
 )
-from vpnrouter.core.losses import FAULT
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verifier_of
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP

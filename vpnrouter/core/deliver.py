@@ -12,13 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.losses import CLIENT_NOT_CONNECTED
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
 from vpnrouter.core.subscriber import FRAME_MQTT4
 from vpnrouter.core.tracing import frame5
-from vpnrouter.errors import ProtocolError
-from vpnrouter.wire.mqtt.fields import varint
-from vpnrouter.wire.mqtt.properties import decode_properties
-from vpnrouter.wire.mqtt.reason import PUBLISH
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
@@ -119,12 +115,6 @@ def to_links(route: Route, message: Message) -> bool:
     return offered
 
 
-NAME: Final = "deliver-to-one"
-"""Name of the user property."""
-
-_NAME: Final = NAME.encode()
-_YES: Final = ("true", "1")
-
 LOWEST_PRIORITY: Final = 4
 """The last of the deliver-to-one priorities 1 to 4."""
 
@@ -133,20 +123,6 @@ _UNABLE: Final = 0
 _AWAY: Final = 1
 _FULL: Final = 2
 _TAKEN: Final = 3
-
-
-def wants_one(block: bytes) -> bool:
-    """True when the properties in `block` ask for deliver-to-one. A damaged block does not."""
-    if _NAME not in block:
-        return False
-    field = varint(len(block)) + block
-    try:
-        properties, _ = decode_properties(field, 0, len(field), PUBLISH)
-    except ProtocolError:
-        # Told where the block is checked.
-        return False
-    pairs = properties.user_properties
-    return (NAME, _YES[0]) in pairs or (NAME, _YES[1]) in pairs
 
 
 def deliver_to_one(vpn: MessageVpn, route: Route, message: Message) -> int:

@@ -36,8 +36,8 @@ from librt.strings import read_i64_le
 from mypy_extensions import i64
 
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.guaranteed.reasons import may_put
-from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.core.route import Route
 from vpnrouter.core.subscriber import FRAME_OWN

@@ -11,86 +11,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
+from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.core.discards import (
+    CLIENT_NOT_CONNECTED,
+    NO_SUBSCRIPTION_MATCH,
+    TRANSMIT_CONGESTION,
+)
+from vpnrouter.core.outbox import RefusedFrames
 from vpnrouter.core.timers import Timed
 from vpnrouter.trace.events import DIRECT, DISCARD
 from vpnrouter.trace.recorder import Context
 from vpnrouter.wire.varint import topic_in
 
 if TYPE_CHECKING:
+    from vpnrouter.core.message import Source
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
     from vpnrouter.core.router import Plane
     from vpnrouter.core.subscriber import Subscriber
-
-
-NO_SUBSCRIPTION_MATCH: Final = "no-subscription-match"
-TOPIC_PARSE_ERROR: Final = "topic-parse-error"
-PARSE_ERROR: Final = "parse-error"
-MSG_TOO_BIG: Final = "msg-too-big"
-TTL_EXCEEDED: Final = "ttl-exceeded"
-PUBLISH_TOPIC_ACL: Final = "publish-topic-acl"
-SUBSCRIBE_TOPIC_ACL: Final = "subscribe-topic-acl"
-"""Kept for a client in its endpoint when its ACL profile still allowed it to be sent."""
-TRANSMIT_CONGESTION: Final = "transmit-congestion"
-CLIENT_NOT_CONNECTED: Final = "client-not-connected"
-NO_LOCAL_DELIVERY: Final = "no-local-delivery"
-LOOP_DETECTED: Final = "loop-detected"
-DUPLICATE: Final = "duplicate"
-NOT_SUBSCRIBED: Final = "not-subscribed"
-"""Of what a bridge brings only: it had not asked for it, or the queue that the topic names is not open to it."""
-RETURNED: Final = "returned-to-remote-queue"
-"""Of a bridge's guaranteed messages only: the link was lost before it was taken, and it comes again."""
-REFUSED: Final = "refused"
-"""Of a bridge's guaranteed messages only: refused here and given up, for the remote's dead message queue."""
-UNACCOUNTED: Final = "unaccounted-after-crash"
-"""What was there when the counts were written last, and not when the router was back: nobody knows where it went."""
-FAULT: Final = "router-fault"
-"""A fault of the router, which was contained, cut it off."""
-
-REASONS: Final = (
-    NO_SUBSCRIPTION_MATCH,
-    TOPIC_PARSE_ERROR,
-    PARSE_ERROR,
-    MSG_TOO_BIG,
-    TTL_EXCEEDED,
-    PUBLISH_TOPIC_ACL,
-    SUBSCRIBE_TOPIC_ACL,
-    TRANSMIT_CONGESTION,
-    CLIENT_NOT_CONNECTED,
-    NO_LOCAL_DELIVERY,
-    LOOP_DETECTED,
-    DUPLICATE,
-    NOT_SUBSCRIBED,
-    RETURNED,
-    REFUSED,
-    UNACCOUNTED,
-    FAULT,
-)
-
-
-@final
-class Discards:
-    """How many messages were discarded, by reason."""
-
-    __slots__ = ("counts",)
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-
-    def add(self, reason: str, count: int = 1) -> None:
-        """Count `count` messages discarded for `reason`, one of REASONS."""
-        self.counts[reason] = self.counts.get(reason, 0) + count
-
-    def merge(self, other: Discards) -> None:
-        """Add what `other` counted."""
-        for reason, count in other.counts.items():
-            self.add(reason, count)
-
-    def total(self) -> int:
-        """The sum of the counts of all reasons."""
-        return sum(self.counts.values())
 
 
 TELL_NS: Final = 1_000_000_000
@@ -102,7 +42,7 @@ topic."""
 
 
 @final
-class OutboxLosses:
+class OutboxLosses(RefusedFrames):
     """What the outbox of `subscriber` in the message VPN `vpn` had no room for and no row tells yet."""
 
     __slots__ = ("count", "first", "listed", "losses", "subscriber", "vpn")
@@ -115,8 +55,8 @@ class OutboxLosses:
         self.first = b""
         self.listed = False
 
+    @override
     def add(self, data: bytes, start: int, size: int, count: int) -> None:
-        """Count `count` frames that were refused; the first is `data[start:start + size]`."""
         if self.count == 0:
             self.first = data[start : start + size]
             if not self.listed:
@@ -124,12 +64,12 @@ class OutboxLosses:
                 self.losses.outbox(self)
         self.count += count
 
+    @override
     def told(self, count: int) -> None:
-        """Take off `count` refused messages that have rows of their own."""
         self.count -= count
 
+    @override
     def dropped(self, count: int) -> None:
-        """Count messages that were taken and went down with the connection."""
         subscriber = self.subscriber
         link = subscriber.is_link
         self.losses.add(
@@ -176,7 +116,8 @@ class Losses(Timed):
         self.most = limits.TRACE_LOSSES
         self._armed = False
         self._outboxes: list[OutboxLosses] = []
-        self._routes: list[Route] = []
+        # Each with its message VPN.
+        self._routes: list[tuple[str, Route]] = []
         self._places: dict[Key, int] = {}
 
     def of(self, vpn: str, subscriber: Subscriber) -> OutboxLosses | None:
@@ -193,18 +134,18 @@ class Losses(Timed):
         """Count messages of the batch path that nobody wanted."""
         if not self.discards:
             return
-        if route.lost_of is publisher:
+        source = publisher.subscriber
+        if route.lost_of is source:
             route.lost += count
             return
         if route.lost_of is None and len(self._routes) < self.most:
-            route.lost_of = publisher
+            route.lost_of = source
             route.lost = count
-            self._routes.append(route)
+            self._routes.append((publisher.vpn.name, route))
             if not self._armed:
                 self._arm()
             return
         # Several publish to the topic, or too many topics are unwanted.
-        source = publisher.subscriber
         came = source.is_link
         self.add(
             (
@@ -288,25 +229,20 @@ class Losses(Timed):
     def _tell_routes(self) -> None:
         routes = self._routes
         self._routes = []
-        contexts: dict[Publisher, Context] = {}
-        for route in routes:
-            publisher = route.lost_of
-            if publisher is None:
+        contexts: dict[Source, Context] = {}
+        for vpn, route in routes:
+            source = route.lost_of
+            if source is None:
                 continue
-            context = contexts.get(publisher)
+            context = contexts.get(source)
             if context is None:
-                source = publisher.subscriber
                 came = source.is_link
-                context = _context(
-                    publisher.vpn.name,
-                    source,
-                    NO_SUBSCRIPTION_MATCH,
-                    source.bridge_of(True) if came else "",
-                )
+                bridge = source.bridge_of(True) if came else ""
+                context = _context(vpn, source, NO_SUBSCRIPTION_MATCH, bridge)
                 if came:
                     context.hops = 1
                     context.path = source.vpn_id
-                contexts[publisher] = context
+                contexts[source] = context
             self._record(context, route.raw, int(route.lost))
             route.lost = 0
             route.lost_of = None
@@ -350,7 +286,7 @@ class Losses(Timed):
         plane.recorder.record(context, plane.wall_ns, topic, 0, 0, count, -1, -1, 0)
 
 
-def _context(vpn: str, subscriber: Subscriber, reason: str, bridge: str) -> Context:
+def _context(vpn: str, subscriber: Source, reason: str, bridge: str) -> Context:
     peer_router, _, peer_vpn = subscriber.vpn_id.partition("/")
     return Context(
         DISCARD,

@@ -8,16 +8,59 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.deliver import wants_one
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.core.timers import Timed
+from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.encode import encode_publish
-from vpnrouter.wire.mqtt.properties import selector_properties
+from vpnrouter.wire.mqtt.fields import varint
+from vpnrouter.wire.mqtt.properties import decode_properties, selector_properties
+from vpnrouter.wire.mqtt.reason import PUBLISH
 
 if TYPE_CHECKING:
-    from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.trace.recorder import Context
 
 DEFAULT_PRIORITY: Final = 4
 """Of a message that says none, as in the field."""
+
+DELIVER_TO_ONE: Final = "deliver-to-one"
+"""Name of the user property with which a publisher asks for one consumer."""
+
+_NAME: Final = DELIVER_TO_ONE.encode()
+_YES: Final = ("true", "1")
+
+
+def wants_one(block: bytes) -> bool:
+    """True when the properties in `block` ask for deliver-to-one. A damaged block does not."""
+    if _NAME not in block:
+        return False
+    field = varint(len(block)) + block
+    try:
+        properties, _ = decode_properties(field, 0, len(field), PUBLISH)
+    except ProtocolError:
+        # Told where the block is checked.
+        return False
+    pairs = properties.user_properties
+    return (DELIVER_TO_ONE, _YES[0]) in pairs or (DELIVER_TO_ONE, _YES[1]) in pairs
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Source(Timed):
+    """Who publishes: what a message knows of a subscriber that it came from.
+
+    `vpn_id` is "router/vpn" of the far side for a link's client, else "".
+    """
+
+    __slots__ = ("client_name", "is_link", "vpn_id")
+
+    def __init__(self, client_name: str) -> None:
+        self.client_name = client_name
+        self.is_link = False
+        self.vpn_id = ""
+
+    def bridge_of(self, inward: bool) -> str:
+        """Of a link's client, for traces: the bridge that takes messages in here, or there; else ""."""
+        return ""
 
 
 @final
@@ -75,7 +118,7 @@ class Message:
         payload: bytes,
         block: bytes = b"",
         retain: bool = False,
-        source: Subscriber | None = None,
+        source: Source | None = None,
     ) -> None:
         self.topic = topic
         self.payload = payload
@@ -105,6 +148,11 @@ class Message:
         self._frame4 = b""
         self._frame5 = b""
         self._properties: dict[str, str] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that the message counts for in a quota: payload, properties and topic."""
+        return len(self.payload) + len(self.block) + len(self.topic)
 
     @property
     def traced(self) -> bool:

@@ -14,7 +14,6 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.wire.varint import DIRECT_MASK, MESSAGE, frame_end, messages_from
 
 if TYPE_CHECKING:
-    from vpnrouter.core.losses import OutboxLosses
     from vpnrouter.wire.link.compressed import LinkPacker
 
 
@@ -33,6 +32,24 @@ class Channel:
     def cut(self, why: str) -> bool:
         """Close the transport at once, and have the connection's `lost` called; False where this channel cannot."""
         return False
+
+
+class RefusedFrames:
+    """Notes for traces what an outbox had no room for (losses.py)."""
+
+    __slots__ = ()
+
+    def add(self, data: bytes, start: int, size: int, count: int) -> None:
+        """Count `count` frames that were refused; the first is `data[start:start + size]`."""
+        raise AssertionError(self)
+
+    def told(self, count: int) -> None:
+        """Take off `count` refused messages that have rows of their own."""
+        raise AssertionError(self)
+
+    def dropped(self, count: int) -> None:
+        """Count messages that were taken and went down with the connection."""
+        raise AssertionError(self)
 
 
 @final
@@ -82,7 +99,7 @@ class Outbox:
         self._cut = False
         self._taken_skip = 0
         self._taken_cut = False
-        self.losses: OutboxLosses | None = None
+        self.losses: RefusedFrames | None = None
         self.packer: LinkPacker | None = None
         # Bytes that have left of what was packed last, while its rest is the first chunk, else -1; the
         # same of what was taken last.

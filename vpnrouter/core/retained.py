@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.guaranteed.stored import to_record
 from vpnrouter.events import table
 from vpnrouter.spool import keys
@@ -85,14 +84,14 @@ class Retained:
     def size_of(self, topic: bytes) -> int:
         """Bytes that the message of a topic takes, 0 where there is none."""
         message = self._messages.get(topic)
-        return 0 if message is None else size_of(message)
+        return 0 if message is None else message.size
 
     def has_room(self, message: Message) -> bool:
         """True when there is room for `message` in the place of the message that its topic has."""
         before = self.size_of(message.topic)
         if not before and len(self._messages) >= self.most:
             return False
-        return self.most_bytes < 0 or self.bytes_ - before + size_of(message) <= self.most_bytes
+        return self.most_bytes < 0 or self.bytes_ - before + message.size <= self.most_bytes
 
     def keep(self, message: Message) -> bool:
         """Remember `message` as its topic's last; an empty payload forgets the topic (MQTT-3.3.1-6).
@@ -110,7 +109,7 @@ class Retained:
         if not before:
             self._index.add(topic, topic.decode())
         self._messages[topic] = message.to_retain()
-        self._grow(size_of(message) - before)
+        self._grow(message.size - before)
         if self._watchers:
             self.last += 1
             self._late[topic] = self.last
@@ -130,7 +129,7 @@ class Retained:
         message = self._messages.pop(topic, None)
         if message is not None:
             self._index.discard(topic, topic.decode())
-            self._grow(-size_of(message))
+            self._grow(-message.size)
 
     def _expire(self, topic: bytes) -> None:
         self._forget(topic)
@@ -203,7 +202,7 @@ def retain(vpn: MessageVpn, message: Message) -> None:
     before = retained.size_of(topic)
     kept = spool is not None and vpn.limits.max_msg_spool_usage > 0
     if spool is not None and kept and message.payload:
-        more = size_of(message) - before
+        more = message.size - before
         if more > 0 and spool.obstacle(vpn, more):
             retained.refuse(topic)
             _report_full(vpn)

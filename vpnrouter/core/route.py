@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.message import Message
-    from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.tracing import Picking
+    from vpnrouter.core.message import Message, Source
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.trace.sampler import Sampler
 
@@ -172,7 +170,7 @@ class Route:
     one of these two is set.
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is direct.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
-    wanted are not told yet (losses.py). `sampler` is what `picking` chose for the topic (tracing.py).
+    wanted are not told yet (losses.py). `sampler` is what `picking` (a tracing.Picking) chose for the topic.
     """
 
     __slots__ = (
@@ -215,8 +213,8 @@ class Route:
         self.stamp: i64 = 0
         self.allowed_by: BoundRule | None = None
         self.lost: i64 = 0
-        self.lost_of: Publisher | None = None
-        self.picking: Picking | None = None
+        self.lost_of: Source | None = None
+        self.picking: object | None = None
         self.sampler: Sampler | None = None
         self.plain4: list[Outbox] = _NO_OUTBOXES
         self.plain5: list[Outbox] = _NO_OUTBOXES

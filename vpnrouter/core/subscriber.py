@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.message import Source
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
@@ -31,12 +31,11 @@ FRAME_OWN: Final = 2
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Subscriber(Timed):
+class Subscriber(Source):
     """Somebody in a message VPN to whom messages can be delivered.
 
     `connected` is False for a session that outlived its connection: nothing Direct reaches it.
     `gone`: it never comes back, and its subscriptions are being removed (MessageVpn.forget).
-    `vpn_id` is "router/vpn" of the far side for a link's client, else "".
     `offered` counts, for a link's client alone, messages that the VPN handed to it, whatever became of
     them then. `is_endpoint` marks queues and topic endpoints; `endpoint` is the queue behind the
     subscriptions of QoS 1 and 2 of an MQTT session, once it has one. `rule` says which topics it may be sent
@@ -44,30 +43,25 @@ class Subscriber(Timed):
     """
 
     __slots__ = (
-        "client_name",
         "connected",
         "delivered",
         "endpoint",
         "frame",
         "gone",
         "is_endpoint",
-        "is_link",
         "offered",
         "outbox",
         "rule",
         "subscriptions",
-        "vpn_id",
     )
 
     def __init__(self, client_name: str, outbox: Outbox, frame: int) -> None:
-        self.client_name = client_name
+        super().__init__(client_name)
         self.outbox = outbox
         self.frame = frame
-        self.is_link = False
         self.is_endpoint = False
         self.endpoint: Endpoint | None = None
         self.offered = 0
-        self.vpn_id = ""
         self.connected = True
         self.gone = False
         self.delivered: Context | None = None
@@ -77,10 +71,6 @@ class Subscriber(Timed):
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         """Encode and queue one message that matched `subscriptions` (at least one)."""
         raise AssertionError(self.client_name)
-
-    def bridge_of(self, inward: bool) -> str:
-        """Of a link's client, for traces: the bridge that takes messages in here, or there; else ""."""
-        return ""
 
 
 @final

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.losses import TRANSMIT_CONGESTION
+from vpnrouter.core.discards import TRANSMIT_CONGESTION
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, EVENT_NAMES, NON_PERSISTENT, PERSISTENT

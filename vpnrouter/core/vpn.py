@@ -23,15 +23,15 @@ from vpnrouter.core.deliver import (
     to_links,
 )
 from vpnrouter.core.direct import Slots
-from vpnrouter.core.entrance import Holdings, Quota
-from vpnrouter.core.guaranteed.terms import default_session_terms
-from vpnrouter.core.losses import (
+from vpnrouter.core.discards import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,
     TRANSMIT_CONGESTION,
     Discards,
 )
+from vpnrouter.core.entrance import Holdings, Quota
+from vpnrouter.core.guaranteed.terms import default_session_terms
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import QUEUE_PREFIX, Route, ShareGroup, build, point_to_point
 from vpnrouter.core.timers import Job

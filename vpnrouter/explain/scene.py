@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
-from vpnrouter.core import losses
+from vpnrouter.core import discards
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.session_endpoints import PREFIX
@@ -67,25 +67,25 @@ def attribute(loaded: Loaded, path: Path) -> Rule:
 
 
 WORDS: Final[dict[str, str]] = {
-    losses.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
+    discards.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
     reasons.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
-    losses.TOPIC_PARSE_ERROR: "its topic is not allowed there",
-    losses.MSG_TOO_BIG: "it is too big",
-    losses.TTL_EXCEEDED: "it has crossed too many bridges",
-    losses.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
+    discards.TOPIC_PARSE_ERROR: "its topic is not allowed there",
+    discards.MSG_TOO_BIG: "it is too big",
+    discards.TTL_EXCEEDED: "it has crossed too many bridges",
+    discards.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
     reasons.ACL_DENIED: "the publisher may not publish to this topic",
     reasons.PERMISSION_DENIED: "the publisher may not do that",
-    losses.SUBSCRIBE_TOPIC_ACL: "its receiver may not have this topic any more",
-    losses.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
-    losses.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
-    losses.NO_LOCAL_DELIVERY: "it came over this link",
-    losses.NOT_SUBSCRIBED: "the bridge did not ask for its topic",
-    losses.LOOP_DETECTED: "it has been there",
-    losses.DUPLICATE: "another copy came before, over another way",
-    losses.RETURNED: "the link was lost before it was taken; it comes again",
-    losses.REFUSED: "it was refused and is given up, for the dead message queue of the remote",
-    losses.FAULT: "a fault of the router, which was contained, cut it off",
-    losses.UNACCOUNTED: "the router was killed, and nobody knows where it went",
+    discards.SUBSCRIBE_TOPIC_ACL: "its receiver may not have this topic any more",
+    discards.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
+    discards.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
+    discards.NO_LOCAL_DELIVERY: "it came over this link",
+    discards.NOT_SUBSCRIBED: "the bridge did not ask for its topic",
+    discards.LOOP_DETECTED: "it has been there",
+    discards.DUPLICATE: "another copy came before, over another way",
+    discards.RETURNED: "the link was lost before it was taken; it comes again",
+    discards.REFUSED: "it was refused and is given up, for the dead message queue of the remote",
+    discards.FAULT: "a fault of the router, which was contained, cut it off",
+    discards.UNACCOUNTED: "the router was killed, and nobody knows where it went",
     CONSUMER: "its consumer does not take it, now or ever",
     PROMOTION_CONGESTION: "the spool has no room for it",
     "max-msg-spool-usage-exceeded": "no room: the megabytes that may wait are used up",

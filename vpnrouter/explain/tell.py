@@ -12,11 +12,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core import losses
+from vpnrouter.core import discards
+from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.terms import QUEUE, SESSION, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.traces import CONSUMER
-from vpnrouter.core.losses import REASONS
 from vpnrouter.core.vpn import totals
 from vpnrouter.explain.question import (
     BRIDGE,
@@ -142,7 +142,7 @@ def _counted(twin: Twin) -> Counter[Key]:
     return found
 
 
-_DENIED: Final = frozenset({losses.PUBLISH_TOPIC_ACL, reasons.ACL_DENIED})
+_DENIED: Final = frozenset({discards.PUBLISH_TOPIC_ACL, reasons.ACL_DENIED})
 _SHOWN: Final = {
     "acknowledge": "acknowledged by {client}",
     "redeliver": "delivered again to {client}",
@@ -340,16 +340,16 @@ class Teller:
                 publish_rule(loaded, visit.msg_vpn, username, event.client, topic),
                 username_rule(loaded, visit.msg_vpn, username),
             ]
-        if reason == losses.MSG_TOO_BIG and (not event.bridge or self._entering(visit, event)):
+        if reason == discards.MSG_TOO_BIG and (not event.bridge or self._entering(visit, event)):
             return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_msg_size"))]
-        if reason == losses.TTL_EXCEEDED:
+        if reason == discards.TTL_EXCEEDED:
             bridge = scene.bridge(visit.router, visit.msg_vpn, event.bridge)
             if bridge is None and visit.entered is not None:
                 bridge = scene.bridge(visit.router, visit.msg_vpn, visit.entered.bridge)
             return [] if bridge is None else [hop_rule(bridge, event.hops)]
-        if reason == losses.LOOP_DETECTED:
+        if reason == discards.LOOP_DETECTED:
             return [Rule(f"visited: {', '.join((*visit.path, visit.place))}")]
-        if reason == losses.NO_SUBSCRIPTION_MATCH:
+        if reason == discards.NO_SUBSCRIPTION_MATCH:
             route = scene.route(visit)
             if route is not None and route.missing_queue:
                 return [Rule(f"the topic names a queue that is not there: {route.topic}")]

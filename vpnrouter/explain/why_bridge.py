@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core import losses
-from vpnrouter.core.deliver import NAME as DELIVER_TO_ONE
+from vpnrouter.core import discards
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.message import DELIVER_TO_ONE
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.question import BRIDGE, CLIENT, ENDPOINT, NO, REMARK, Rule, Step
@@ -423,15 +423,15 @@ def _flow(scene: Scene, visit: Visit, bridge: TwinBridge, queue: str, queues: li
 LOST: Final = frozenset({"discard", "reject", "expire"})
 NEVER_ROUTED: Final = frozenset(
     {
-        losses.PUBLISH_TOPIC_ACL,
+        discards.PUBLISH_TOPIC_ACL,
         reasons.ACL_DENIED,
         reasons.PERMISSION_DENIED,
         reasons.TOO_MANY_INGRESS_FLOWS,
-        losses.TOPIC_PARSE_ERROR,
-        losses.MSG_TOO_BIG,
-        losses.TTL_EXCEEDED,
-        losses.LOOP_DETECTED,
-        losses.DUPLICATE,
+        discards.TOPIC_PARSE_ERROR,
+        discards.MSG_TOO_BIG,
+        discards.TTL_EXCEEDED,
+        discards.LOOP_DETECTED,
+        discards.DUPLICATE,
     }
 )
 """Reasons for which a message does not come to be routed in the message VPN that it entered."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.terms import (
     PARKING,
@@ -15,7 +15,6 @@ from vpnrouter.core.guaranteed.terms import (
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.guaranteed.traces import CONSUMER
-from vpnrouter.core.losses import MSG_TOO_BIG
 from vpnrouter.explain.question import Rule
 from vpnrouter.explain.scene import attribute, client_of, rule
 from vpnrouter.topics.algebra import matches
@@ -133,7 +132,7 @@ def lost_rules(scene: Scene, visit: Visit, endpoint: Endpoint, reason: str) -> l
 def _quota(scene: Scene, visit: Visit, endpoint: Endpoint, loaded: Loaded, path: Path) -> Rule:
     """Whose megabytes are used up: the endpoint's, its message VPN's or the router's."""
     message = scene.message(visit)
-    size = size_of(message)
+    size = message.size
     if endpoint.obstacle(message, size):
         key = "max_msg_spool_usage" if endpoint.kind == QUEUE else "max_spool_usage"
         return attribute(loaded, (*path, key))

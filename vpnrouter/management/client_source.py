@@ -109,7 +109,7 @@ class AclProfileStatus:
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
     """One client as monitoring shows it; names of the field's clients in snake_case. Counts are since it
-    connected, or since they were cleared; `discarded` is by reason of core/losses.py, `refused` among them
+    connected, or since they were cleared; `discarded` is by reason of core/discards.py, `refused` among them
     standing for reasons that only the message VPN tells apart. A link is a client too, of a bridge of another
     router or of an own one (`client_name` begins with `#bridge`).
     """

@@ -18,11 +18,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import REQUEST, described
-from vpnrouter.core.losses import (
-    CLIENT_NOT_CONNECTED,
-    NO_LOCAL_DELIVERY,
-    TRANSMIT_CONGESTION,
-)
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
 from vpnrouter.events.table import MANAGEMENT_FAULT
 from vpnrouter.management.sources import MsgVpnStatus
 from vpnrouter.server.events.narrate import tell

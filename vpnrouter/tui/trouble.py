@@ -6,7 +6,7 @@ Pure: rules over the rows of one router's API and the growth of its counters.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from vpnrouter.core import losses
+from vpnrouter.core import discards
 from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
@@ -20,14 +20,14 @@ STYLES: Final = ("bad", "bad", "warn", "warn", "note")
 
 LOSSES: Final = frozenset(
     {
-        losses.TRANSMIT_CONGESTION,
-        losses.CLIENT_NOT_CONNECTED,
-        losses.MSG_TOO_BIG,
-        losses.TTL_EXCEEDED,
-        losses.PUBLISH_TOPIC_ACL,
-        losses.TOPIC_PARSE_ERROR,
-        losses.PARSE_ERROR,
-        losses.REFUSED,
+        discards.TRANSMIT_CONGESTION,
+        discards.CLIENT_NOT_CONNECTED,
+        discards.MSG_TOO_BIG,
+        discards.TTL_EXCEEDED,
+        discards.PUBLISH_TOPIC_ACL,
+        discards.TOPIC_PARSE_ERROR,
+        discards.PARSE_ERROR,
+        discards.REFUSED,
     }
 )
 """Reasons of discards by which somebody misses a message. That nobody wanted one, or that a loop was cut, is

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.guaranteed import operations
-from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.guaranteed.spool import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import SpoolError
@@ -153,7 +152,7 @@ def test_an_operator_deletes_it(world: SpoolWorld) -> None:
     before = queue.spooled_bytes
     first = queue.waiting[0].first()
     assert operations.delete_message(queue, first) == ""
-    assert queue.spooled_bytes == before - size_of(message)
+    assert queue.spooled_bytes == before - message.size
     assert (queue.spooled_count, queue.counters.deleted) == (1, 1)
     world.commit()
     assert world.spool.troubles == 1

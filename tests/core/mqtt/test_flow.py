@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.losses import MSG_TOO_BIG, Losses
+from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.losses import Losses
 from vpnrouter.spool import keys
 from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.packets import Ack, Publish, SubscriptionRequest

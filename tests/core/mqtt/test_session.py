@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.losses import (
-    MSG_TOO_BIG,
-    NO_LOCAL_DELIVERY,
-    TRANSMIT_CONGESTION,
-)
+from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
 from vpnrouter.core.mqtt.session import NEVER_S
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import totals

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.losses import Discards
+from vpnrouter.core.discards import Discards
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.waiting import Waiting
-    from vpnrouter.core.message import Message
-
-
-def size_of(message: Message) -> int:
-    """Bytes that a message counts for in a quota: payload, properties and topic."""
-    return len(message.payload) + len(message.block) + len(message.topic)
 
 
 ACKED: Final = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed import counters, dispatch, lifecycle, operations, reasons, recover
-from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, EndpointCounters, size_of
+from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, EndpointCounters
 from vpnrouter.core.guaranteed.dispatch import dispatch_messages
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow, Partitions, lane_of
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
@@ -265,13 +265,13 @@ class Endpoint(Subscriber):
     def arrive(self, message_id: int, message: Message) -> None:
         """Take a message that is in the synced spool now: from now on it may be delivered."""
         if self.deleted:
-            self.forget(message_id, size_of(message), DELETED)
+            self.forget(message_id, message.size, DELETED)
             return
         if self.kind == REPLAY_LOG:
             self.waiting[0].add(message_id, 0)
             log = self.spool.replay_logs.get(self.vpn.name)
             if log is not None:
-                log.arrived(message_id, size_of(message))
+                log.arrived(message_id, message.size)
             return
         terms = self.terms
         newest = self.newest
@@ -372,7 +372,7 @@ class Endpoint(Subscriber):
             if outcome == ACCEPTED:
                 if self.watched is not None:
                     self.watched.accepted(message_id)
-                self.forget(message_id, size_of(message), ACKED)
+                self.forget(message_id, message.size, ACKED)
             elif outcome == RELEASED:
                 again(self, message_id, message, 0)
             elif outcome == FAILED:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.guaranteed.counters import DISCARDED, MOVED, holds, pools, size_of, take_out
+from vpnrouter.core.guaranteed.counters import DISCARDED, MOVED, holds, pools, take_out
 from vpnrouter.core.guaranteed.traces import trace_at, trace_lost_at, trace_replaced
 from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.errors import SpoolError
@@ -97,7 +97,7 @@ def readable(endpoint: Endpoint, message_id: int) -> Message | None:
 def size_in_store(endpoint: Endpoint, message_id: int) -> int:
     """The bytes that a message counts for, even if it cannot be read; 0 where its size is lost as well."""
     try:
-        return size_of(endpoint.spool.message(message_id))
+        return endpoint.spool.message(message_id).size
     except SpoolError as error:
         tell(endpoint, error)
     try:
@@ -192,12 +192,12 @@ def dead_letter(endpoint: Endpoint, message_id: int, message: Message, reason: s
             copy.block = addressed(message.block, reason, endpoint.name)
             if not endpoint.spool.place(queue, copy, even_down=True):
                 counters.to_dmq[reason] = counters.to_dmq.get(reason, 0) + 1
-                endpoint.forget(message_id, size_of(message), MOVED)
+                endpoint.forget(message_id, message.size, MOVED)
                 if traced:
                     trace_at(endpoint, DEAD_LETTER, message_id, message, reason)
                 return
             counters.to_dmq_failed[reason] = counters.to_dmq_failed.get(reason, 0) + 1
-    endpoint.forget(message_id, size_of(message), DISCARDED, reason)
+    endpoint.forget(message_id, message.size, DISCARDED, reason)
     trace_lost_at(endpoint, DISCARD, message_id, message, reason)
 
 
@@ -409,7 +409,7 @@ def failed(endpoint: Endpoint, message_id: int, message: Message) -> None:
 def again(endpoint: Endpoint, message_id: int, message: Message, delay_ns: int) -> None:
     """Deliver the message once more, after a delay."""
     if message_id < endpoint.newest and endpoint.terms.last_value:
-        endpoint.forget(message_id, size_of(message), DISCARDED, LAST_VALUE)
+        endpoint.forget(message_id, message.size, DISCARDED, LAST_VALUE)
         trace_replaced(endpoint, LAST_VALUE, 1)
         return
     if message_id not in endpoint.redeliveries:

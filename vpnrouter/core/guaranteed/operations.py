@@ -9,7 +9,7 @@ from array import array
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed import lifecycle
-from vpnrouter.core.guaranteed.counters import DELETED, MOVED, pools, size_of, take_out, waits
+from vpnrouter.core.guaranteed.counters import DELETED, MOVED, pools, take_out, waits
 from vpnrouter.core.guaranteed.dispatch import next_active, unbind_all, unbind_forbidden
 from vpnrouter.core.guaranteed.flow import Partitions, lane_of
 from vpnrouter.core.guaranteed.lifecycle import readable
@@ -116,7 +116,7 @@ class Row:
         self.msg_id = msg_id
         self.message = message
         self.topic = message.topic
-        self.size = size_of(message)
+        self.size = message.size
         self.priority = message.priority
         self.dmq_eligible = message.dmq_eligible
         self.spooled_time_ns = message.ingress_ns
@@ -184,7 +184,7 @@ def move(endpoint: Endpoint, message_id: int, target: Endpoint) -> str:
     if reason:
         return reason
     take_out(endpoint, message_id)
-    endpoint.forget(message_id, size_of(message), MOVED)
+    endpoint.forget(message_id, message.size, MOVED)
     endpoint.wake()
     return ""
 
@@ -212,7 +212,7 @@ def purge(endpoint: Endpoint) -> int:
     for flow in endpoint.flows:
         for message in flow.unacked.values():
             kept_count += 1
-            kept_bytes += size_of(message)
+            kept_bytes += message.size
     kept_count += endpoint.pending
     kept_bytes += spool.pending_bytes_of(endpoint)
     count = endpoint.spooled_count - kept_count
@@ -275,7 +275,7 @@ def keep_newest(endpoint: Endpoint) -> None:
         if message is None:
             # It goes with the rest: the newest message that can be read is kept.
             unreadable.add(newest)
-    size = size_of(message)
+    size = message.size
     # Purge counts by what is left over: the newest is put aside for that time.
     endpoint.spooled_count -= 1
     endpoint.spooled_bytes -= size

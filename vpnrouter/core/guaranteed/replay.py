@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import MOVED, size_of, take_out, waits
+from vpnrouter.core.guaranteed.counters import MOVED, take_out, waits
 from vpnrouter.core.guaranteed.lifecycle import size_in_store, tell
 from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.core.guaranteed.waiting import Waiting
@@ -233,7 +233,7 @@ class Replay(Timed):
         """Add a copy; False when there is no room for it now."""
         endpoint = self._endpoint
         spool = endpoint.spool
-        size = size_of(message)
+        size = message.size
         reason = spool.down or spool.obstacle(endpoint.vpn, size)
         reason = reason or endpoint.obstacle(message, size)
         if reason and reason != reasons.TOO_LARGE:

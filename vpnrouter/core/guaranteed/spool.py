@@ -19,8 +19,9 @@ from mypy_extensions import mypyc_attr
 from vpnrouter import limits
 from vpnrouter.core.barrier import RETRY_NS, SPOOL
 from vpnrouter.core.deliver import demote
+from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED, size_of
+from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED
 from vpnrouter.core.guaranteed.dispatch import demote_to_one
 from vpnrouter.core.guaranteed.endpoint import obstructed, rejection, willing
 from vpnrouter.core.guaranteed.lifecycle import AHEAD, mark, mark_ahead
@@ -28,7 +29,6 @@ from vpnrouter.core.guaranteed.operations import Purging
 from vpnrouter.core.guaranteed.stored import Bodies, read_headers, to_record, wall_expiry_ns
 from vpnrouter.core.guaranteed.terms import AGAIN
 from vpnrouter.core.guaranteed.traces import trace, trace_at, trace_lost
-from vpnrouter.core.losses import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.retained import retain
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
@@ -168,7 +168,7 @@ class Unit:
         size = 0
         for index, takers in enumerate(self.takers):
             if endpoint in takers:
-                size += size_of(self.messages[index])
+                size += self.messages[index].size
         return size
 
     def owes(self, receipt: Receipt, before: Unit | None) -> bool:
@@ -311,7 +311,7 @@ class Spool:
             # would hold the bridge for ever: here it has no eligible destination.
             return self._unmatched(vpn, message, receipt, token)
         matched = takers_of(route, message)
-        size = size_of(message)
+        size = message.size
         takers = matched
         if matched:
             full = self.obstacle(vpn, size * len(matched))
@@ -393,7 +393,7 @@ class Spool:
         """
         if message.block:
             read_headers(message)
-        size = size_of(message)
+        size = message.size
         matched = takers_of(route, message)
         congested = (
             self.down != ""
@@ -424,7 +424,7 @@ class Spool:
 
         `even_down` is for one that leaves another endpoint in the same unit.
         """
-        size = size_of(message)
+        size = message.size
         reason = "" if even_down else self.down
         reason = reason or self.obstacle(endpoint.vpn, size)
         reason = reason or endpoint.obstacle(message, size)
@@ -482,7 +482,7 @@ class Spool:
         unit = self.unit
         for index in range(messages, len(unit.ids)):
             spool_id = unit.ids[index]
-            size = size_of(unit.messages[index])
+            size = unit.messages[index].size
             for endpoint in unit.takers[index]:
                 endpoint.pending -= 1
                 endpoint.spooled_count -= 1

@@ -12,7 +12,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.message import Message
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import record
@@ -178,7 +177,7 @@ class Bodies:
         order = self._order
         kept[spool_id] = message
         order.append(spool_id)
-        self.size += size_of(message) + limits.SPOOL_BODY_COST
+        self.size += message.size + limits.SPOOL_BODY_COST
         while self.size > limits.SPOOL_BODY_BYTES and len(kept) > 1:
             self.drop(order.popleft())
         if len(order) > 2 * len(kept) + FEW:
@@ -188,7 +187,7 @@ class Bodies:
         """Forget a message, if it is here."""
         message = self.kept.pop(spool_id, None)
         if message is not None:
-            self.size -= size_of(message) + limits.SPOOL_BODY_COST
+            self.size -= message.size + limits.SPOOL_BODY_COST
 
     def read(self, ledger: Ledger, plane: Plane, spool_id: int) -> Message:
         """Read a message from the store, and those of its segment that come after it.

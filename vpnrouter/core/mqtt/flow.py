@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.discards import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
 from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.reasons import permission_of
 from vpnrouter.core.guaranteed.spool import Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY
 from vpnrouter.core.guaranteed.traces import trace_at, trace_lost
-from vpnrouter.core.losses import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.tracing import leaving
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, cast
 from mypy_extensions import i64
 
 from vpnrouter.core.direct import trace
+from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.reasons import may_learn, may_put
-from vpnrouter.core.losses import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import CONNECTION
-from vpnrouter.core.guaranteed.reasons import may_put
-from vpnrouter.core.guaranteed.session_endpoints import drop
-from vpnrouter.core.losses import (
+from vpnrouter.core.discards import (
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
     PUBLISH_TOPIC_ACL,
     TOPIC_PARSE_ERROR,
 )
+from vpnrouter.core.guaranteed.reasons import may_put
+from vpnrouter.core.guaranteed.session_endpoints import drop
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt import session_store
 from vpnrouter.core.mqtt.ingress import Unheard

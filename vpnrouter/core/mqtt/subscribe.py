@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import size_of
 from vpnrouter.core.guaranteed.dispatch import not_there, permit
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, permission_of
 from vpnrouter.core.guaranteed.recover import Definition
@@ -493,7 +492,7 @@ class RetainedFeed(Job):
     def _may_place(self, endpoint: Endpoint, message: Message) -> bool:
         """True when one more message has room, and little waits for the client to take it."""
         spool = endpoint.spool
-        size = size_of(message)
+        size = message.size
         if endpoint.spooled_count == 0:
             # A message without room in an empty endpoint will never have any: it is discarded, and counted.
             return True

@@ -22,7 +22,7 @@ from vpnrouter.bridges.status import (
     remotes_of,
     status_of,
 )
-from vpnrouter.core.losses import TTL_EXCEEDED
+from vpnrouter.core.discards import TTL_EXCEEDED
 from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
 from vpnrouter.server.bridges.terms import subscriptions
 from vpnrouter.server.monitor.cleared import bridge_base, bridge_counts

@@ -10,14 +10,14 @@ import trio
 from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
-from vpnrouter.core.guaranteed.spool import Receipt
-from vpnrouter.core.guaranteed.terms import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
-from vpnrouter.core.losses import (
+from vpnrouter.core.discards import (
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,
     REFUSED,
     TRANSMIT_CONGESTION,
 )
+from vpnrouter.core.guaranteed.spool import Receipt
+from vpnrouter.core.guaranteed.terms import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
+from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed import counters as pools
 from vpnrouter.core.guaranteed import lifecycle, operations, reasons, replay
 from vpnrouter.core.guaranteed.counters import last_held, waits
@@ -26,7 +27,6 @@ from vpnrouter.core.guaranteed.terms import (
     TOPIC_ENDPOINT,
     WHEN_ENABLED,
 )
-from vpnrouter.core.losses import REASONS
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus

@@ -14,7 +14,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.bridges.counters import COUNTS, Counters
-from vpnrouter.core.losses import UNACCOUNTED
+from vpnrouter.core.discards import UNACCOUNTED
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.core.discards import Discards
     from vpnrouter.core.guaranteed.counters import EndpointCounters
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
-    from vpnrouter.core.losses import Discards
     from vpnrouter.server.bridges.runner import BridgeRunner
     from vpnrouter.spool.store import Store
 
