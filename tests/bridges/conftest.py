@@ -16,7 +16,7 @@ from vpnrouter.bridges.link import LinkDoor, dial
 from vpnrouter.bridges.terms import BridgeTerms, LinkEvent, Owner
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.login import ClientUsername, Credentials
+from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router

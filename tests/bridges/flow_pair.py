@@ -16,11 +16,11 @@ from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.terms import FlowTerms
 from vpnrouter.core.access import AclProfile
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import PARKING, QUEUE, Endpoint
 from vpnrouter.core.guaranteed.recover import recover
 from vpnrouter.core.guaranteed.spool import Receipt, Spool
 from vpnrouter.core.guaranteed.terms import ALWAYS, CONSUME, EndpointTerms
-from vpnrouter.core.login import Credentials
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vpnrouter.core.login import ClientUsername, Credentials
+from vpnrouter.core.credentials import ClientUsername, Credentials
 
 
 class Pair:

@@ -4,7 +4,7 @@ from typing import Any
 
 from vpnrouter import limits
 from vpnrouter.bridges.link import LinkDoor
-from vpnrouter.core.login import ClientUsername
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.wire.link import frames
 
 

@@ -7,7 +7,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.login import ClientUsername
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.scram import Verifier, stored_text
 from vpnrouter.core.vpn import VpnLimits
@@ -252,7 +252,7 @@ def test_a_password_is_verified_by_the_edge(world: Any) -> None:
     link = world.link(world.vpn("yellow", "core"), "edge", "blue", **SHOWN)
     (login,) = world.routers["edge"].verifications.take_all()
     assert login.connections == [link.accepted]
-    assert (link.accepted.stored_password, link.accepted.given_password) == (HASH, b"change-me")
+    assert (login.stored, login.given) == (HASH, b"change-me")
     assert link.accepted.paused
     assert not heard(link)
     link.accepted.password_verified(good=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.terms import NO_ACCESS
-from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.events.log import EventLog
 from vpnrouter.server.apply.parts import judge_all

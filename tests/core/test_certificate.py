@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from vpnrouter.core.login import PeerCertificate
+from vpnrouter.core.credentials import PeerCertificate
 
 
 def test_it_is_a_value() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.login import ClientUsername
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.message import Message
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import Event, EventLog

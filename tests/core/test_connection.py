@@ -79,9 +79,3 @@ def test_hearing_is_dated() -> None:
     connection.plane.now_ns = 77
     connection.feed(b"\x05a")
     assert connection.heard_ns == 77
-
-
-def test_before_a_login_there_is_no_password() -> None:
-    """Both sides of the comparison are empty."""
-    connection = Framed()
-    assert (connection.stored_password, connection.given_password) == ("", b"")

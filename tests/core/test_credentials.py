@@ -12,7 +12,7 @@ from vpnrouter.config.secrets import (
     parse_hash,
     verify_password,
 )
-from vpnrouter.core.login import (
+from vpnrouter.core.credentials import (
     ALTERNATE_NAME,
     ANONYMOUS,
     COMMON_NAME,

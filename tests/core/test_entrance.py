@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter import limits
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.entrance import MADE_ROOM, NO_DESCRIPTOR, Entrance, Strangers
-from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.outbox import Channel
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Plane

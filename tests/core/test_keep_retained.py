@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.recover import recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.login import Credentials
 from vpnrouter.core.message import Message
 from vpnrouter.core.retained import retain
 from vpnrouter.core.router import Plane

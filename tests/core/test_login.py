@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.login import (
-    BASIC,
-    CLIENT_CERTIFICATE,
-    ClientCertRules,
-    ClientUsername,
-    PeerCertificate,
-    admit,
-    choose_vpn,
-)
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername, PeerCertificate
+from vpnrouter.core.login import BASIC, CLIENT_CERTIFICATE, admit, choose_vpn
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from vpnrouter.core.login import ClientUsername, Credentials
+from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.scram import both_said, proof_of, salted_password, stored_text, verifier_of
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")

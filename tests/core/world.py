@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.login import ClientCertRules, ClientUsername, Credentials
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile

@@ -18,7 +18,7 @@ from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.login import ClientUsername, Credentials, PeerCertificate
+from vpnrouter.core.credentials import ClientUsername, Credentials, PeerCertificate
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router

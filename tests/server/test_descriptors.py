@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vpnrouter.core.login import Credentials
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.server.net.descriptors import Spare, raise_limit

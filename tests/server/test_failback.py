@@ -10,7 +10,7 @@ import trio
 
 from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.core.login import ClientUsername
+from vpnrouter.core.credentials import ClientUsername
 
 FIRST = {"name": "blue", "location": "one", "connect_order": 1}
 SECOND = {"name": "blue", "location": "two", "connect_order": 2}

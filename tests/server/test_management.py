@@ -21,7 +21,7 @@ import trustme
 
 from vpnrouter import limits
 from vpnrouter.config.router import Management
-from vpnrouter.core.login import Credentials
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.management.sources import Sources

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.login import Credentials
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile

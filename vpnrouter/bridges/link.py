@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.terms import BridgeTerms, Owner
+    from vpnrouter.core.login import Admission
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.wire.link.decode import Frame
@@ -178,6 +179,7 @@ class Link(Connection):
         "_shunned_ns",
         "_unpacker",
         "address",
+        "admission",
         "bond",
         "book",
         "client",
@@ -210,6 +212,7 @@ class Link(Connection):
     def __init__(self, book: LinkBook, peer: str, vpn: MessageVpn | None, *, tls: bool) -> None:
         plane = book.router.plane
         super().__init__(plane, peer, limits.OUTBOX_BYTES)
+        self.admission: Admission | None = None
         self.address = peer
         self.interface = ""
         self.book = book
@@ -420,6 +423,11 @@ class Link(Connection):
         self._flow_id += 2
         return self._flow_id
 
+    @property
+    def stranger(self) -> bool:
+        """True before the login of a peer that dialled, and on a link that is dialled here."""
+        return self.admission is None
+
     def whose(self) -> tuple[str, str]:
         """Who the peer is, with its address, and the message VPN that it is logged in to."""
         client, vpn = self.client, self.vpn
@@ -476,7 +484,7 @@ class Link(Connection):
         sink = Publisher(vpn, client, None, 1, most)
         # Who traces was decided where the message first entered a router.
         sink.sampler = Sampler(0.0, 1)
-        losses = self.plane.losses
+        losses = vpn.plane.losses
         if losses is not None:
             self.outbox.losses = losses.of(vpn.name, client)
         sink.path = [client.vpn_id]

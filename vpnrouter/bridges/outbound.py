@@ -12,11 +12,10 @@ from vpnrouter.bridges.bridge import Peer
 from vpnrouter.bridges.counters import TxTally
 from vpnrouter.bridges.flow_sender import OutboundFlows
 from vpnrouter.bridges.link_client import vpn_id
+from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
 from vpnrouter.core.discards import FAULT
 from vpnrouter.core.entrance import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
 from vpnrouter.core.login import (
-    ANONYMOUS,
-    BAD_PASSWORD,
     Admission,
     admit,
     admit_proof,
@@ -148,7 +147,7 @@ class OutboundHalf(Deriver):
                 hello.client_username or None,
                 hello.password.encode(),
                 link.peer,
-                self._holder(
+                self._held(
                     self._certified(vpn) if by_certificate else hello.client_username or ANONYMOUS
                 ),
                 link.certificate,
@@ -293,7 +292,7 @@ class OutboundHalf(Deriver):
         if admission is None:
             return
         try:
-            check_verified(admission, link.peer, self._holder(admission.username.name))
+            check_verified(admission, link.peer, self._held(admission.username.name))
         except Refused as refusal:
             self._refuse(refusal.reason_code, refusal.reason, refusal.why)
         else:
@@ -315,6 +314,11 @@ class OutboundHalf(Deriver):
         (LINK-20).
         """
         return self.link.book.serving.get(self._key(username))
+
+    def _held(self, username: str) -> Admission | None:
+        """The admission of that link."""
+        holder = self._holder(username)
+        return None if holder is None else holder.admission
 
     def _admit(self, admission: Admission, signature: bytes = b"") -> None:
         if not admission.profile.allow_bridge_connections_enabled:

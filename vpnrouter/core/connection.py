@@ -16,8 +16,8 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.timers import Job, Timed
 
 if TYPE_CHECKING:
+    from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.core.entrance import Holdings, Login, Strangers
-    from vpnrouter.core.login import Admission, PeerCertificate
     from vpnrouter.core.outbox import Channel
     from vpnrouter.core.router import Plane
     from vpnrouter.core.timers import Timer
@@ -33,7 +33,7 @@ class Connection(Timed):
     `Channel.wake` is called when that ends. `held`: paused until `release`, while what was read is handled in
     slices. `peer` is the address as text. `certificate` is what the peer showed in its TLS handshake, `binding` is
     known to the two ends of this TLS connection alone, b"" without TLS; the edge sets both before it feeds the
-    first byte. `admission` is the result of the login. `since_ns` is when the transport came, monotonic.
+    first byte. `since_ns` is when the transport came, monotonic.
     `guaranteed` says that what comes here is work for the spool, so that the edge can share its time. `origin` is
     the part of `peer` that bounds by address count, `login` the verification that it waits for. `faulty`: it ends
     because the router raised an exception.
@@ -49,7 +49,6 @@ class Connection(Timed):
         "_stall",
         "_strangers",
         "_ticket",
-        "admission",
         "binding",
         "certificate",
         "choked",
@@ -72,7 +71,6 @@ class Connection(Timed):
         self.plane = plane
         self.peer = peer
         self.outbox = Outbox(plane.ready, limit)
-        self.admission: Admission | None = None
         self.certificate: PeerCertificate | None = None
         self.binding = b""
         self.closing = False
@@ -279,19 +277,12 @@ class Connection(Timed):
         raise AssertionError(data)
 
     @property
-    def stored_password(self) -> str:
-        """What the client's password is to be verified against: a hash or plain text."""
-        admission = self.admission
-        return "" if admission is None else admission.username.password or ""
-
-    @property
-    def given_password(self) -> bytes:
-        """The password that the client gave, b"" for none."""
-        admission = self.admission
-        return b"" if admission is None else admission.password
+    def stranger(self) -> bool:
+        """True before the login."""
+        return True
 
     def password_verified(self, good: bool) -> None:
-        """Take the edge's answer to a login with `admission.needs_password`."""
+        """Take the edge's answer to a login that needs a password."""
         raise AssertionError(good)
 
     def party(self) -> Connection | None:
@@ -301,13 +292,6 @@ class Connection(Timed):
     def whose(self) -> tuple[str, str]:
         """The name of the peer for logs, and its message VPN, "" before the login."""
         return self.peer, ""
-
-    def drop_waiting(self) -> None:
-        """Close the outbox; messages that still waited in it are discarded and counted."""
-        lost = self.outbox.close()
-        admission = self.admission
-        if lost and admission is not None:
-            admission.vpn.count_lost(lost, self.outbox)
 
     def lost(self, reason: str) -> None:
         """The transport is gone, for `reason` (text for logs).

@@ -21,7 +21,6 @@ from vpnrouter.events import table
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.login import Admission
     from vpnrouter.core.outbox import Channel
     from vpnrouter.core.router import Plane
 
@@ -404,10 +403,16 @@ class Login(Timed):
         self.vpn = vpn
         self.name = name
         self.key = key
-        self.stored = connection.stored_password
-        self.given = connection.given_password
-        self.hashed = self.stored.startswith(("scrypt$", PREFIX))
+        self.stored = ""
+        self.given = b""
+        self.hashed = False
         self.counted = True
+
+    def verifies(self, stored: str, given: bytes) -> None:
+        """Have `given` verified against `stored`: a hash or plain text."""
+        self.stored = stored
+        self.given = given
+        self.hashed = stored.startswith(("scrypt$", PREFIX))
 
     def settle(self, good: bool) -> None:
         """Give the verdict to all connections that wait for it."""
@@ -637,23 +642,22 @@ class Entrance:
         text = f"turned away: {SAYS[reason]}; {count - told:,} since last told, now from {peer or 'all'}"
         events.raise_event(table.STRANGERS_REFUSED, "", reason, text)
 
-    def verify(
-        self, connection: Connection, admission: Admission, key: bytes, *, known: bool
-    ) -> None:
-        """Have the password of an admission verified; `known` says that the username exists.
+    def verify(self, login: Login, *, known: bool) -> None:
+        """Have the password of a new login verified; `known` says that the username exists.
 
-        `key` stands for name and password. Raises Refused where too many logins have failed.
+        Raises Refused where too many logins have failed.
         """
         waiting = self.verifications
-        if waiting.share(connection, key):
+        connection = login.connections[0]
+        if waiting.share(connection, login.key):
             return
-        vpn, name = admission.vpn.name, admission.username.name
         now_ns = self.plane.now_ns
-        verdict = self.throttle.begin(connection.origin, vpn, name, known=known, now_ns=now_ns)
+        verdict = self.throttle.begin(
+            login.origin, login.vpn, login.name, known=known, now_ns=now_ns
+        )
         if verdict == REFUSE:
             self.turned_away(THROTTLED, connection.peer)
             raise Refused(TOO_MANY_FAILURES, RATE_EXCEEDED)
-        login = Login(waiting, connection, vpn, name, key)
         connection.login = login
         if verdict == PRETEND and login.hashed:
             self.plane.timers.arm(now_ns + waiting.took_ns, login, 0)

@@ -11,7 +11,7 @@ from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
-    from vpnrouter.core.login import ClientUsername
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.core.access import AclProfile
+    from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.login import Credentials
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.profile import ClientProfile

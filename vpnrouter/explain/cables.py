@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.mesh.remotes import Place, Routers
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.login import PeerCertificate
+    from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.explain.node import Node
     from vpnrouter.server.net.dial import TlsTerms
     from vpnrouter.server.net.tls import Secured

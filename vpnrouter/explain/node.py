@@ -20,7 +20,7 @@ from vpnrouter.spool.store import STORE_ID_BYTES, MemoryStore
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Loaded
-    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.entrance import Login
     from vpnrouter.spool.store import Store
 
 MASKED = frozenset({"***", "********"})
@@ -100,7 +100,7 @@ class Node:
         """End a round as the edge does; whether a login was answered."""
         waiting = self.router.verifications.take_all()
         for login in waiting:
-            login.settle(self._verify(login.connections[0]))
+            login.settle(self._verify(login))
         plane = self.router.plane
         plane.jobs.finish()
         if plane.committing is not None:
@@ -108,13 +108,11 @@ class Node:
         plane.ready.clear()
         return bool(waiting)
 
-    def _verify(self, connection: Connection) -> bool:
-        stored, given = connection.stored_password, connection.given_password
-        admission = connection.admission
-        if admission is None:
-            return False
-        username = admission.username
-        if admission.vpn.credentials.usernames.get(username.name) is not username:
+    def _verify(self, login: Login) -> bool:
+        stored, given = login.stored, login.given
+        vpn = self.router.vpns.get(login.vpn)
+        username = None if vpn is None else vpn.credentials.usernames.get(login.name)
+        if username is None or username.password != stored:
             # A stand-in for a name that is not configured.
             return False
         if stored in MASKED or given.decode(errors="replace") in MASKED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.login import PeerCertificate
+from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import Refused
 from vpnrouter.explain.cables import take_all
@@ -30,7 +30,7 @@ from vpnrouter.wire.mqtt.reason import UNSPECIFIED_ERROR, reason_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpnrouter.core.login import ClientUsername
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.node import Node
     from vpnrouter.explain.question import Event, Question, Rule, Subscriber

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from vpnrouter.core import discards
 from vpnrouter.core.access import TopicRule
+from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.session_endpoints import PREFIX
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.traces import CONSUMER
-from vpnrouter.core.login import DEFAULT
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.question import Rule
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from vpnrouter.config.load import Loaded
     from vpnrouter.config.problem import Path
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.login import ClientUsername
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn

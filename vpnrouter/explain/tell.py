@@ -52,7 +52,7 @@ from vpnrouter.explain.why_endpoint import (
 )
 
 if TYPE_CHECKING:
-    from vpnrouter.core.login import ClientUsername
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.explain.probe import Probe
     from vpnrouter.explain.question import Event, Explanation
     from vpnrouter.explain.scene import Scene

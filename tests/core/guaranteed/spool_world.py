@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import QUEUE, Endpoint
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Receipt, Spool
 from vpnrouter.core.guaranteed.terms import CONSUME, EndpointTerms
-from vpnrouter.core.login import Credentials
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.router import Plane

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.recover import read_definitions
 from vpnrouter.core.guaranteed.session_endpoints import drop, have_room, make
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import SESSION
-from vpnrouter.core.login import Credentials
 from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits

@@ -8,7 +8,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.login import ClientCertRules, ClientUsername, PeerCertificate
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername, PeerCertificate
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog

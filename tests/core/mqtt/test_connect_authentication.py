@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.login import ClientCertRules, ClientUsername, PeerCertificate
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername, PeerCertificate
 from vpnrouter.wire.mqtt.packets import Connack, Connect
 
 if TYPE_CHECKING:

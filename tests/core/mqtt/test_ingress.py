@@ -8,8 +8,8 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.terms import NO_ACCESS
-from vpnrouter.core.login import ClientUsername
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog

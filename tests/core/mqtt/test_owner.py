@@ -9,6 +9,7 @@ import pytest
 
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.terms import (
@@ -18,7 +19,6 @@ from vpnrouter.core.guaranteed.terms import (
     READ_ONLY,
     TOPIC_ENDPOINT,
 )
-from vpnrouter.core.login import ClientUsername, Credentials
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import Event, EventLog

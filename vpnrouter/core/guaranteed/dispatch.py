@@ -17,10 +17,10 @@ from vpnrouter.errors import Refused
 from vpnrouter.events import table
 
 if TYPE_CHECKING:
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.flow import Flow
     from vpnrouter.core.guaranteed.waiting import Waiting
-    from vpnrouter.core.login import ClientUsername
     from vpnrouter.core.message import Message
     from vpnrouter.core.vpn import MessageVpn
 

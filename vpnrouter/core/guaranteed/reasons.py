@@ -8,8 +8,8 @@ from vpnrouter.core.guaranteed.terms import CONSUME, DELETE
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.guaranteed.terms import EndpointTerms
-    from vpnrouter.core.login import ClientUsername
     from vpnrouter.core.route import Route
 
 

@@ -13,16 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
+from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
 from vpnrouter.core.guaranteed.dispatch import unbind_forbidden
-from vpnrouter.core.login import (
-    BAD_PASSWORD,
-    NOT_AUTHORIZED,
-    Admission,
-    admit,
-    begin_verifying,
-    check_verified,
-    choose_vpn,
-)
+from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
@@ -232,10 +225,11 @@ def refuse_login(connection: MqttConnection, code: int, text: str) -> None:
     connection.refuse(code, text)
 
 
-def _holder(vpn: MessageVpn, client_id: str) -> MqttConnection | None:
-    """The connection that holds the session of `client_id` now; a login takes it over."""
+def _holder(vpn: MessageVpn, client_id: str) -> Admission | None:
+    """The admission of the connection that holds the session of `client_id` now; a login takes it over."""
     session = vpn.clients.get(client_id)
-    return session.connection if isinstance(session, MqttSession) else None
+    connection = session.connection if isinstance(session, MqttSession) else None
+    return None if connection is None else connection.admission
 
 
 def establish(connection: MqttConnection, admission: Admission, packet: Connect) -> None:

@@ -25,6 +25,7 @@ from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Disconnect, Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
+    from vpnrouter.core.login import Admission
     from vpnrouter.core.mqtt.ingress import Ingress
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
@@ -84,13 +85,14 @@ _PROTOCOLS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5"}
 class MqttConnection(Connection):
     """One client's connection. `listener_vpn` is the VPN its listener stands for, "" when usernames choose.
 
-    `ingress` takes QoS 1 and 2, None where the client may not publish them.
+    `admission` is the result of the login. `ingress` takes QoS 1 and 2, None where the client may not publish them.
     """
 
     __slots__ = (
         "_alias_topics",
         "_keep_alive_ns",
         "_timer",
+        "admission",
         "connect_packet",
         "ingress",
         "level",
@@ -106,6 +108,7 @@ class MqttConnection(Connection):
     def __init__(self, router: Router, peer: str, listener_vpn: str) -> None:
         super().__init__(router.plane, peer, limits.OUTBOX_BYTES)
         self.router = router
+        self.admission: Admission | None = None
         self.hold_in(router.entrance.held, 0)
         self.listener_vpn = listener_vpn
         self.state = WAITING
@@ -212,6 +215,11 @@ class MqttConnection(Connection):
             connect.handle(self, cast(Connect, packet), length)
 
     # -- login -----------------------------------------------------------------------------------
+
+    @property
+    def stranger(self) -> bool:
+        """True before the login."""
+        return self.admission is None
 
     def whose(self) -> tuple[str, str]:
         """The client id, with the address, and the message VPN that the client is logged in to."""
@@ -351,7 +359,9 @@ class MqttConnection(Connection):
     def lost(self, reason_text: str) -> None:
         """End the session's connection with its will, and drop what waits to be sent."""
         self._end(True, reason_text)
-        self.drop_waiting()
+        lost = self.outbox.close()
+        if lost and self.admission is not None:
+            self.admission.vpn.count_lost(lost, self.outbox)
 
     def _end(self, publish_will: bool, why: str) -> None:
         if self.state == ENDED:

@@ -29,7 +29,8 @@ from vpnrouter.wire.mqtt.publish_block import publish_block_with
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.login import Admission, ClientUsername
+    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.login import Admission
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
     from vpnrouter.core.mqtt.subscribe import RetainedFeed

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.login import ClientCertRules, ClientUsername, Credentials
+from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits

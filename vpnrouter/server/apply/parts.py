@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.config.router import RouterConfig
-    from vpnrouter.core.connection import Connection
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.bridges.runner import BridgeRunner
     from vpnrouter.server.net.listeners import Answering
@@ -413,18 +412,18 @@ def put_out(vpn: MessageVpn, book: LinkBook, why: str) -> None:
         _disconnect(connection, why)
 
 
-def _logged_in(vpn: MessageVpn, book: LinkBook) -> list[Connection]:
+def _logged_in(vpn: MessageVpn, book: LinkBook) -> list[MqttConnection | Link]:
     """The connections of clients, and of the bridges of others."""
-    found: list[Connection] = [link for link in book.serving.values() if link.vpn is vpn]
+    found: list[MqttConnection | Link] = [link for link in book.serving.values() if link.vpn is vpn]
     sessions = [client for client in vpn.clients.values() if isinstance(client, MqttSession)]
     found += [session.connection for session in sessions if session.connection is not None]
     return found
 
 
-def _disconnect(connection: Connection, why: str) -> None:
+def _disconnect(connection: MqttConnection | Link, why: str) -> None:
     if isinstance(connection, MqttConnection):
         connection.fail(reason.ADMINISTRATIVE_ACTION, why)
-    elif isinstance(connection, Link):
+    else:
         connection.goodbye(codes.ADMINISTRATIVE, why)
 
 

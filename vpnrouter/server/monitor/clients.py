@@ -180,7 +180,7 @@ def status_of(
 ) -> ClientStatus:
     """A client and the connection that it has, if it has one; `base` is what is not shown of the counts."""
     counted = NOTHING if connection is None else counted_by(connection).since(base)
-    admission = None if connection is None else connection.admission
+    admission = connection.admission if isinstance(connection, (MqttConnection, Link)) else None
     session = client if isinstance(client, MqttSession) else None
     address, tls = ("", "") if connection is None else transport_of(connection)
     username = "" if session is None else session.owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from vpnrouter.core.login import DEFAULT
+from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.management.client_source import (
     AclProfileStatus,
     ClientProfileStatus,

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.router import Management
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.core.entrance import Strangers
-    from vpnrouter.core.login import PeerCertificate
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
     from vpnrouter.management.sources import Sources

@@ -269,7 +269,7 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
         plane.streams -= 1
         channel.scope = None
         # A stranger gets no time for a last answer: its place is needed at once.
-        stranger = connection.admission is None and not connection.closing
+        stranger = connection.stranger and not connection.closing
         plane.barrier.lose(connection, channel.why)
         flush_ready(plane)
         connection.outbox.channel = None

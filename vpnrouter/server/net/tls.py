@@ -14,7 +14,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.config.bridge import DEFAULT_CIPHERS
-from vpnrouter.core.login import PeerCertificate
+from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TLS_FAILED
 from vpnrouter.server.events.narrate import tell

@@ -11,6 +11,7 @@ import trio
 
 from vpnrouter.config.checks.listeners import SPOOL_FOLDER
 from vpnrouter.core.barrier import SPOOL
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.recover import (
     Definition,
     read_definitions,
@@ -19,7 +20,6 @@ from vpnrouter.core.guaranteed.recover import (
 )
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
-from vpnrouter.core.login import Credentials
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError

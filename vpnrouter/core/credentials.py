@@ -1,0 +1,321 @@
+"""Client usernames and who they are: authentication of one message VPN, by password or certificate.
+
+A password may be stored as a scrypt hash, and checking one takes tens of milliseconds on purpose. The
+core therefore only says *what* must be verified; the edge does it in a worker thread and reports back.
+What was verified is remembered by digest, so that a reconnecting fleet does not pay again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core import scram
+from vpnrouter.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """A certificate whose chain leads to an authority that the listener trusts.
+
+    Its dates have not been checked: whether they matter is up to the message VPN that its owner logs in
+    to. `common_name` is the subject's first one, "" without. `san` holds DNS names, URIs and e-mail
+    addresses in the certificate's order. `thumbprint` is the SHA-256 of its DER in lower-case hexadecimal.
+    The dates, in ns since the epoch, are those of the whole chain: the latest beginning and the earliest
+    end. `chain_depth` counts the certificates between this one and the trusted authority's. `subject` is
+    the name in the form of RFC 4514, for people. `authorities` are those of the chain, the trusted one among
+    them: of each a digest of its name and its public key.
+    """
+
+    common_name: str
+    san: tuple[str, ...]
+    thumbprint: str
+    not_before_ns: int
+    not_after_ns: int
+    chain_depth: int
+    subject: str
+    authorities: frozenset[bytes] = frozenset()
+
+
+ANONYMOUS: Final = "#anonymous"
+"""The client username of a client that gave none where basic authentication is off."""
+
+DEFAULT: Final = "default"
+"""The client username whose profiles hold for names that are not configured."""
+
+BAD_CREDENTIALS: Final = 0x86
+NOT_AUTHORIZED: Final = 0x87
+"""Reason codes that MQTT 5 and links share."""
+
+BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
+"""One answer for unknown name and wrong password, so that names cannot be found out by trying."""
+
+
+@final
+class ClientUsername:
+    """One configured client username. `password` is a scrypt hash, a SCRAM verifier or plain text; None lets nobody
+    in by password.
+
+    Without `password_required` a client may come in by the name alone. `listed` is False for the built-in
+    `default` that nobody wrote down.
+    """
+
+    __slots__ = (
+        "acl_profile",
+        "client_profile",
+        "enabled",
+        "guaranteed_endpoint_permission_override_enabled",
+        "listed",
+        "name",
+        "password",
+        "password_required",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        password: str | None = None,
+        client_profile: str = "default",
+        acl_profile: str = "default",
+        enabled: bool = True,
+        guaranteed_endpoint_permission_override_enabled: bool = False,
+        password_required: bool = True,
+        listed: bool = True,
+    ) -> None:
+        self.password_required = password_required
+        self.listed = listed
+        self.name = name
+        self.password = password
+        self.client_profile = client_profile
+        self.acl_profile = acl_profile
+        self.enabled = enabled
+        self.guaranteed_endpoint_permission_override_enabled = (
+            guaranteed_endpoint_permission_override_enabled
+        )
+
+
+NAMES_NOBODY: Final = "403 Forbidden: the certificate names no client username"
+OF_OTHER_AUTHORITY: Final = "403 Forbidden: the certificate is of no authority in client_cert.ca"
+"""Why a certificate is refused. The client is told the first text in either case; the second is for the event."""
+
+COMMON_NAME: Final = "common-name"
+THUMBPRINT: Final = "certificate-thumbprint"
+ALTERNATE_NAME: Final = "subject-alternate-name"
+
+SALT_BYTES: Final = 16
+"""Of a salt that is made here."""
+
+NO_SUCH_DIGEST: Final = "A" * 43
+"""32 zero bytes in the base64 of a password hash: no password is known, or ever will be, to have it."""
+
+
+@final
+class ClientCertRules:
+    """How a VPN that takes client certificates judges them.
+
+    `username_source` is COMMON_NAME, THUMBPRINT or ALTERNATE_NAME: what of a certificate names the client
+    username. `max_chain_depth` bounds the certificates between the client's own and the authority's.
+    `authorities` are those of which one has to be in the chain, as in PeerCertificate; None for any that the
+    listener trusts.
+    """
+
+    __slots__ = ("authorities", "max_chain_depth", "username_source", "validate_date_enabled")
+
+    def __init__(
+        self,
+        username_source: str = COMMON_NAME,
+        max_chain_depth: int = 3,
+        validate_date_enabled: bool = True,
+        authorities: frozenset[bytes] | None = None,
+    ) -> None:
+        self.authorities = authorities
+        self.username_source = username_source
+        self.max_chain_depth = max_chain_depth
+        self.validate_date_enabled = validate_date_enabled
+
+    def name_of(self, certificate: PeerCertificate) -> str:
+        """The client username that a certificate names, "" when it names none."""
+        if self.username_source == THUMBPRINT:
+            return certificate.thumbprint
+        if self.username_source == ALTERNATE_NAME:
+            return certificate.san[0] if certificate.san else ""
+        return certificate.common_name
+
+    def check(self, certificate: PeerCertificate, wall_ns: int) -> None:
+        """Raise Refused with the field's reason when a certificate may not be used at `wall_ns`."""
+        if certificate.chain_depth > self.max_chain_depth:
+            raise Refused("403 Certificate Chain Too Long", NOT_AUTHORIZED)
+        if self.validate_date_enabled:
+            if wall_ns < certificate.not_before_ns:
+                raise Refused("403 Certificate Not Yet Valid", NOT_AUTHORIZED)
+            if wall_ns > certificate.not_after_ns:
+                raise Refused("403 Certificate Expired", NOT_AUTHORIZED)
+
+
+@final
+class Credentials:
+    """The client usernames of one VPN, and what is asked of those who log in with them.
+
+    `client_cert` is None where client certificates log nobody in. `refuses` is the reason, where these stand in
+    for the credentials of a message VPN that lets nobody in.
+    """
+
+    def __init__(
+        self,
+        basic_enabled: bool,
+        usernames: Iterable[ClientUsername] = (),
+        secret: bytes = b"",
+        client_cert: ClientCertRules | None = None,
+    ) -> None:
+        self.basic_enabled = basic_enabled
+        self.client_cert = client_cert
+        self.refuses = ""
+        self.usernames = {username.name: username for username in usernames}
+        self._verified: dict[str, bytes] = {}
+        # Keyed, so that a memory image does not hand out plain digests of passwords.
+        self._secret = secret or b"vpnrouter"
+        self._stored = [
+            username.password for username in self.usernames.values() if username.password
+        ]
+
+    def identify(self, name: str | None) -> ClientUsername:
+        """The client username that applies to a login.
+
+        Raises Refused with the field's reason when it is not known here. With basic
+        authentication off, a name that is configured still selects its profiles.
+        """
+        known = self.usernames.get(name or "")
+        if known is not None:
+            if self.basic_enabled and known.password is None:
+                raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
+            return known
+        if self.basic_enabled:
+            raise Refused(BAD_PASSWORD, BAD_CREDENTIALS)
+        return self._unlisted(name)
+
+    def without_password(self, name: str | None, given: bytes) -> ClientUsername | None:
+        """The client username of a login by the name alone, where it may come in so."""
+        known = self.usernames.get(name or "")
+        if known is None or known.password_required or given or not self.basic_enabled:
+            return None
+        return known
+
+    def of_name(self, name: str) -> ClientUsername | None:
+        """What holds now for a client username that was let in before; None when none of that name is any more."""
+        known = self.usernames.get(name)
+        if known is not None:
+            return known
+        if self.basic_enabled or self.client_cert is not None:
+            return None
+        return self._unlisted(name)
+
+    def _unlisted(self, name: str | None) -> ClientUsername:
+        """The client username for a client whose name is not listed, where no authentication is asked for."""
+        default = self.usernames.get(DEFAULT)
+        if default is None:
+            return ClientUsername(name or ANONYMOUS)
+        return ClientUsername(
+            name or ANONYMOUS, None, default.client_profile, default.acl_profile, default.enabled
+        )
+
+    def named_by(self, certificate: PeerCertificate) -> ClientUsername:
+        """The client username that the owner of a certificate is.
+
+        Raises Refused with the field's reason. The name is proven, so its owner may learn that it is not
+        known here; `default` does not hold for it, or every certificate of the authority would do. Whose
+        authority the message VPN does not take is not known either, whatever the name.
+        """
+        rules = self.client_cert
+        if rules is None:
+            raise Refused("403 Client Certificate Authentication is Shutdown", NOT_AUTHORIZED)
+        known = self.usernames.get(rules.name_of(certificate))
+        if known is None or not known.listed:
+            raise Refused(NAMES_NOBODY, NOT_AUTHORIZED)
+        if rules.authorities is not None and rules.authorities.isdisjoint(certificate.authorities):
+            raise Refused(NAMES_NOBODY, NOT_AUTHORIZED, OF_OTHER_AUTHORITY)
+        return known
+
+    def check_certificate(self, certificate: PeerCertificate, wall_ns: int) -> None:
+        """Raise Refused with the field's reason when a certificate may not be used at `wall_ns`."""
+        if self.client_cert is not None:
+            self.client_cert.check(certificate, wall_ns)
+
+    def stand_in(self, msg_vpn: str, why: str) -> Credentials:
+        """Credentials of nobody, for a message VPN of this name; verifying one takes as long as here."""
+        secret = hmac.digest(self._secret, b"no message VPN\0" + msg_vpn.encode(), "sha256")
+        found = Credentials(True, (), secret)
+        found.refuses = why
+        found._stored = self._stored
+        return found
+
+    def decoy(self, name: str) -> ClientUsername:
+        """A client username for a name that has no password here; no password verifies for it.
+
+        Verifying one takes as long as for a name that is known, or names could be found out with a watch.
+        Where stored passwords differ in cost, unknown names do so alike, each always in the same way.
+        """
+        digest = hmac.new(self._secret, b"decoy" + name.encode(), hashlib.sha256)
+        stored = digest.hexdigest()
+        if self._stored:
+            likeness = self._stored[int.from_bytes(digest.digest()[:8], "big") % len(self._stored)]
+            if likeness.startswith("scrypt$"):
+                stored = likeness.rpartition("$")[0] + "$" + NO_SUCH_DIGEST
+            elif likeness.startswith(scram.PREFIX):
+                like = scram.parse_stored(likeness)
+                salt = self._drawn(b"decoy salt", name, len(like.salt))
+                nobody = scram.Verifier(like.iterations, salt, bytes(32), bytes(32))
+                stored = scram.stored_text(nobody)
+        return ClientUsername(name, stored)
+
+    def verifier(self, username: ClientUsername) -> scram.Verifier | None:
+        """What is stored for SCRAM; None where the password is stored as text, and has to be derived."""
+        stored = username.password or ""
+        return scram.parse_stored(stored) if stored.startswith(scram.PREFIX) else None
+
+    def salt_of(self, username: ClientUsername) -> bytes:
+        """The salt for a password that is stored as text: always the same one for a name, known or not."""
+        return self._drawn(b"salt", username.name, SALT_BYTES)
+
+    def _drawn(self, what: bytes, name: str, size: int) -> bytes:
+        """Bytes that look drawn, and are the same each time: at most 64."""
+        return hmac.digest(self._secret, what + b"\0" + name.encode(), "sha512")[:size]
+
+    def needs_password(self, username: ClientUsername) -> bool:
+        """Whether a password must be verified for this login."""
+        return self.basic_enabled
+
+    def remembered(self, username: ClientUsername, given: bytes) -> bool:
+        """Whether this very password of the client username was verified before."""
+        digest = self._verified.get(username.name)
+        return digest is not None and hmac.compare_digest(digest, self._digest(username, given))
+
+    def remember(self, username: ClientUsername, given: bytes) -> None:
+        """Note that the edge verified `given` for `username`."""
+        if len(self._verified) >= limits.REMEMBERED_PASSWORDS:
+            self._verified.clear()
+        self._verified[username.name] = self._digest(username, given)
+
+    def assigned_client_id(self, number: int) -> str:
+        """A client id for a client that gave none, from a number that no other gets.
+
+        128 bits of a keyed digest: nobody can guess which ids others have, or how many there are.
+        """
+        digest = hmac.new(self._secret, f"client id {number}".encode(), hashlib.sha256)
+        return f"auto-{digest.hexdigest()[:32]}"
+
+    def login_key(self, msg_vpn: str, username: ClientUsername, given: bytes) -> bytes:
+        """A key for a login while it is verified: logins with the same key need one verification."""
+        parts = (b"login", msg_vpn.encode(), username.name.encode(), given)
+        stored = (username.password or "").encode()
+        return hmac.new(self._secret, stored + b"\0" + b"\0".join(parts), hashlib.sha256).digest()
+
+    def _digest(self, username: ClientUsername, given: bytes) -> bytes:
+        # The stored hash is part of it: a changed password forgets what was verified.
+        stored = (username.password or "").encode()
+        return hmac.new(self._secret, stored + b"\0" + given, hashlib.sha256).digest()
