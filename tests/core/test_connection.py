@@ -1,8 +1,8 @@
 """vpnrouter.core.connection: bytes in pieces, pauses, and what the edge hears."""
 
 from vpnrouter.core.connection import Connection
+from vpnrouter.core.context import RouterContext
 from vpnrouter.core.outbox import Channel
-from vpnrouter.core.router import Plane
 from vpnrouter.trace.recorder import Recorder
 
 
@@ -10,7 +10,7 @@ class Framed(Connection):
     """Frames of a length byte and that many bytes; a frame "p" pauses, "q" ends."""
 
     def __init__(self) -> None:
-        super().__init__(Plane("here", 1, Recorder(), 0.0), "192.0.2.1", 100)
+        super().__init__(RouterContext("here", 1, Recorder(), 0.0), "192.0.2.1", 100)
         self.frames: list[bytes] = []
         self.calls = 0
 

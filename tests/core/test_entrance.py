@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter import limits
+from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.entrance import MADE_ROOM, NO_DESCRIPTOR, Entrance, Strangers
 from vpnrouter.core.outbox import Channel
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.router import Plane
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.encode import encode
@@ -41,7 +41,7 @@ class Inn:
     """An entrance whose places for strangers on plain sockets are few."""
 
     def __init__(self, most: int, of_address: int) -> None:
-        self.plane = Plane("here", 1, Recorder(), 0.0)
+        self.plane = RouterContext("here", 1, Recorder(), 0.0)
         self.entrance = Entrance(self.plane)
         self.strangers = self.entrance.plain
         self.strangers.most = most

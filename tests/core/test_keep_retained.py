@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.recover import recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.message import Message
 from vpnrouter.core.retained import retain
-from vpnrouter.core.router import Plane
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
@@ -24,7 +24,7 @@ class Kept:
 
     def __init__(self, store: MemoryStore, now_ns: int = 5 * SECOND) -> None:
         self.store = store
-        self.plane = Plane("here", 7, Recorder(), 0.0)
+        self.plane = RouterContext("here", 7, Recorder(), 0.0)
         self.plane.now_ns = now_ns
         self.plane.wall_ns = 1_700_000_000 * SECOND + now_ns
         self.spool = Spool(self.plane, Ledger(store))

@@ -1,7 +1,7 @@
 """Bytes between two connections in memory."""
 
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.router import Plane
+from vpnrouter.core.context import RouterContext
 from vpnrouter.explain.cables import Wire, take_all
 from vpnrouter.trace.recorder import Recorder
 
@@ -10,7 +10,7 @@ class End(Connection):
     """Keeps what it hears."""
 
     def __init__(self) -> None:
-        super().__init__(Plane("r", 1, Recorder(), 0.0), "", 1 << 20)
+        super().__init__(RouterContext("r", 1, Recorder(), 0.0), "", 1 << 20)
         self.heard = b""
         self.gone: list[str] = []
 

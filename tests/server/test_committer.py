@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from vpnrouter.core.context import RouterContext
 from vpnrouter.core.guaranteed.spool import SYNCED, Receipt, Spool
-from vpnrouter.core.router import Plane
 from vpnrouter.errors import SpoolError
 from vpnrouter.server.spool import committer as module
 from vpnrouter.server.spool.committer import Committer
@@ -71,7 +71,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.store = Slow()
-        self.spool = Spool(Plane("r", 1, Recorder(), 0.0), Ledger(self.store))
+        self.spool = Spool(RouterContext("r", 1, Recorder(), 0.0), Ledger(self.store))
         self.committer = Committer(self.spool, self.store)
         self.woken = threading.Semaphore(0)
         self.committer.wake_with(self.woken.release)

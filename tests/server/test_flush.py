@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from vpnrouter.core.context import RouterContext
 from vpnrouter.core.outbox import Channel, Outbox
-from vpnrouter.core.router import Plane
 from vpnrouter.server.net.reactor import LARGE_BYTES, LARGE_NS, flush_ready
 from vpnrouter.trace.recorder import Recorder
 
@@ -26,7 +26,7 @@ class Noting(Channel):
 
 def test_each_dirty_outbox_is_flushed_once() -> None:
     """Two frames in one round are one flush; a flush that makes somebody dirty has that one flushed too."""
-    plane = Plane("here", 1, Recorder(), 0.0)
+    plane = RouterContext("here", 1, Recorder(), 0.0)
     last = Outbox(plane.ready, 100)
     first = Outbox(plane.ready, 100)
     last.channel = at_last = Noting()
@@ -43,7 +43,7 @@ def test_each_dirty_outbox_is_flushed_once() -> None:
 
 def test_those_with_little_to_send_come_first() -> None:
     """An outbox with much in it is flushed behind all others; what takes too long waits for the next round."""
-    plane = Plane("here", 1, Recorder(), 0.0)
+    plane = RouterContext("here", 1, Recorder(), 0.0)
     order: list[str] = []
 
     class Slow(Channel):

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 import trio
 
-from vpnrouter.core.router import Plane
+from vpnrouter.core.context import RouterContext
 from vpnrouter.server.bridges.approach import now_ns
 from vpnrouter.server.bridges.runner import DRAIN_MOST_S, DRAIN_S, drain
 from vpnrouter.trace.recorder import Recorder
@@ -16,7 +16,7 @@ class Left:
 
     def __init__(self, each_s: float, until_s: float) -> None:
         self.link = self
-        self.plane = Plane("here", 1, Recorder(), 0.0)
+        self.plane = RouterContext("here", 1, Recorder(), 0.0)
         self.attracts = True
         self.over = False
         self.heard_ns = 0

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.router import Committing, Router
+from vpnrouter.core.router import Router
+from vpnrouter.core.turn import Committing
 from vpnrouter.server.net.reactor import (
     DIRECT_SHARE,
     HEAVY_BYTES,

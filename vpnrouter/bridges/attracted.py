@@ -118,7 +118,7 @@ def may_queue(topic: bytes, vpn: MessageVpn, taken_from: str) -> bool:
 
 
 FILTER_WORK: Final = 5
-"""What it costs to parse and check a filter, in parts of a turn (Plane.work)."""
+"""What it costs to parse and check a filter, in parts of a turn (TurnContext.work)."""
 
 
 @final

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.parking_lot import ParkingLot
     from vpnrouter.bridges.terms import FlowTerms
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
 
@@ -340,7 +340,7 @@ class Retry(Timed):
         self._timer: Timer | None = None
         self._asked_room = False
 
-    def wait(self, plane: Plane, retry_ms: int) -> None:
+    def wait(self, plane: RouterContext, retry_ms: int) -> None:
         """Try again in `retry_ms`, and when the spool has room."""
         if self._timer is None:
             self._timer = plane.timers.arm(plane.now_ns + retry_ms * MILLISECOND_NS, self, 0)

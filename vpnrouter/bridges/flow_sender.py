@@ -19,9 +19,10 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import ACKED, holds, take_out
 from vpnrouter.core.guaranteed.dispatch import not_there, permit, unbind_forbidden
 from vpnrouter.core.guaranteed.end_to_end import remember_bridge
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, permission_of
-from vpnrouter.core.guaranteed.spool import Receipt
+from vpnrouter.core.guaranteed.spool import Receipt, spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError, TopicError
@@ -511,7 +512,7 @@ class OutboundFlows(FlowOwner):
     def _begin(self, frame: frames.Bind) -> None:
         """Bind to the queue. Raises Refused with one of the reasons of CODES, or another one."""
         vpn = self._client.vpn
-        spool = vpn.plane.spool
+        spool = spool_of(vpn.plane)
         if spool is None:
             raise Refused(reasons.UNKNOWN_QUEUE, codes.UNKNOWN_QUEUE)
         profile = self._admission.profile
@@ -521,7 +522,7 @@ class OutboundFlows(FlowOwner):
             raise Refused(reasons.TOO_MANY_FLOWS, codes.QUOTA_EXCEEDED)
         if not profile.allow_guaranteed_msg_receive_enabled:
             raise Refused(reasons.PERMISSION_DENIED, codes.NOT_AUTHORIZED)
-        endpoint = vpn.endpoints.get((QUEUE, frame.queue))
+        endpoint = endpoints_of(vpn).get((QUEUE, frame.queue))
         if endpoint is None:
             raise not_there(QUEUE, self._admission.username)
         permission = self._permission(endpoint)

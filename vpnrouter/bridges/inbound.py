@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.flow_receiver import GuaranteedIn
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.terms import BridgeTerms, FlowTerms, Owner
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.turn import TurnContext
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.mapping import TopicMapping
     from vpnrouter.wire.link.decode import Frame
@@ -60,7 +60,7 @@ MILLISECOND_NS: Final = 1_000_000
 SECOND_NS: Final = 1_000_000_000
 
 
-def direct(frame: Direct, client: Subscriber, path: list[str], plane: Plane) -> Message:
+def direct(frame: Direct, client: Subscriber, path: list[str], plane: TurnContext) -> Message:
     """The message in `frame`, which came from `client`; `path` holds where there is none in it (LINK-29)."""
     message = Message(frame.topic, frame.payload, frame.properties, False, client)
     message.path = path
@@ -86,7 +86,7 @@ def direct(frame: Direct, client: Subscriber, path: list[str], plane: Plane) -> 
     return message
 
 
-def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: Plane) -> Message:
+def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: TurnContext) -> Message:
     """The guaranteed message in `frame`, which came from `client`.
 
     `path` is the path of a message whose frame holds none (LINK-29).
@@ -269,7 +269,7 @@ class InboundHalf(Deriver):
             offer |= frames.ZSTD
         if link.client is None:
             offer |= frames.RETAINED
-        if link.client is None and link.plane.spool is not None:
+        if link.client is None and link.book.router.plane.spool is not None:
             offer |= frames.FLOWS
         self._offered = offer
         proves = terms.scheme == frames.SCRAM

@@ -149,7 +149,7 @@ def _close(link: Link, code: int) -> None:
 
 
 FRAME_WORK: Final = 5
-"""What a frame costs that is handled alone, in parts of a turn (Plane.work)."""
+"""What a frame costs that is handled alone, in parts of a turn (TurnContext.work)."""
 
 TLS_HANDSHAKE: Final = 0x16
 """First byte of a TLS connection (RFC 8446, 5.1)."""

@@ -354,7 +354,7 @@ class OutboundHalf(Deriver):
         features = link.features
         if first:
             features = agreed_features(hello.features)
-            if link.plane.spool is None:
+            if link.book.router.plane.spool is None:
                 features &= ~frames.FLOWS
             if not admission.profile.compression_enabled:
                 features &= ~frames.ZSTD

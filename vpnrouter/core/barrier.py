@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.timers import Timed
+    from vpnrouter.core.turn import TurnContext
 
 CONNECTION: Final = "connection"
 """Handling of what one peer sent or is to be sent."""
@@ -62,7 +62,7 @@ class Barrier:
 
     __slots__ = ("_places", "_plane", "_telling", "counts")
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: TurnContext) -> None:
         self._plane = plane
         self.counts: dict[str, int] = dict.fromkeys(KINDS, 0)
         # By fault id: when it was told last, and how often it came since.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.core.entrance import Holdings, Login, Strangers
     from vpnrouter.core.outbox import Channel
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.timers import Timer
+    from vpnrouter.core.turn import TurnContext
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -67,7 +67,7 @@ class Connection(Timed):
         "stuck",
     )
 
-    def __init__(self, plane: Plane, peer: str, limit: int) -> None:
+    def __init__(self, plane: TurnContext, peer: str, limit: int) -> None:
         self.plane = plane
         self.peer = peer
         self.outbox = Outbox(plane.ready, limit)

@@ -37,7 +37,6 @@ from mypy_extensions import i64
 
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
-from vpnrouter.core.guaranteed.reasons import may_put
 from vpnrouter.core.message import Message
 from vpnrouter.core.route import Route
 from vpnrouter.core.subscriber import FRAME_OWN
@@ -384,7 +383,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             return pos
         plain = route.plain
-        if not plain and route.guard is not None and not may_put(route, publisher.username, rule):
+        if not plain and route.guard is not None and not route.may_put(publisher.username, rule):
             return pos
         if picking is not None:
             sampler = publisher.sampler_for(route)

@@ -22,7 +22,7 @@ from vpnrouter.events import table
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.outbox import Channel
-    from vpnrouter.core.router import Plane
+    from vpnrouter.core.turn import TurnContext
 
 
 PERIOD_NS: Final = 60_000_000_000
@@ -578,7 +578,7 @@ class Entrance:
         "verifications",
     )
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: TurnContext) -> None:
         self.plane = plane
         self.plain = Strangers(limits.STRANGERS, limits.STRANGERS_OF_ADDRESS)
         self.shaken = Strangers(

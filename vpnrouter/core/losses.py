@@ -26,10 +26,10 @@ from vpnrouter.trace.recorder import Context
 from vpnrouter.wire.varint import topic_in
 
 if TYPE_CHECKING:
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.core.message import Source
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.subscriber import Subscriber
 
 
@@ -109,7 +109,7 @@ class Losses(Timed):
         "rejects",
     )
 
-    def __init__(self, plane: Plane, discards: bool, rejects: bool) -> None:
+    def __init__(self, plane: RouterContext, discards: bool, rejects: bool) -> None:
         self._plane = plane
         self.discards = discards
         self.rejects = rejects

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from mypy_extensions import i64
 
+from vpnrouter.core.guaranteed.reasons import permission_of
+from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Subscriber, Subscription
+from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Keeper, Subscriber, Subscription
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.core.access import BoundRule
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.message import Message, Source
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.trace.sampler import Sampler
@@ -118,7 +120,7 @@ _NO_OUTBOXES: Final[list[Outbox]] = []
 _NO_SUBSCRIBERS: Final[list[Subscriber]] = []
 _NOBODY: Final[set[Subscriber]] = set()
 _NO_GROUPS: Final[list[ShareGroup]] = []
-_NO_ENDPOINTS: Final[list[Endpoint]] = []
+_NO_ENDPOINTS: Final[list[Keeper]] = []
 
 
 @final
@@ -226,13 +228,13 @@ class Route:
         self.excluded: set[Subscriber] = _NOBODY
         self.endpoints: list[Target] = _NO_TARGETS
         self.sessions: list[Target] = _NO_TARGETS
-        self.queues: list[Endpoint] = _NO_ENDPOINTS
-        self.takers: list[Endpoint] = _NO_ENDPOINTS
+        self.queues: list[Keeper] = _NO_ENDPOINTS
+        self.takers: list[Keeper] = _NO_ENDPOINTS
         self.simple_takers = True
         self.demoted: list[Subscriber] = _NO_SUBSCRIBERS
         self.demoted_special: list[Target] = _NO_TARGETS
         self.missing_queue = False
-        self.guard: Endpoint | None = None
+        self.guard: Keeper | None = None
         self.guarded = False
         self.many_links = False
         self.one_link: Subscriber | None = None
@@ -244,6 +246,22 @@ class Route:
     def empty(self) -> bool:
         """True when nobody is to get the message."""
         return self.plain and not self.plain4 and not self.plain5
+
+    def may_put(self, username: ClientUsername | None, rule: BoundRule | None) -> bool:
+        """True when a client may publish to the queue that the topic names, or the topic names none.
+
+        The ACL profile allows the topic already. A client that may consume from the queue may publish to it. Another
+        client needs an exception of the ACL profile, `rule`, that names `$queue/…` without a wildcard in the first
+        level. The field has no permission to publish to a queue; without one, everybody could fill a queue that is
+        `no-access` to them. `username` is None for publishers that are no clients: they may.
+        """
+        queue = self.guard
+        if queue is None or username is None:
+            return True
+        override = username.guaranteed_endpoint_permission_override_enabled
+        if permission_of(queue.terms, username.name, override=override) >= CONSUME:
+            return True
+        return rule is not None and rule.names(self.topic)
 
     def targets(self) -> list[Subscriber]:
         """Everybody named in the route, shared groups left out (they choose per message)."""
@@ -315,7 +333,7 @@ QUEUE_PREFIX: Final = "$queue/"
 """Topics that name a queue: what is published there goes to that queue alone."""
 
 
-def point_to_point(topic: str, raw: bytes, queue: Endpoint | None) -> Route:
+def point_to_point(topic: str, raw: bytes, queue: Keeper | None) -> Route:
     """The route of a topic that names a queue."""
     route = Route(topic, raw)
     route.guarded = True
@@ -416,9 +434,9 @@ def _keepers(route: Route) -> None:
         if target.selective:
             route.simple_takers = False
         if route.queues:
-            route.queues.append(cast("Endpoint", target.subscriber))
+            route.queues.append(cast("Keeper", target.subscriber))
         else:
-            route.queues = [cast("Endpoint", target.subscriber)]
+            route.queues = [cast("Keeper", target.subscriber)]
     route.takers = route.queues.copy()
     keeping: list[Subscriber] = []
     for target in route.sessions:

@@ -3,8 +3,8 @@
 Work that is too much for one turn: it is done in slices, and other clients are served between them.
 
 What a packet asks for may take a thousand times longer than the packet took to read. Its handler does
-as much as one turn allows (`Plane.tired`), and leaves the rest as a job. The edge takes jobs from the front of the
-queue between rounds (server/net/loop.py), one slice each, so that no client waits for another's long work.
+as much as one turn allows (`TurnContext.tired`), and leaves the rest as a job. The edge takes jobs from the front of
+the queue between rounds (server/net/loop.py), one slice each, so that no client waits for another's long work.
 
 A heap of deadlines in the router's monotonic nanoseconds; the edge asks what is due. Re-arming is
 lazy: a keep-alive that heard from its client moves itself on when its old deadline comes, so traffic
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.router import Plane
+    from vpnrouter.core.turn import TurnContext
 
 
 FEW: Final = 64
@@ -147,7 +147,7 @@ class Jobs:
 
     __slots__ = ("_plane", "_waiting", "wake")
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: TurnContext) -> None:
         self._plane = plane
         self._waiting: deque[Job] = deque()
         self.wake: Callable[[], None] | None = None

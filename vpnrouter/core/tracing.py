@@ -39,10 +39,10 @@ from vpnrouter.wire.mqtt.properties import (
 from vpnrouter.wire.mqtt.reason import PUBLISH
 
 if TYPE_CHECKING:
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.core.message import Message
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.grammar import Filter
@@ -84,7 +84,7 @@ def read(block: bytes) -> TraceParent | None:
 
 
 def leaving(
-    plane: Plane,
+    plane: RouterContext,
     message: Message,
     block: bytes,
     vpn: str,
@@ -262,7 +262,7 @@ class Picking:
         return known
 
 
-def assign(plane: Plane, publisher: Publisher, username: str) -> None:
+def assign(plane: RouterContext, publisher: Publisher, username: str) -> None:
     """Give a client that has logged in its sampler, or its picking where that depends on the topic."""
     vpn = publisher.vpn.name
     name = publisher.subscriber.client_name

@@ -46,15 +46,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.core.access import AclProfile
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.core.credentials import Credentials
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.seen import SeenIds
-    from vpnrouter.core.subscriber import Subscriber, Subscription
+    from vpnrouter.core.subscriber import Keeper, Subscriber, Subscription
     from vpnrouter.events.table import Kind
     from vpnrouter.topics.grammar import Filter
 
@@ -223,7 +222,7 @@ class Sums:
 
 
 ROUTE_WORK: Final = 15
-"""What a new route costs, without its receivers, in parts of a turn (Plane.work)."""
+"""What a new route costs, without its receivers, in parts of a turn (RouterContext.work)."""
 
 SUBSCRIPTION_WORK: Final = 5
 """What a new or removed subscription costs, without the routes that it changes."""
@@ -277,7 +276,7 @@ class MessageVpn:
     def __init__(
         self,
         name: str,
-        plane: Plane,
+        plane: RouterContext,
         credentials: Credentials,
         profiles: dict[str, ClientProfile],
         acl_profiles: dict[str, AclProfile],
@@ -304,7 +303,7 @@ class MessageVpn:
             plane.retained if self.limits.max_msg_spool_usage else None,
         )
         # Queues and topic endpoints by kind and name; what they hold together, and flows bound to them.
-        self.endpoints: dict[tuple[int, str], Endpoint] = {}
+        self.endpoints: dict[tuple[int, str], Keeper] = {}
         # Those that clients made, by client username.
         self.endpoints_of: dict[str, int] = {}
         self.session_terms = default_session_terms()
@@ -448,7 +447,7 @@ class MessageVpn:
             return False
         return self._deliver(build(text, message.topic, wanted, self.groups), message) == OFFERED
 
-    def queue(self, name: str) -> Endpoint | None:
+    def queue(self, name: str) -> Keeper | None:
         """The queue of this name."""
         return self.endpoints.get((0, name))
 

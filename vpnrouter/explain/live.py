@@ -11,6 +11,7 @@ from vpnrouter.bridges.bridge import UP, Inbound
 from vpnrouter.config.load import Loaded
 from vpnrouter.config.parse import Document, Node
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, TopicError
@@ -115,7 +116,7 @@ class Live:
         vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
         if node is None or vpn is None or node.spool is None:
             return
-        endpoint = vpn.endpoints.get((QUEUE, str(row["queueName"])))
+        endpoint = endpoints_of(vpn).get((QUEUE, str(row["queueName"])))
         if endpoint is None:
             return
         size, count = int(row.get("msgSpoolUsage", 0)), int(row.get("msgCount", 0))
@@ -128,7 +129,9 @@ class Live:
     def _subscribe(twin: Twin, router: str, row: Row) -> None:
         node = twin.nodes.get(router)
         vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
-        endpoint = None if vpn is None else vpn.endpoints.get((TOPIC_ENDPOINT, str(row["name"])))
+        endpoint = (
+            None if vpn is None else endpoints_of(vpn).get((TOPIC_ENDPOINT, str(row["name"])))
+        )
         if vpn is None or endpoint is None:
             return
         dialect = MQTT if row.get("syntax") == "mqtt" else SMF

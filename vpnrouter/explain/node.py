@@ -11,7 +11,7 @@ from vpnrouter.config.trace import Trace
 from vpnrouter.core.guaranteed.recover import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import MEGABYTE
-from vpnrouter.core.router import Committing
+from vpnrouter.core.turn import Committing
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.bridges.flows import BridgeFlows, have_lots
 from vpnrouter.server.spool.endpoints import Endpoints

@@ -8,6 +8,7 @@ from vpnrouter.core import discards
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.session_endpoints import PREFIX
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.traces import CONSUMER
@@ -330,7 +331,7 @@ class Scene:
         vpn = self.vpn(visit)
         if vpn is None:
             return None
-        found = [one for (_, known), one in vpn.endpoints.items() if known == name]
+        found = [one for (_, known), one in endpoints_of(vpn).items() if known == name]
         return found[0] if found else None
 
 

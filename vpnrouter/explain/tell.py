@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.core import discards
 from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import QUEUE, SESSION, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.traces import CONSUMER
 from vpnrouter.core.vpn import totals
@@ -132,7 +133,7 @@ def _counted(twin: Twin) -> Counter[Key]:
             found[session.node.name, session.vpn, CLIENT, session.client_id] = count
     for router, node in twin.nodes.items():
         for vpn_name, vpn in node.router.vpns.items():
-            for (kind, name), endpoint in vpn.endpoints.items():
+            for (kind, name), endpoint in endpoints_of(vpn).items():
                 if kind not in (QUEUE, TOPIC_ENDPOINT, SESSION):
                     continue
                 if kind == SESSION and vpn.clients[client_of(name)].connected:

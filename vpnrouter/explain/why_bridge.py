@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core import discards
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.message import DELIVER_TO_ONE
 from vpnrouter.core.mqtt.session import MqttSession
@@ -512,7 +513,7 @@ def _endpoints(scene: Scene, visit: Visit) -> list[Step]:
     told = {event.endpoint for event in visit.events if event.endpoint}
     rejected = _rejected(visit)
     steps = []
-    for (kind, name), endpoint in vpn.endpoints.items():
+    for (kind, name), endpoint in endpoints_of(vpn).items():
         if kind not in (QUEUE, TOPIC_ENDPOINT) or name in told:
             continue
         why, rules = why_not_endpoint(scene, visit, endpoint, rejected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import QUEUE, Endpoint
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
@@ -12,7 +13,6 @@ from vpnrouter.core.guaranteed.spool import Receipt, Spool
 from vpnrouter.core.guaranteed.terms import CONSUME, EndpointTerms
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.router import Plane
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.selectors import parse_selector
@@ -146,7 +146,7 @@ class SpoolWorld:
         self._start()
 
     def _start(self) -> None:
-        self.plane = Plane("here", 7, Recorder(), 0.0, self.trace_terms)
+        self.plane = RouterContext("here", 7, Recorder(), 0.0, self.trace_terms)
         self.plane.now_ns = self.now_ns
         self.plane.wall_ns = WALL_NS + self.now_ns - START_NS
         self.vpn = MessageVpn(

@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import holds, waits
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, SYNCED, Receipt
 from vpnrouter.core.guaranteed.terms import QUEUE
@@ -168,7 +169,7 @@ class EndToEnd(Receipt):
         if not places:
             places = [
                 endpoint
-                for endpoint in vpn.endpoints.values()
+                for endpoint in endpoints_of(vpn).values()
                 if self._bridge in endpoint.bridges and holds(endpoint, spool_id)
             ]
         self._watch(due, spool_id, places)

@@ -8,7 +8,7 @@ messages that nobody can take: lifecycle.py; changed attributes: operations.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter.core.guaranteed import counters, dispatch, lifecycle, operations, reasons, recover
 from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, EndpointCounters
@@ -36,7 +36,7 @@ from vpnrouter.core.guaranteed.terms import (
 from vpnrouter.core.guaranteed.traces import trace_lost, trace_replaced, trace_settled
 from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
+from vpnrouter.core.subscriber import FRAME_OWN, Keeper
 from vpnrouter.trace.events import DISCARD
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.guaranteed.terms import EndpointTerms
     from vpnrouter.core.message import Message
+    from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
 
@@ -120,7 +121,7 @@ LAST_VALUE: Final = "last-value"
 
 
 @final
-class Endpoint(Subscriber):
+class Endpoint(Keeper):
     """One endpoint of `vpn`; `number` is its name in the store.
 
     `spooled_count` and `spooled_bytes` are all messages that it holds: those that wait, by partition
@@ -170,7 +171,6 @@ class Endpoint(Subscriber):
         "spool",
         "spooled_bytes",
         "spooled_count",
-        "terms",
         "turn",
         "unsorted",
         "vpn",
@@ -188,15 +188,13 @@ class Endpoint(Subscriber):
         terms: EndpointTerms,
         durable: bool = True,
     ) -> None:
-        super().__init__(name, Outbox(vpn.plane.ready, 0), FRAME_OWN)
-        self.is_endpoint = True
+        super().__init__(name, Outbox(vpn.plane.ready, 0), FRAME_OWN, terms)
         self.spool = spool
         self.vpn = vpn
         self.kind = kind
         self.name = name
         self.number = number
         self.attracts_for = ("", "")
-        self.terms = terms
         self.durable = durable
         self.deleted = False
         self.counters = EndpointCounters()
@@ -467,3 +465,13 @@ class Endpoint(Subscriber):
         lifecycle.run_expiry(self, now_ns)
         lifecycle.run_delay(self, now_ns)
         self.arm()
+
+
+def endpoints_of(vpn: MessageVpn) -> dict[tuple[int, str], Endpoint]:
+    """The queues, topic endpoints and endpoints of sessions of `vpn`, by kind and name."""
+    return cast("dict[tuple[int, str], Endpoint]", vpn.endpoints)
+
+
+def endpoint_of(subscriber: Subscriber) -> Endpoint | None:
+    """The endpoint behind the subscriptions of QoS 1 and 2 of an MQTT session, once it has one."""
+    return cast("Endpoint | None", subscriber.endpoint)

@@ -18,7 +18,7 @@ delay survives a restart, since it counts from the arrival.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from vpnrouter.core.guaranteed.counters import DISCARDED, MOVED, holds, pools, take_out
 from vpnrouter.core.guaranteed.traces import trace_at, trace_lost_at, trace_replaced
@@ -183,7 +183,7 @@ def dead_letter(endpoint: Endpoint, message_id: int, message: Message, reason: s
     if traced and reason == EXPIRED:
         trace_at(endpoint, EXPIRE, message_id, message, reason)
     if message.dmq_eligible or not endpoint.terms.respect_dmq_eligible_enabled:
-        queue = endpoint.vpn.queue(endpoint.terms.dead_msg_queue)
+        queue = cast("Endpoint | None", endpoint.vpn.queue(endpoint.terms.dead_msg_queue))
         if queue is not None and queue is not endpoint and queue.name not in sources(message.block):
             copy = message.copy()
             copy.expires_ns = 0

@@ -15,15 +15,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast, final
 
 from mypy_extensions import mypyc_attr
+from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import RETRY_NS, SPOOL
+from vpnrouter.core.context import SpoolPort
 from vpnrouter.core.deliver import demote
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED
 from vpnrouter.core.guaranteed.dispatch import demote_to_one
-from vpnrouter.core.guaranteed.endpoint import obstructed, rejection, willing
+from vpnrouter.core.guaranteed.endpoint import endpoint_of, obstructed, rejection, willing
 from vpnrouter.core.guaranteed.lifecycle import AHEAD, mark, mark_ahead
 from vpnrouter.core.guaranteed.operations import Purging
 from vpnrouter.core.guaranteed.stored import Bodies, read_headers, to_record, wall_expiry_ns
@@ -39,13 +41,13 @@ if TYPE_CHECKING:
 
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.flow import Flow
     from vpnrouter.core.guaranteed.replay import ReplayLog
     from vpnrouter.core.guaranteed.waiting import Waiting
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route, Target
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.ledger import Ledger
     from vpnrouter.spool.store import Batch
@@ -91,7 +93,7 @@ def takers_of(route: Route, message: Message) -> list[Endpoint]:
     The list may be the route's own: it is not to be changed.
     """
     if route.simple_takers:
-        return route.takers if message.persistent else route.queues
+        return cast("list[Endpoint]", route.takers if message.persistent else route.queues)
     found = [
         cast("Endpoint", target.subscriber)
         for target in route.endpoints
@@ -99,12 +101,12 @@ def takers_of(route: Route, message: Message) -> list[Endpoint]:
     ]
     if message.persistent:
         for target in route.sessions:
-            endpoint = target.subscriber.endpoint
+            endpoint = endpoint_of(target.subscriber)
             if endpoint is not None and _wants(target, message):
                 found.append(endpoint)
         for group in route.groups:
             member = group.choose_durable(message, route.excluded)
-            endpoint = None if member is None else member.subscriber.endpoint
+            endpoint = None if member is None else endpoint_of(member.subscriber)
             if endpoint is not None and endpoint not in found:
                 found.append(endpoint)
     return found
@@ -217,8 +219,8 @@ PROMOTION_CONGESTION: Final = "message-promotion-congestion"
 
 
 @final
-class Spool:
-    """All endpoints' messages of one router. `ledger` is what the store holds.
+class Spool(SpoolPort):
+    """All endpoints' messages of one router.
 
     `max_usage` bounds the bytes of all endpoints and retained messages together (0: none). `dirty` are endpoints
     that may have something to deliver. `down` says why nothing is taken now, "" normally. `troubles` counts what the
@@ -241,7 +243,6 @@ class Spool:
         "gone_from",
         "gone_id",
         "later",
-        "ledger",
         "max_usage",
         "plane",
         "replay_logs",
@@ -252,9 +253,9 @@ class Spool:
         "usage",
     )
 
-    def __init__(self, plane: Plane, ledger: Ledger, max_usage: int = 0) -> None:
+    def __init__(self, plane: RouterContext, ledger: Ledger, max_usage: int = 0) -> None:
         self.plane = plane
-        self.ledger = ledger
+        super().__init__(ledger)
         self.max_usage = max_usage
         self.usage = 0
         self.troubles = 0
@@ -365,8 +366,8 @@ class Spool:
         """Bytes of all endpoints and of retained messages."""
         return self.usage + self.plane.retained.bytes_
 
+    @override
     def obstacle(self, vpn: MessageVpn, size: int) -> str:
-        """Why neither the message VPN nor the router has room for `size` bytes more, "" when they have."""
         if self.max_usage and self.taken + size > self.max_usage:
             return reasons.SPOOL_OVER_QUOTA
         if vpn.spool_taken + size > vpn.limits.max_msg_spool_usage:
@@ -386,11 +387,8 @@ class Spool:
         unit.tell(receipt, token, REJECTED, reason)
         return REJECTED
 
+    @override
     def promote(self, vpn: MessageVpn, route: Route, message: Message) -> bool:
-        """Spool a Direct message for the endpoints that match it; True when one took it.
-
-        What has no room is discarded and counted: nobody waits for a Direct message.
-        """
         if message.block:
             read_headers(message)
         size = message.size
@@ -781,3 +779,8 @@ class Spool:
             return True
         work = self.dirty or self.later or self._purging.busy or self._refused.receipts
         return bool(work or (self._freed and self._hungry))
+
+
+def spool_of(plane: RouterContext) -> Spool | None:
+    """The message spool of a router, None where guaranteed messaging is off."""
+    return cast("Spool | None", plane.spool)

@@ -17,7 +17,7 @@ from vpnrouter.errors import SpoolError
 from vpnrouter.spool import record
 
 if TYPE_CHECKING:
-    from vpnrouter.core.router import Plane
+    from vpnrouter.core.turn import TurnContext
     from vpnrouter.spool.ledger import Ledger
 
 
@@ -189,7 +189,7 @@ class Bodies:
         if message is not None:
             self.size -= message.size + limits.SPOOL_BODY_COST
 
-    def read(self, ledger: Ledger, plane: Plane, spool_id: int) -> Message:
+    def read(self, ledger: Ledger, plane: TurnContext, spool_id: int) -> Message:
         """Read a message from the store, and those of its segment that come after it.
 
         Raises SpoolError when the store has lost it.

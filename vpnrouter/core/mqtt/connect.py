@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter import limits
 from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
 from vpnrouter.core.guaranteed.dispatch import unbind_forbidden
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.ingress import Ingress
@@ -245,7 +246,7 @@ def establish(connection: MqttConnection, admission: Admission, packet: Connect)
     if not client_id:
         assigned = vpn.credentials.assigned_client_id(plane.ids.next())
         client_id = assigned
-    guaranteed = plane.spool if admission.profile.allow_guaranteed_msg_send_enabled else None
+    guaranteed = spool_of(plane) if admission.profile.allow_guaranteed_msg_send_enabled else None
     old = vpn.clients.get(client_id)
     session = old if isinstance(old, MqttSession) else None
     if old is not None and session is None:

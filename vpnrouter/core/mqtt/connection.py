@@ -70,7 +70,7 @@ CONNECT_TIMEOUT: Final = 0
 KEEP_ALIVE: Final = 1
 
 PACKET_WORK: Final = 5
-"""What a packet costs that is handled alone, in parts of a turn (Plane.work)."""
+"""What a packet costs that is handled alone, in parts of a turn (TurnContext.work)."""
 
 ACK_BYTES: Final = 512
 ACK_WORK: Final = 60

@@ -21,9 +21,10 @@ from mypy_extensions import i64
 from vpnrouter import limits
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.guaranteed.counters import holds
+from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED
 from vpnrouter.core.guaranteed.lifecycle import expires_ns
-from vpnrouter.core.guaranteed.spool import Receipt
+from vpnrouter.core.guaranteed.spool import Receipt, spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.mqtt.flow import Delivery, MqttFlow
 from vpnrouter.core.mqtt.session import DRAIN
@@ -178,7 +179,7 @@ class Outbound:
     def abandon(self, packet_id: int) -> None:
         """The message has gone elsewhere: PUBREL ends the exchange, whether PUBREC has come or not."""
         session = self.session
-        spool = session.vpn.plane.spool
+        spool = spool_of(session.vpn.plane)
         self.releasing[packet_id] = SYNCED
         if session.durable and spool is not None:
             self.releasing[packet_id] = SYNCED | KEYED
@@ -203,14 +204,14 @@ class Outbound:
         self.reserved.discard(packet_id)
         if state & KEYED:
             self.forget_key(packet_id)
-        spool = self.session.vpn.plane.spool
+        spool = spool_of(self.session.vpn.plane)
         if spool is not None and spool.fault is not None:
             spool.fault("pubcomp-received")
         self.wake()
 
     def forget_key(self, packet_id: int) -> None:
         """Delete an identifier from the spool."""
-        spool = self.session.vpn.plane.spool
+        spool = spool_of(self.session.vpn.plane)
         if spool is not None:
             spool.ledger.delete(keys.outbound(self.session.number, packet_id))
 
@@ -219,7 +220,7 @@ class Outbound:
     def plug(self, receive_maximum: int) -> None:
         """A connection takes the session up, with the client's receive maximum (0: it gave none)."""
         self.receive_maximum = min(receive_maximum or MOST_IDS, limits.CLIENT_WINDOW)
-        endpoint = self.session.endpoint
+        endpoint = endpoint_of(self.session)
         if self.own is not None:
             self.own.closed = False
             self.open_own()
@@ -251,7 +252,7 @@ class Outbound:
 
     def resume(self) -> None:
         """CONNACK is out: go on with what the client has received and not completed (MQTT-4.4.0-1)."""
-        spool = self.session.vpn.plane.spool
+        spool = spool_of(self.session.vpn.plane)
         for packet_id, state in self.releasing.items():
             if state & SYNCED:
                 self.send_pubrel(packet_id)

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from vpnrouter.core.direct import trace
 from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.reasons import may_learn, may_put
+from vpnrouter.core.guaranteed.reasons import may_learn
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import SECOND_NS
 from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG
@@ -76,7 +76,7 @@ def scan(connection: MqttConnection, buf: bytes, pos: i64, end: i64) -> i64:
         route = cast(Route, found)
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             return pos
-        if route.guarded and (route.missing_queue or not may_put(route, publisher.username, rule)):
+        if route.guarded and (route.missing_queue or not route.may_put(publisher.username, rule)):
             return pos
         publisher.messages += 1
         publisher.bytes_ += following - pos
@@ -152,7 +152,7 @@ def handle(connection: MqttConnection, data: bytes, pos: int, length: int) -> No
     publisher.messages += 1
     publisher.bytes_ += length
     denied = "" if publisher.allowed(route) else reasons.ACL_DENIED
-    if not denied and not may_put(route, publisher.username, publisher.rule):
+    if not denied and not route.may_put(publisher.username, publisher.rule):
         denied = reasons.PERMISSION_DENIED
     why = denied
     if route.missing_queue and qos and not denied and not _may_learn(publisher, route):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.session_endpoints import restore as restore_endpoint
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connect import judge
@@ -19,9 +21,9 @@ from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
 if TYPE_CHECKING:
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
-    from vpnrouter.core.router import Plane
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.store import Store
 
@@ -63,7 +65,7 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
     (promise OWNER). A message VPN without ACL profiles is not configured itself. To be called before
     anything else happens in `vpn`, with the clocks set. Raises SpoolError for what cannot be read.
     """
-    spool = vpn.plane.spool
+    spool = spool_of(vpn.plane)
     if spool is None:
         return []
     found: list[Endpoint] = []
@@ -84,8 +86,9 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
                 continue
             if session.number:
                 _identifiers(session, store)
-            if session.endpoint is not None:
-                found.append(session.endpoint)
+            endpoint = endpoint_of(session)
+            if endpoint is not None:
+                found.append(endpoint)
         elif session is None or client_id != current:
             # Its session has gone.
             spool.ledger.delete(key)
@@ -126,7 +129,7 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
     or after its delay where the session lives on and its client may still come back. A will that its client
     username may not publish any more is forgotten. Raises SpoolError for what cannot be read.
     """
-    spool = vpn.plane.spool
+    spool = spool_of(vpn.plane)
     if spool is None:
         return 0
     count = 0
@@ -161,7 +164,7 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
     return count
 
 
-def _read_will(value: bytes, plane: Plane) -> tuple[Will, str, int]:
+def _read_will(value: bytes, plane: RouterContext) -> tuple[Will, str, int]:
     """A stored will, its client username, and when it was due (wall clock), 0 while its client was connected."""
     said, _, record = value.partition(WILL_END)
     try:

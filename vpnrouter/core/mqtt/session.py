@@ -12,8 +12,9 @@ from vpnrouter.core.discards import (
     PUBLISH_TOPIC_ACL,
     TOPIC_PARSE_ERROR,
 )
-from vpnrouter.core.guaranteed.reasons import may_put
+from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.session_endpoints import drop
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt import session_store
 from vpnrouter.core.mqtt.ingress import Unheard
@@ -283,7 +284,7 @@ class MqttSession(Subscriber):
             if self.feed is not None:
                 self.feed.go_on()
         elif step == 4:
-            endpoint = self.endpoint
+            endpoint = endpoint_of(self)
             self.endpoint = None
             if endpoint is not None:
                 drop(endpoint, self.owner)
@@ -345,14 +346,14 @@ class MqttSession(Subscriber):
             self.vpn.discard(message, TOPIC_PARSE_ERROR)
             return
         rule = self.publish_rule
-        if (rule is not None and not rule.allows_topic(route.topic)) or not may_put(
-            route, self.username, rule
+        if (rule is not None and not rule.allows_topic(route.topic)) or not route.may_put(
+            self.username, rule
         ):
             self.vpn.discard(message, PUBLISH_TOPIC_ACL)
             return
         if will.expiry_s >= 0:
             message.expires_ns = self.vpn.plane.now_ns + will.expiry_s * SECOND_NS
-        spool = self.vpn.plane.spool
+        spool = spool_of(self.vpn.plane)
         if not self.sends:
             message.qos = 0
         if message.qos and spool is not None:
@@ -390,7 +391,8 @@ class MqttSession(Subscriber):
 
     def report_end(self, why: str) -> None:
         """Raise the event of a session that a change of the configuration ends, for `why`."""
-        waiting = 0 if self.endpoint is None else self.endpoint.spooled_count
+        endpoint = endpoint_of(self)
+        waiting = 0 if endpoint is None else endpoint.spooled_count
         text = f"session ended: {why}; {waiting:,} messages discarded"
         self._report(table.SESSION_END, self.owner, text)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.stored import to_record
 from vpnrouter.spool import keys
 
@@ -34,7 +35,7 @@ def number_of(session: MqttSession, spool: Spool) -> int:
 
 def keep(session: MqttSession) -> None:
     """Write down a session that is to last, as it is now: `left_ns` is 0 while its client is here."""
-    spool = session.vpn.plane.spool
+    spool = spool_of(session.vpn.plane)
     if spool is None:
         return
     row = {
@@ -52,7 +53,7 @@ def keep(session: MqttSession) -> None:
 
 def keep_subscription(session: MqttSession, subscription: Subscription) -> None:
     """Write down one subscription with its options."""
-    spool = session.vpn.plane.spool
+    spool = spool_of(session.vpn.plane)
     if spool is None:
         return
     row = {
@@ -66,14 +67,14 @@ def keep_subscription(session: MqttSession, subscription: Subscription) -> None:
 
 def forget_subscription(session: MqttSession, text: str) -> None:
     """Delete the row of one subscription."""
-    spool = session.vpn.plane.spool
+    spool = spool_of(session.vpn.plane)
     if spool is not None:
         spool.ledger.delete(_subscription(session, text))
 
 
 def erase(session: MqttSession) -> None:
     """Delete all rows of a session, but those of its endpoint."""
-    spool = session.vpn.plane.spool
+    spool = spool_of(session.vpn.plane)
     if spool is None:
         return
     ledger = spool.ledger
@@ -93,7 +94,7 @@ def keep_will(session: MqttSession, will: Will) -> None:
     The stored `due_ns` is wall clock time while the delay runs, 0 while the client is connected.
     """
     plane = session.vpn.plane
-    spool = plane.spool
+    spool = spool_of(plane)
     if spool is None:
         return
     message = will.message
@@ -111,7 +112,7 @@ def keep_will(session: MqttSession, will: Will) -> None:
 
 def forget_will(session: MqttSession) -> None:
     """Delete the stored will: the same unit publishes it, or it will never be published."""
-    spool = session.vpn.plane.spool
+    spool = spool_of(session.vpn.plane)
     if spool is not None:
         spool.ledger.delete(keys.will(session.vpn.name, session.client_name))
 

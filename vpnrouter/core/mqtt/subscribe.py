@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.dispatch import not_there, permit
+from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, permission_of
 from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.replay import parse_start, replay_to
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, QUEUE, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.connect import may_share
 from vpnrouter.core.mqtt.flow import MqttFlow
@@ -54,11 +56,11 @@ from vpnrouter.wire.mqtt.packets import (
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.session import MqttSession
-    from vpnrouter.core.router import Plane
     from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.index import Walk
@@ -107,7 +109,7 @@ class Wishes:
         self._selector: Selector | None = None
         self._refused = ""
 
-    def selector(self, plane: Plane) -> Selector | None:
+    def selector(self, plane: RouterContext) -> Selector | None:
         """The selector that is wanted, None for none. Raises Refused for a bad one."""
         if not self._read and self._selector_text:
             self._read = True
@@ -144,7 +146,8 @@ def bind(
     """Bind a consumer as the filter `text` says; the QoS granted. Raises Refused with the field's reason."""
     vpn = session.vpn
     admission = connection.admission
-    if vpn.plane.spool is None or admission is None:
+    spool = spool_of(vpn.plane)
+    if spool is None or admission is None:
         raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
     if not admission.profile.allow_guaranteed_msg_receive_enabled:
         raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
@@ -152,7 +155,7 @@ def bind(
     topics = ""
     if text.startswith(TOPIC_ENDPOINT_PREFIX):
         name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
-        endpoint = vpn.endpoints.get((TOPIC_ENDPOINT, name))
+        endpoint = endpoints_of(vpn).get((TOPIC_ENDPOINT, name))
         if endpoint is None:
             raise not_there(TOPIC_ENDPOINT, admission.username)
     else:
@@ -161,7 +164,7 @@ def bind(
             name = text[len(BROWSE_PREFIX) :]
         else:
             name = text[len(QUEUE_PREFIX) :]
-        endpoint = vpn.endpoints.get((QUEUE, name))
+        endpoint = endpoints_of(vpn).get((QUEUE, name))
         if endpoint is None:
             raise not_there(QUEUE, admission.username)
     permission = _permission(connection, endpoint)
@@ -172,7 +175,7 @@ def bind(
     if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
         _let_attract(connection, session, endpoint, topics, permission)
     if session.durable:
-        number_of(session, vpn.plane.spool)
+        number_of(session, spool)
     if session.outbound is None:
         session.outbound = Outbound(session)
         session.outbound.plug(session.receive_maximum)
@@ -317,7 +320,7 @@ STEPS: Final = 64
 """Topics that are matched before the work of this turn is checked again."""
 
 MESSAGE_WORK: Final = 5
-"""What one retained message costs without its bytes, in parts of a turn (Plane.work)."""
+"""What one retained message costs without its bytes, in parts of a turn (RouterContext.work)."""
 
 FRAME_BYTES: Final = 64
 """Bytes of a PUBLISH without topic, payload and properties, at most."""
@@ -470,8 +473,8 @@ class RetainedFeed(Job):
         if session.rule is not None and not session.rule.allows_topic(topic.decode()):
             plane.work += 1
             return True
-        spool = plane.spool
-        endpoint = session.endpoint
+        spool = spool_of(plane)
+        endpoint = endpoint_of(session)
         plane.work += MESSAGE_WORK + len(message.payload) // 1024
         if message.qos and subscription.qos and spool is not None and endpoint is not None:
             if not self._may_place(endpoint, message):
@@ -507,7 +510,7 @@ class RetainedFeed(Job):
 
 
 FILTER_WORK: Final = 5
-"""What it costs to parse and check a filter, in parts of a turn (Plane.work)."""
+"""What it costs to parse and check a filter, in parts of a turn (RouterContext.work)."""
 
 V3_FAILURE: Final = 0x80
 """The one failure code of a 3.1.1 SUBACK (3.1.1, 3.9.3)."""
@@ -643,7 +646,7 @@ class Subscribing(_FilterJob):
         if session.max_packet and len(frame) > session.max_packet:
             answer.properties.reason_string = None
             frame = encode(answer, connection.level)
-        spool = session.vpn.plane.spool
+        spool = spool_of(session.vpn.plane)
         if self._promised and spool is not None:
             # A subscription that outlives the router is granted when it is in the spool.
             spool.when_synced(Answer(connection, frame), 0)
@@ -696,7 +699,7 @@ def _granted(connection: MqttConnection, session: MqttSession, asked: int) -> in
 
     Raises Refused where there is no room for an endpoint or a flow.
     """
-    spool = session.vpn.plane.spool
+    spool = spool_of(session.vpn.plane)
     admission = connection.admission
     if asked == 0 or spool is None or admission is None:
         return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.link import Link
 from vpnrouter.config.effects import Effect, Item
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connect import judge_again
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -372,7 +373,7 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
     if changed > CHANGES_TOLD:
         text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
         tell_of(vpn.plane, PERMISSIONS, text, vpn.name)
-    for endpoint in vpn.endpoints.values():
+    for endpoint in endpoints_of(vpn).values():
         judge_endpoint(endpoint)
     vpn.forget_all_routes()
 

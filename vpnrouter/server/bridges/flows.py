@@ -11,6 +11,7 @@ from vpnrouter.bridges.accepted import Accepted, decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.core.guaranteed import operations
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import PARKING, QUEUE, EndpointTerms
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.server.bridges.terms import flow_terms
@@ -53,7 +54,7 @@ def backlog_of(link: Link | None) -> Backlog:
         return NONE
     name = link.client.client_name
     endpoints = [
-        link.client.vpn.endpoints.get((QUEUE, queue)) for queue in link.outbound.flows.queues()
+        endpoints_of(link.client.vpn).get((QUEUE, queue)) for queue in link.outbound.flows.queues()
     ]
     # Two flows may stand to one queue.
     found = tuple({endpoint: None for endpoint in endpoints if endpoint is not None})
@@ -127,7 +128,7 @@ class BridgeFlow:
         if taker.lot is not None and taker.lot.lanes_by != terms.lanes:
             # What is parked is found again, in its new lanes.
             self._close()
-        endpoint = taker.vpn.endpoints.get((PARKING, name))
+        endpoint = endpoints_of(taker.vpn).get((PARKING, name))
         if written.on_reject == "park":
             endpoint = endpoints.have(taker.vpn, PARKING, name, lot_terms(written))
         elif endpoint is not None and not endpoint.spooled_count:
@@ -144,7 +145,7 @@ class BridgeFlow:
     def remove(self) -> None:
         """The bridge is not configured any more: what is parked stays, shut down, as queues do."""
         self._close()
-        endpoint = self.taker.vpn.endpoints.get((PARKING, self._name))
+        endpoint = endpoints_of(self.taker.vpn).get((PARKING, self._name))
         if endpoint is not None:
             self._endpoints.let_go(endpoint)
         self._flows.gone(self.taker, self._name)

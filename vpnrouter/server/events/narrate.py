@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.bridges.bridge import Bridge
-    from vpnrouter.core.router import Plane
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.events.table import Kind
     from vpnrouter.wire.link.frames import Hello
 
@@ -58,7 +58,7 @@ def tell(
         print(readable(Event(0, time.time_ns(), kind, msg_vpn, name, text)), file=sys.stderr)
 
 
-def tell_of(plane: Plane, kind: Kind, text: str, msg_vpn: str = "", name: str = "") -> None:
+def tell_of(plane: RouterContext, kind: Kind, text: str, msg_vpn: str = "", name: str = "") -> None:
     """Raise one event in the log of a plane, which may be called from any task."""
     tell(kind, text, msg_vpn, name, plane.events)
 

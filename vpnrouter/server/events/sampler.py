@@ -10,6 +10,8 @@ import trio
 from vpnrouter import limits
 from vpnrouter.config.access import ClientProfile
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.events import table
 from vpnrouter.events.thresholds import Marks, Pair, Thresholds
@@ -170,7 +172,7 @@ class EventSampler:
     # -- endpoints -------------------------------------------------------------------------------
 
     async def _endpoints(self, vpn: MessageVpn, written: MsgVpn) -> None:
-        for number, endpoint in enumerate(list(vpn.endpoints.values())):
+        for number, endpoint in enumerate(list(endpoints_of(vpn).values())):
             if number % limits.EVENT_CHUNK == limits.EVENT_CHUNK - 1:
                 await trio.lowlevel.checkpoint()
             if endpoint.kind == QUEUE and endpoint.name in written.queues:
@@ -207,7 +209,7 @@ class EventSampler:
             self._log.clear(table.SPOOL_QUOTA, vpn, name)
 
     def _spool(self) -> None:
-        spool = self._router.plane.spool
+        spool = spool_of(self._router.plane)
         if spool is None or not spool.max_usage:
             return
         self._look(SYSTEM_SPOOL, "", "", spool.taken, spool.max_usage, SYSTEM_MARKS)

@@ -16,7 +16,8 @@ from vpnrouter.core.discards import (
     REFUSED,
     TRANSMIT_CONGESTION,
 )
-from vpnrouter.core.guaranteed.spool import Receipt
+from vpnrouter.core.guaranteed.endpoint import endpoint_of
+from vpnrouter.core.guaranteed.spool import Receipt, spool_of
 from vpnrouter.core.guaranteed.terms import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
@@ -84,7 +85,7 @@ def session_status(
     msg_vpn: str, session: MqttSession, cleared: ClearedEndpoints
 ) -> MqttSessionStatus:
     """A session, and the queue behind its subscriptions."""
-    endpoint = session.endpoint
+    endpoint = endpoint_of(session)
     counters = None if endpoint is None else cleared.counters(endpoint)
     will = session.will
     return MqttSessionStatus(
@@ -489,8 +490,9 @@ class RouterClients:
         session = self._session(msg_vpn, client_id)
         if session is None:
             return False
-        if session.endpoint is not None:
-            self._cleared.clear(session.endpoint)
+        endpoint = endpoint_of(session)
+        if endpoint is not None:
+            self._cleared.clear(endpoint)
         return self.clear_stats(msg_vpn, client_id)
 
     async def end_session(self, msg_vpn: str, client_id: str) -> bool:
@@ -504,9 +506,10 @@ class RouterClients:
         session.end()
         plane = self._router.plane
         flush_ready(plane)
-        if plane.spool is not None:
+        spool = spool_of(plane)
+        if spool is not None:
             receipt = _Synced()
-            plane.spool.when_synced(receipt, 0)
+            spool.when_synced(receipt, 0)
             if plane.committing is not None:
                 plane.committing.step()
             await receipt.done.wait()

@@ -15,6 +15,7 @@ import trio
 from vpnrouter import __version__
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.build_info import build_kind
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
 from vpnrouter.management.metrics.families import Histogram
 from vpnrouter.management.metrics.figures import (
@@ -251,7 +252,7 @@ class RouterNumbers:
     def _msg_vpn(self, vpn: MessageVpn) -> MsgVpnFigures:
         sums = self._monitor.meters.totals(vpn)
         sessions = session_messages = session_size = log_messages = log_size = 0
-        for (kind, _), endpoint in vpn.endpoints.items():
+        for (kind, _), endpoint in endpoints_of(vpn).items():
             if kind == SESSION:
                 sessions += 1
                 session_messages += endpoint.spooled_count
@@ -328,7 +329,7 @@ class RouterNumbers:
         for name, vpn in list(self._router.vpns.items()):
             if not sees(name):
                 continue
-            for (kind, _), endpoint in list(vpn.endpoints.items()):
+            for (kind, _), endpoint in list(endpoints_of(vpn).items()):
                 if kind in SHOWN and not endpoint.deleted:
                     yield numbers.of(name, endpoint)
 

@@ -13,6 +13,7 @@ from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed import counters as pools
 from vpnrouter.core.guaranteed import lifecycle, operations, reasons, replay
 from vpnrouter.core.guaranteed.counters import last_held, waits
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.replay import replay_to
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION, Receipt
 from vpnrouter.core.guaranteed.terms import (
@@ -142,7 +143,7 @@ class RouterQueues:
             return None
         for kind, prefix in PREFIXES.items():
             if queue.startswith(prefix):
-                found = vpn.endpoints.get((kind, queue[len(prefix) :]))
+                found = endpoints_of(vpn).get((kind, queue[len(prefix) :]))
                 if found is not None:
                     return found
         return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.bridge import ClientCertRemoteAuthentication
     from vpnrouter.config.msg_vpn import TlsServerCert
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.router import Plane
+    from vpnrouter.core.context import RouterContext
     from vpnrouter.server.net.reactor import Host
     from vpnrouter.server.net.tls import Secured
 
@@ -97,7 +97,7 @@ class TlsTerms:
 class Connector:
     """How bridges reach their remotes; `streams` is where TLS connections are served."""
 
-    def __init__(self, plane: Plane, host: Host, streams: trio.Nursery) -> None:
+    def __init__(self, plane: RouterContext, host: Host, streams: trio.Nursery) -> None:
         self._plane = plane
         self._host = host
         self._streams = streams

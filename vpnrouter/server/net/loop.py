@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.router import Plane, Router
+    from vpnrouter.core.context import RouterContext
+    from vpnrouter.core.router import Router
     from vpnrouter.server.net.reactor import Acceptor, Host, Reactor
     from vpnrouter.server.verify import Verifier
 
@@ -266,7 +267,7 @@ async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
         verifier.start_waiting()
 
 
-async def keep_working(host: Host, plane: Plane) -> None:
+async def keep_working(host: Host, plane: RouterContext) -> None:
     """Run jobs in slices until cancelled; all other work has its turn between the slices."""
     while True:
         if not len(plane.jobs):

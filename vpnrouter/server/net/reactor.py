@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.outbox import Outbox
-    from vpnrouter.core.router import Committing, Plane, Router
+    from vpnrouter.core.router import Router
+    from vpnrouter.core.turn import Committing, TurnContext
 
 
 class Host(Protocol):
@@ -73,7 +74,7 @@ LARGE_NS: Final = 3_000_000
 """Nanoseconds of one round that are spent on outboxes with more."""
 
 
-def flush_ready(plane: Plane) -> None:
+def flush_ready(plane: TurnContext) -> None:
     """Hand each outbox that got something in this round to its channel; large ones come last.
 
     Copying a long message for many receivers takes long: outboxes beyond this round's time wait in `plane.large`.
@@ -132,7 +133,7 @@ ROUND_EVENTS: Final = 512
 ROUND_WORK: Final = 8_000
 TURN_LEAST: Final = 200
 """What all connections of one round may do together in parts of about a microsecond, and each of many at least
-(Plane.work): what is left of it waits for rounds of its own."""
+(RouterContext.work): what is left of it waits for rounds of its own."""
 
 ACCEPTS: Final = 64
 """Connections taken from one listener in one round."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.router import Plane
+    from vpnrouter.core.context import RouterContext
 
 
 SUBPROTOCOL: Final = "mqtt"
@@ -249,7 +249,7 @@ class StreamChannel(Channel):
         self._awake = trio.Event()
 
 
-async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection) -> None:
+async def serve_stream(plane: RouterContext, stream: ByteStream, connection: Connection) -> None:
     """Run one connection over `stream` until either side ends it; closes the stream."""
     channel = StreamChannel(stream)
     connection.outbox.channel = channel
@@ -283,7 +283,7 @@ async def serve_stream(plane: Plane, stream: ByteStream, connection: Connection)
                 plane.barrier.caught(error, CONNECTION, connection.peer, "", "is closed")
 
 
-async def _read(plane: Plane, connection: Connection, channel: StreamChannel) -> str:
+async def _read(plane: RouterContext, connection: Connection, channel: StreamChannel) -> str:
     stream = channel.stream
     try:
         while not connection.closing:
@@ -306,7 +306,7 @@ async def _read(plane: Plane, connection: Connection, channel: StreamChannel) ->
     return "closed"
 
 
-async def _write(plane: Plane, connection: Connection, channel: StreamChannel) -> None:
+async def _write(plane: RouterContext, connection: Connection, channel: StreamChannel) -> None:
     outbox = connection.outbox
     try:
         while True:

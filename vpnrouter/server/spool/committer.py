@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.barrier import SPOOL, THREAD, fault_id
-from vpnrouter.core.router import Committing
+from vpnrouter.core.turn import Committing
 from vpnrouter.errors import SpoolError
 from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
 from vpnrouter.server.events.narrate import tell_of

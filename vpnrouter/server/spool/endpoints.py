@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.access import BoundRule
-from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.guaranteed.terms import (
@@ -67,7 +67,7 @@ class Endpoints:
             QUEUE: written.queues,
             TOPIC_ENDPOINT: written.topic_endpoints,
         }
-        for (kind, name), endpoint in list(vpn.endpoints.items()):
+        for (kind, name), endpoint in list(endpoints_of(vpn).items()):
             if kind in wanted and name not in wanted[kind]:
                 self.let_go(endpoint)
         vpn.forget_all_routes()
@@ -86,7 +86,7 @@ class Endpoints:
                 logs[vpn.name] = ReplayLog(endpoint, filters)
             else:
                 log.take_filters(filters)
-        for (kind, name), endpoint in list(vpn.endpoints.items()):
+        for (kind, name), endpoint in list(endpoints_of(vpn).items()):
             if kind == REPLAY_LOG and name not in written.replay_logs:
                 self._end_log(endpoint)
 
@@ -99,7 +99,7 @@ class Endpoints:
 
     def have(self, vpn: MessageVpn, kind: int, name: str, terms: EndpointTerms) -> Endpoint:
         """The endpoint of this name, under these terms; made if it is new, with what is in the spool for it."""
-        endpoint = vpn.endpoints.get((kind, name))
+        endpoint = endpoints_of(vpn).get((kind, name))
         if endpoint is not None:
             endpoint.take_terms(terms)
             if endpoint in self._orphans:
@@ -155,7 +155,7 @@ class Endpoints:
 
     def remove(self, vpn: MessageVpn) -> None:
         """Let go of the endpoints of `vpn`, which is configured no more; what was retained stays."""
-        for (kind, _), endpoint in list(vpn.endpoints.items()):
+        for (kind, _), endpoint in list(endpoints_of(vpn).items()):
             if kind == REPLAY_LOG:
                 self._end_log(endpoint)
             else:
@@ -174,7 +174,7 @@ class Endpoints:
         for client in list(absent.clients.values()):
             if isinstance(client, MqttSession):
                 client.end()
-        for place, endpoint in absent.endpoints.items():
+        for place, endpoint in endpoints_of(absent).items():
             endpoint.vpn = vpn
             vpn.endpoints[place] = endpoint
             vpn.spooled_bytes += endpoint.spooled_bytes

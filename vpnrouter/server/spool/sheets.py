@@ -15,6 +15,7 @@ import trio
 from vpnrouter import limits
 from vpnrouter.bridges.counters import COUNTS, Counters
 from vpnrouter.core.discards import UNACCOUNTED
+from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -177,11 +178,9 @@ class Sheets:
 
     def _rows(self) -> Iterator[tuple[bytes, Row]]:
         for vpn in list(self._book.router.vpns.values()):
-            yield from self._endpoints(list(vpn.endpoints.values()))
-            sessions = [
-                client.endpoint for client in vpn.clients.values() if client.endpoint is not None
-            ]
-            yield from self._endpoints(sessions)
+            yield from self._endpoints(list(endpoints_of(vpn).values()))
+            sessions = [endpoint_of(client) for client in vpn.clients.values()]
+            yield from self._endpoints([one for one in sessions if one is not None])
         for runner in list(self._runners):
             if runner.half is not None:
                 runner.half.link.tally()

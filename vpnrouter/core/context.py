@@ -1,0 +1,89 @@
+"""What the message VPNs of a router share beyond a turn: traces, bounds, and the message spool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter import limits
+from vpnrouter.core.entrance import Quota
+from vpnrouter.core.losses import Losses
+from vpnrouter.core.retained import Account
+from vpnrouter.core.tracing import TraceTerms
+from vpnrouter.core.turn import TurnContext
+from vpnrouter.trace.sampler import Sampler
+
+if TYPE_CHECKING:
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.route import Route
+    from vpnrouter.core.tracing import Picking
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.spool.ledger import Ledger
+    from vpnrouter.trace.recorder import Recorder
+
+
+class SpoolPort:
+    """What Direct and retained messages need of the message spool. `Spool` is the one that there is.
+
+    `ledger` is what the store holds.
+    """
+
+    __slots__ = ("ledger",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    def promote(self, vpn: MessageVpn, route: Route, message: Message) -> bool:
+        """Spool a Direct message for the endpoints that match it; True when one took it.
+
+        What has no room is discarded and counted: nobody waits for a Direct message.
+        """
+        raise AssertionError(self)
+
+    def obstacle(self, vpn: MessageVpn, size: int) -> str:
+        """Why neither the message VPN nor the router has room for `size` bytes more, "" when they have."""
+        raise AssertionError(self)
+
+
+@final
+class RouterContext(TurnContext):
+    """Shared state of the data plane; one per router, written by one task only.
+
+    `spool` is None where guaranteed messaging is off. `losses` is None where traces tell nothing of untraced
+    messages; `filters`, `honours`, `emits` are of `terms` (tracing.py), `pickings` those that were needed, by the
+    indices of their filters. `wills` counts bytes of wills, `retained` bytes of retained messages in the spool, each
+    of all message VPNs.
+    """
+
+    __slots__ = (
+        "emits",
+        "filters",
+        "honours",
+        "losses",
+        "pickings",
+        "retained",
+        "sampler",
+        "spool",
+        "wills",
+    )
+
+    def __init__(
+        self,
+        router_name: str,
+        seed: int,
+        recorder: Recorder,
+        sample: float,
+        terms: TraceTerms | None = None,
+    ) -> None:
+        super().__init__(router_name, seed, recorder, sample > 0.0 or terms is not None)
+        self.sampler = Sampler(sample, seed)
+        wanted = terms or TraceTerms()
+        self.filters = wanted.filters
+        self.pickings: dict[bytes, Picking] = {}
+        self.honours = wanted.honours
+        self.emits = wanted.emits
+        self.losses: Losses | None = None
+        if wanted.discards or wanted.rejects:
+            self.losses = Losses(self, wanted.discards, wanted.rejects)
+        self.retained = Account()
+        self.wills = Quota(limits.WILL_BYTES_ALL)
+        self.spool: SpoolPort | None = None

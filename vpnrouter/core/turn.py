@@ -1,0 +1,107 @@
+"""What one turn of the router's thread works with: clocks, timers, jobs, the barrier, and who has something to send."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64, mypyc_attr
+
+from vpnrouter import limits
+from vpnrouter.core.barrier import Barrier
+from vpnrouter.core.entrance import Holdings
+from vpnrouter.core.timers import Jobs, Timers
+from vpnrouter.ids import IdSource
+
+if TYPE_CHECKING:
+    from vpnrouter.core.outbox import Outbox
+    from vpnrouter.events.log import EventLog
+    from vpnrouter.trace.recorder import Recorder
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Committing:
+    """The edge's half of the spool: how units reach the store. Subclassed in `server`."""
+
+    __slots__ = ("spent_ns",)
+
+    def __init__(self) -> None:
+        # Nanoseconds of the router's thread that the spool has had, for who shares the time out.
+        self.spent_ns = 0
+
+    def step(self) -> None:
+        """A round ends: deliver what can be delivered, and begin to commit what came."""
+        raise AssertionError(self)
+
+
+class TurnContext:
+    """The part of a `RouterContext` that knows of no message VPN: what connections, timers and logins work with.
+
+    `now_ns` is monotonic and drives timers; `wall_ns` is UTC since the epoch and goes into traces;
+    `steady_ns` is what the spool keeps: UTC as the clock had it at first, and monotonic from there on.
+    `streams` counts connections that are served by tasks of their own. The edge sets the times once per
+    round: nothing in the core reads a clock. `seed` is 64 random bits. `troubles` are lines for the operator, which
+    the edge tells and removes. `events` is the event log, None where there is none. `work` counts what this turn has
+    done, in parts of about a microsecond, `allowance` is how much one turn may do; the rest is left to `jobs`.
+    `barrier` is given unexpected exceptions. `partials` counts bytes of unfinished packets, `outboxes` bytes that wait
+    for peers that do not read, each of all message VPNs.
+    """
+
+    __slots__ = (
+        "_offset_ns",
+        "allowance",
+        "barrier",
+        "committing",
+        "events",
+        "ids",
+        "jobs",
+        "large",
+        "now_ns",
+        "outboxes",
+        "partials",
+        "ready",
+        "recorder",
+        "router_name",
+        "streams",
+        "timers",
+        "tracing",
+        "troubles",
+        "wall_ns",
+        "work",
+    )
+
+    def __init__(self, router_name: str, seed: int, recorder: Recorder, tracing: bool) -> None:
+        self.router_name = router_name
+        self.ids = IdSource(seed)
+        self.recorder = recorder
+        # Rows about links and subscriptions are written where anything is traced at all.
+        self.tracing = tracing
+        self.barrier = Barrier(self)
+        self.timers = Timers(self.barrier)
+        self.work: i64 = 0
+        self.allowance: i64 = limits.TURN_WORK
+        self.jobs = Jobs(self)
+        self.partials = Holdings(limits.PARTIAL_BYTES_ALL)
+        self.outboxes = Holdings(limits.UNREAD_BYTES, unread=True)
+        self.ready: list[Outbox] = []
+        # Outboxes that hold much; the edge flushes them last.
+        self.large: deque[Outbox] = deque()
+        self.streams = 0
+        self.troubles: list[str] = []
+        self.events: EventLog | None = None
+        self.committing: Committing | None = None
+        self.now_ns = 0
+        self.wall_ns = 0
+        self._offset_ns = 0
+
+    @property
+    def tired(self) -> bool:
+        """True when this turn has done as much as it may."""
+        return self.work > self.allowance
+
+    @property
+    def steady_ns(self) -> int:
+        """UTC since the epoch, unmoved by steps of the wall clock: no life time ends early by them, or late."""
+        if self._offset_ns == 0:
+            self._offset_ns = self.wall_ns - self.now_ns
+        return self.now_ns + self._offset_ns
