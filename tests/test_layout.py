@@ -107,3 +107,20 @@ def test_documents_name_files_that_exist() -> None:
         if not any(f"/{each}".endswith(f"/{name}") for each in known)
     ]
     assert missing == []
+
+
+def test_links_between_documents_lead_somewhere_and_the_index_has_each_page() -> None:
+    """No link of a document is dead, and docs/README.md names every page beside it."""
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    links = {
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
+    }
+    dead = [
+        f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()
+    ]
+    assert dead == []
+    index = ROOT / "docs" / "README.md"
+    named = {target for page, target in links if page == index}
+    assert {path.name for path in index.parent.glob("*.md")} - named == {"README.md"}
