@@ -19,6 +19,7 @@ from vpnrouter.bridges.status import (
     status_of,
 )
 from vpnrouter.config.router import Management
+from vpnrouter.core.router import Router
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
@@ -32,7 +33,8 @@ from vpnrouter.management.client_source import (
 )
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.management.sources import MsgVpnStatus, Sources
-from vpnrouter.server.management import serve_management
+from vpnrouter.server.net.http import serve_http
+from vpnrouter.trace.recorder import Recorder
 
 SECOND = 1_000_000_000
 
@@ -367,7 +369,8 @@ def serving(
             token = trio.lowlevel.current_trio_token()
             stop.append(lambda: token.run_sync_soon(scope.cancel))
             began.set()
-            await serve_management(sock, tls, 100, application(monitor, users))
+            barrier = Router("here", 1, Recorder()).plane.barrier
+            await serve_http(sock, tls, 100, application(monitor, users), barrier)
 
     thread = threading.Thread(target=trio.run, args=(run,))
     thread.start()

@@ -160,6 +160,9 @@ _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\\s?#@]{1,260}|null", re.IG
 CLIENT_PROTOCOLS: Final = frozenset({"mqtt", "mqtts", "ws", "wss"})
 """Protocols that clients log in to a message VPN with; the others serve all message VPNs."""
 
+MANAGEMENT_PROTOCOLS: Final = frozenset({"http", "https"})
+"""Protocols of the management API."""
+
 
 def _origin(text: str) -> str:
     if text not in {"*", "same-host"} and not _ORIGIN.fullmatch(text):

@@ -33,7 +33,7 @@ LOADED: Final = (
     "vpnrouter.server.net.reactor",
     "vpnrouter.spool.rocks_store",
     "vpnrouter.management.application",
-    "hypercorn.trio.tcp_server",
+    "vpnrouter.server.net.http",
 )
 """Modules that a router loads, and with them all the others."""
 

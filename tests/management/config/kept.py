@@ -16,11 +16,13 @@ import yaml
 from vpnrouter.config.load import load
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.config.router import Management
+from vpnrouter.core.router import Router
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
 from vpnrouter.management.sources import Edited, Examined, Sources
-from vpnrouter.server.management import serve_management
+from vpnrouter.server.net.http import serve_http
+from vpnrouter.trace.recorder import Recorder
 
 
 class KeptEditor:
@@ -109,7 +111,7 @@ def serving(app: Any) -> Iterator[str]:
             token = trio.lowlevel.current_trio_token()
             stop.append(lambda: token.run_sync_soon(scope.cancel))
             began.set()
-            await serve_management(sock, None, 100, app)
+            await serve_http(sock, None, 100, app, Router("here", 1, Recorder()).plane.barrier)
 
     thread = threading.Thread(target=trio.run, args=(run,))
     thread.start()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.link import Link
 from vpnrouter.config.effects import Effect, Item
+from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connect import judge_again
@@ -19,7 +20,6 @@ from vpnrouter.events.table import PERMISSIONS, VPN_STATE
 from vpnrouter.server.apply.assemble import acl_of, bounds_of, credentials_of, profile_of
 from vpnrouter.server.bridges.runner import leave
 from vpnrouter.server.events.narrate import tell_of
-from vpnrouter.server.management import PROTOCOLS
 from vpnrouter.server.net.listeners import (
     BACKLOG,
     BoundListener,
@@ -299,7 +299,7 @@ def _stays(before: Listener, after: Listener) -> bool:
 
     The bound of a management listener is fixed when it begins.
     """
-    if before.protocol in PROTOCOLS:
+    if before.protocol in MANAGEMENT_PROTOCOLS:
         return before.max_connection_count == after.max_connection_count
     return True
 

@@ -15,6 +15,7 @@ import trio
 from vpnrouter import __version__
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.build_info import build_kind
+from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
 from vpnrouter.management.metrics.families import Histogram
@@ -27,7 +28,7 @@ from vpnrouter.management.metrics.figures import (
     SpoolFigures,
     TraceFigures,
 )
-from vpnrouter.server.management import PROTOCOLS, by_direction
+from vpnrouter.server.management import by_direction
 from vpnrouter.server.monitor.queues import SHOWN, QueueNumbers, by_reason
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class RouterNumbers:
         for answer in list(self.answering.open.values()):
             bound = answer.bound
             written = bound.written
-            if written.protocol in PROTOCOLS:
+            if written.protocol in MANAGEMENT_PROTOCOLS:
                 continue
             count = answer.places.borrowed_tokens
             if self._reactor is not None and not answer.in_tasks:

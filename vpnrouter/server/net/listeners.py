@@ -10,6 +10,7 @@ import trio
 
 from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.config.effects import Item
+from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.barrier import LISTENER
 from vpnrouter.core.entrance import origin_of
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -17,7 +18,6 @@ from vpnrouter.core.outbox import Channel
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import LISTEN_PORT
 from vpnrouter.server.events.narrate import tell_of
-from vpnrouter.server.management import PROTOCOLS, answer_management, load
 from vpnrouter.server.net.descriptors import Spare, is_shortage
 from vpnrouter.server.net.reactor import Acceptor, peer_text
 from vpnrouter.server.net.streams import WebSocketStream, serve_stream
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 STREAMED: Final = frozenset({"mqtts", "ws", "wss", "links"})
 """Protocols that cannot stand in the nested epoll."""
 
-SERVED: Final = frozenset({"mqtt", "link", "http", "https"}) | STREAMED
+SERVED: Final = frozenset({"mqtt", "link"}) | STREAMED | MANAGEMENT_PROTOCOLS
 """Protocols that this version serves."""
 
 BACKLOG: Final = 1024
@@ -395,7 +395,13 @@ class Answer:
     @property
     def in_tasks(self) -> bool:
         """Whether it can only be served by tasks, whatever the system has for plain sockets."""
-        return self.bound.written.protocol in STREAMED | PROTOCOLS
+        return self.bound.written.protocol in STREAMED | MANAGEMENT_PROTOCOLS
+
+
+def load_management() -> None:
+    """Load what serving the API needs. It takes some hundred milliseconds, so do it before anybody is told "ready"."""
+    import vpnrouter.management.application
+    import vpnrouter.server.net.http  # noqa: F401
 
 
 @final
@@ -430,8 +436,8 @@ class Answering:
         written = bound.written
         where = f"{written.protocol} {bound.address}"
         tell_of(self._book.router.plane, LISTEN_PORT, f"{where} up", name=where)
-        if written.protocol in PROTOCOLS:
-            load()
+        if written.protocol in MANAGEMENT_PROTOCOLS:
+            load_management()
             self._nursery.start_soon(self._manage, answer)
             return
         if written.protocol in ("link", "links"):
@@ -512,11 +518,16 @@ class Answering:
         with answer.scope:
             if answer.scope.cancel_called:
                 return
-            async with trio.open_nursery() as serving:
-                answer.access = answer_management(
-                    [answer.bound],
-                    self._management,
-                    self._sources,
-                    serving,
-                    self._book.router.plane.barrier,
-                )
+            from vpnrouter.management.access import Access
+            from vpnrouter.management.application import build_app
+            from vpnrouter.server.net.http import serve_http
+
+            answer.access = Access.of(self._management)
+            bound = answer.bound
+            await serve_http(
+                bound.sock,
+                bound.context,
+                bound.written.max_connection_count,
+                build_app(self._sources, answer.access),
+                self._book.router.plane.barrier,
+            )

@@ -1,0 +1,312 @@
+"""Serve HTTP/1.1 with h11 for an ASGI application, over connections that the router accepts and bounds.
+
+HTTP/1.1 alone: browsers take HTTP/2 with TLS and ALPN only, which no listener offers. A request for another protocol
+(h2c, WebSocket) gets its answer in this one, which a server may do (RFC 9110 §7.8).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from socket import SHUT_WR
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from urllib.parse import unquote
+from wsgiref.handlers import format_date_time
+
+import h11
+import trio
+from starlette.requests import ClientDisconnect
+
+from vpnrouter import limits
+from vpnrouter.core.barrier import REQUEST
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+
+    from starlette.types import ASGIApp, Message
+
+    from vpnrouter.core.barrier import Barrier
+
+WRITE_S: Final = 10.0
+"""Seconds that a peer has to take what is written to it; the answer is lost then, and the connection."""
+
+IDLE_S: Final = 10.0
+"""Seconds that a connection may wait for its first or its next request."""
+
+HANDSHAKE_S: Final = 10.0
+"""Seconds for a TLS handshake; the same bound as for a silent client."""
+
+WAITED_S: Final = 1.0
+"""Seconds that a connection may wait for a request before it can lose its place to a new one."""
+
+REST_S: Final = 0.1
+"""Pause of the accept loop when the system is out of descriptors."""
+
+READ_BYTES: Final = 65_536
+
+
+class HasContext(Protocol):
+    """The TLS of a listener; its context may be replaced while the listener serves."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The TLS context for a new connection."""
+
+
+async def serve_http(
+    sock: socket.socket, tls: HasContext | None, most: int, app: ASGIApp, barrier: Barrier
+) -> None:
+    """Answer HTTP on a bound, listening, non-blocking socket until cancelled.
+
+    `tls` is that of an `https` listener, asked at each connection. Beyond `most` connections at a time, and
+    beyond `limits.MANAGEMENT_CONNECTIONS`, a new one takes the place of the one that has waited longest for a
+    request, or of the one whose body has been coming longest: a peer that opens many and sends little keeps nobody
+    out. If none has waited for WAITED_S, the new one is closed at once. Unexpected exceptions are given to the
+    `barrier`.
+    """
+    most = min(most, limits.MANAGEMENT_CONNECTIONS)
+    taken: set[HttpConnection] = set()
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    async with listener, trio.open_nursery() as connections:
+        try:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except OSError:
+                    # Out of descriptors or buffers: let connections end before trying again.
+                    await trio.sleep(REST_S)
+                    continue
+                if len(taken) >= most and not _make_room(taken):
+                    await trio.aclose_forcefully(stream)
+                    continue
+                connection = HttpConnection(stream, tls, app, barrier)
+                taken.add(connection)
+                connections.start_soon(_serve_one, connection, taken)
+        finally:
+            for each in taken:
+                # Wakes writes that are shielded from cancellation.
+                each.socket.close()
+
+
+def _make_room(taken: set[HttpConnection]) -> bool:
+    """Close the connection that has waited longest for a request, or else for a body; False if all are busy or new."""
+    oldest = min(taken, key=lambda each: each.waiting_since)
+    # One that was just made may have a request on its way.
+    if oldest.waiting_since > trio.current_time() - WAITED_S:
+        oldest = min(taken, key=lambda each: each.coming_since)
+        if oldest.coming_since > trio.current_time() - WAITED_S:
+            return False
+    taken.remove(oldest)
+    oldest.socket.close()
+    return True
+
+
+async def _serve_one(connection: HttpConnection, taken: set[HttpConnection]) -> None:
+    try:
+        await connection.serve()
+    except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+        # The peer has gone, could not shake hands, lost its place, or the router stops.
+        pass
+    except Exception as error:  # noqa: BLE001 - given to the barrier: the router goes on
+        connection.fault(error, "one connection is closed")
+    finally:
+        taken.discard(connection)
+        connection.socket.close()
+
+
+@final
+class HttpConnection:
+    """One connection: its requests are answered one after the other."""
+
+    def __init__(
+        self, accepted: trio.SocketStream, tls: HasContext | None, app: ASGIApp, barrier: Barrier
+    ) -> None:
+        self.socket = accepted.socket
+        self.waiting_since = trio.current_time()
+        """When it began to wait for its first or its next request; infinite while it is served."""
+        self.coming_since = math.inf
+        """When the body of its request began to come; infinite while none does."""
+        self._app = app
+        self._barrier = barrier
+        self._stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = accepted
+        if tls is not None:
+            self._stream = trio.SSLStream(
+                accepted, tls.context, server_side=True, https_compatible=True
+            )
+        self._http = h11.Connection(h11.SERVER)
+        self._whole = False
+        """Whether the application has had all of the request."""
+        self._bodiless = False
+        """Whether the answer has no body, whatever the application says."""
+        self._gone = False
+        """Whether the peer takes nothing more."""
+
+    def fault(self, error: Exception, cost: str) -> None:
+        """Count and tell an unexpected exception of one request or connection."""
+        self._barrier.caught(error, REQUEST, "", "", cost)
+
+    async def serve(self) -> None:
+        """Answer requests until either side has enough of it. Raises what the stream raises when it is gone."""
+        if isinstance(self._stream, trio.SSLStream):
+            with trio.fail_after(HANDSHAKE_S):
+                await self._stream.do_handshake()
+        scope = self._scope()
+        while (request := await self._request()) is not None:
+            self.waiting_since = math.inf
+            await self._answer(scope, request)
+            self._drop_body()
+            if self._gone or self._http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
+                break
+            self._http.start_next_cycle()
+            self.waiting_since = trio.current_time()
+        await self._end()
+
+    def _scope(self) -> dict[str, Any]:
+        """What all requests of the connection have in common, as ASGI has it."""
+        return {
+            "type": "http",
+            "asgi": {"spec_version": "2.1", "version": "3.0"},
+            "scheme": "https" if isinstance(self._stream, trio.SSLStream) else "http",
+            "root_path": "",
+            "client": self.socket.getpeername()[:2],
+            "server": self.socket.getsockname()[:2],
+            "extensions": {},
+        }
+
+    # -- what the peer sends ---------------------------------------------------------------------
+
+    async def _request(self) -> h11.Request | None:
+        """The next request; None when none comes in time, or what comes is none."""
+        with trio.move_on_after(IDLE_S):
+            event = await self._event()
+            if isinstance(event, h11.Request):
+                return event
+        return None
+
+    async def _event(self) -> h11.Event | None:
+        """What comes next; None when nothing more does. What is no HTTP is refused."""
+        while True:
+            try:
+                event = self._http.next_event()
+                if event is h11.NEED_DATA:
+                    if self._http.they_are_waiting_for_100_continue:
+                        await self._send(
+                            h11.InformationalResponse(status_code=100, headers=_date())
+                        )
+                    self._http.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
+                    continue
+            except h11.RemoteProtocolError as error:
+                if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                    await self._refuse(error.error_status_hint)
+                return None
+            if isinstance(event, h11.Event) and not isinstance(event, h11.ConnectionClosed):
+                return event
+            return None
+
+    async def _receive(self) -> Message:
+        """The next part of the body of the request, as ASGI has it, or that the peer has gone.
+
+        Whoever asks for more than there is waits until it is cancelled.
+        """
+        if self._whole:
+            await trio.sleep_forever()
+        event: h11.Event | None = None
+        if not self._gone:
+            self.coming_since = min(self.coming_since, trio.current_time())
+            try:
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    event = await self._event()
+            finally:
+                if not isinstance(event, h11.Data):
+                    self.coming_since = math.inf
+        if isinstance(event, h11.Data):
+            return {"type": "http.request", "body": bytes(event.data), "more_body": True}
+        if isinstance(event, h11.EndOfMessage):
+            self._whole = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        self._gone = True
+        return {"type": "http.disconnect"}
+
+    def _drop_body(self) -> None:
+        """Take what came of a body that nobody asked for, and the end of one that is empty."""
+        with suppress(h11.RemoteProtocolError):
+            while self._http.their_state is h11.SEND_BODY:
+                if self._http.next_event() is h11.NEED_DATA:
+                    break
+
+    # -- what the peer gets ----------------------------------------------------------------------
+
+    async def _answer(self, common: dict[str, Any], request: h11.Request) -> None:
+        """Let the application answer a request."""
+        path, _, query = request.target.partition(b"?")
+        method = request.method.decode("ascii").upper()
+        self._whole = False
+        self._bodiless = method == "HEAD"
+        scope = common | {
+            "http_version": request.http_version.decode("ascii"),
+            "method": method,
+            "path": unquote(path.decode("ascii")),
+            "raw_path": path,
+            "query_string": query,
+            "headers": list(request.headers),
+            "state": {},
+        }
+        try:
+            await self._app(scope, self._receive, self._say)
+        except ClientDisconnect:
+            # The client has gone in the middle of its request: there is nothing to answer, and no fault.
+            return
+        except Exception as error:  # noqa: BLE001 - given to the barrier: others are served
+            self.fault(error, "one request")
+        if self._http.our_state is h11.SEND_RESPONSE:
+            await self._refuse(500)
+
+    async def _say(self, message: Message) -> None:
+        """Send a part of the answer, as ASGI has it. What is for a peer that has gone is dropped."""
+        if message["type"] == "http.response.start":
+            status = int(message["status"])
+            self._bodiless |= status in (204, 304)
+            headers = [*message.get("headers", ()), *_date()]
+            await self._send(h11.Response(status_code=status, headers=headers))
+            return
+        body = message.get("body", b"")
+        if body and not self._bodiless:
+            await self._send(h11.Data(data=body))
+        if not message.get("more_body", False):
+            await self._send(h11.EndOfMessage())
+
+    async def _refuse(self, status: int) -> None:
+        """Answer with a status alone, and end the connection."""
+        headers = [(b"content-length", b"0"), (b"connection", b"close"), *_date()]
+        await self._send(h11.Response(status_code=status, headers=headers))
+        await self._send(h11.EndOfMessage())
+
+    async def _send(self, event: h11.Event) -> None:
+        if self._gone:
+            await trio.lowlevel.checkpoint()
+            return
+        data = self._http.send(event)
+        if not data:
+            return
+        try:
+            # An answer that is ready is sent, though the listener ends.
+            with trio.CancelScope(deadline=trio.current_time() + WRITE_S, shield=True) as writing:
+                await self._stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._gone = True
+        if writing.cancelled_caught:
+            self._gone = True
+            self.socket.close()
+
+    async def _end(self) -> None:
+        """Say that nothing more comes, and close."""
+        if isinstance(self._stream, trio.SocketStream):
+            with suppress(OSError):
+                self.socket.shutdown(SHUT_WR)
+        await self._stream.aclose()
+
+
+def _date() -> list[tuple[bytes, bytes]]:
+    return [(b"date", format_date_time(time.time()).encode("ascii"))]
