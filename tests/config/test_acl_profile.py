@@ -1,6 +1,7 @@
 import pytest
 
-from vpnrouter.config.access import GROUPS, AclProfile, allow_by_default
+from vpnrouter.config.access import GROUPS, allow_by_default
+from vpnrouter.config.declared import AclProfile
 
 
 def actions(profile: AclProfile) -> list[str]:

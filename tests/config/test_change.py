@@ -3,12 +3,12 @@ import pytest
 from vpnrouter.config.bridge import RemoteMsgVpn
 from vpnrouter.config.effects import (
     Change,
-    Effect,
     Item,
     describe,
     show_change_path,
 )
 from vpnrouter.config.secrets import Password, Secret
+from vpnrouter.settings.schema import Effect
 
 BRIDGE = ("msg_vpns", "blue", "bridges", "from-x")
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from vpnrouter.config.diff import changes
-from vpnrouter.config.effects import Change, Effect, Item, describe
+from vpnrouter.config.effects import Change, Item, describe
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT
+from vpnrouter.settings.schema import Effect
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
 

@@ -2,10 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from vpnrouter.config.effects import ANY, IDENTITIES, TABLE, Effect, Pattern, effect_of
+from vpnrouter.config.effects import ANY, IDENTITIES, TABLE, Pattern, effect_of
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.shape import kind_of
+from vpnrouter.settings.schema import Effect
 
 
 def walk(model: type[Model], above: Pattern = ()) -> Iterator[tuple[Pattern, bool]]:

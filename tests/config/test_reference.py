@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vpnrouter.config.endpoint import Queue
+from vpnrouter.config.declared import Queue
 from vpnrouter.config.load import read
 from vpnrouter.config.model import Model
 from vpnrouter.config.reference import field_docs, reference

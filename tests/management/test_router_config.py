@@ -8,11 +8,12 @@ import httpx
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.config.effects import Change, Effect
+from vpnrouter.config.effects import Change
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.sources import Edited, Examined, Sources
+from vpnrouter.settings.schema import Effect
 
 PATH = "/vpnrouter/v1/config"
 USERS = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from vpnrouter.config.effects import Effect
 from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
+from vpnrouter.settings.schema import Effect
 
 STANDING = Standing(
     msg_vpns=[{"msgVpnName": "blue", "msgVpnConnections": 3}],

@@ -9,10 +9,11 @@ import pytest
 import trio
 import trio.testing
 
-from vpnrouter.config.effects import TABLE, Effect
+from vpnrouter.config.effects import TABLE
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.reload import FIXED, reload_file
 from vpnrouter.server.run import Hangups
+from vpnrouter.settings.schema import Effect
 
 PLAIN = """
 listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}]

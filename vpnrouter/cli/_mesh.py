@@ -12,8 +12,8 @@ from rich.text import Text
 
 from vpnrouter.cli._printed import console_for, line
 from vpnrouter.cli._told import note, say_json
-from vpnrouter.config.effects import Effect
 from vpnrouter.plan.risks import effect_name
+from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient

@@ -15,7 +15,6 @@ from pydantic import (
 )
 
 from vpnrouter import limits
-from vpnrouter.config.access import TopicSyntax
 from vpnrouter.config.listeners import Address, Location, parse_location, router_of
 from vpnrouter.config.model import (
     ClientUsernameName,
@@ -27,6 +26,7 @@ from vpnrouter.config.model import (
     RouterName,
 )
 from vpnrouter.config.secrets import Secret
+from vpnrouter.settings.schema import TopicSyntax
 
 
 class TopicMapping(Model):

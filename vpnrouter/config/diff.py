@@ -21,7 +21,6 @@ from vpnrouter.config.effects import (
     TABLE,
     Change,
     ChangePath,
-    Effect,
     Item,
     Pattern,
     effect_of,
@@ -29,6 +28,7 @@ from vpnrouter.config.effects import (
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
+from vpnrouter.settings.schema import Effect
 
 T = TypeVar("T")
 

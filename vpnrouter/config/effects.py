@@ -10,47 +10,19 @@ for a moment (aclProfileName, clientProfileName), this one lets what is taken aw
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, NamedTuple
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.secrets import Secret
+from vpnrouter.settings.acl_profile import AclProfile
+from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.endpoint import GuaranteedMsging, Mqtt, Queue, ReplayLog, TopicEndpoint
+from vpnrouter.settings.event import VpnEvent
+from vpnrouter.settings.schema import Effect, Settings
 from vpnrouter.text import printable
 
 SECRET: Final = "***"  # noqa: S105 - what is shown in place of one
 _LONGEST_SHOWN: Final = 60
-
-
-class Effect(Enum):
-    """What a change does to a running router. The value is how it is told."""
-
-    IN_PLACE = "at once"
-    """Takes effect at once; nobody is disconnected."""
-
-    NEXT_LOGIN = "for logins from now on"
-    """Whoever is logged in keeps what held at the login."""
-
-    DISCONNECT = "its clients are disconnected"
-    """Holds at once, so those whom it shuts out are disconnected; nobody else."""
-
-    RECONNECT = "reconnects after draining"
-    """The bridge above it (of a message VPN's `bridging`: each of its TLS bridges) reconnects."""
-
-    RECONNECT_IF_USED = "reconnects after draining if it is in use"
-    """The bridge above it reconnects if this is the remote message VPN that it is connected to."""
-
-    REBIND = "the listener is bound anew"
-    """The listener closes if it was bound, and is bound if it is enabled."""
-
-    ADDED = "added"
-    """An object that was not there."""
-
-    REMOVED = "removed"
-    """An object that is no longer there. A message VPN, a client username and a bridge take their
-    connections with them; a listener only takes no new ones."""
-
-    RESTART = "needs restart"
-    """The running router keeps what it started with."""
 
 
 class Item(NamedTuple):
@@ -142,6 +114,16 @@ def _rows(prefix: str, effect: Effect, keys: str, off: Effect | None = None) -> 
     }
 
 
+def _declared(prefix: str, of: type[Settings]) -> dict[Pattern, Row]:
+    """The rows of all attributes that a class declares. Raises TypeError for one without an effect."""
+    rows = {}
+    for place in of.places:
+        if place.effect is None:
+            raise TypeError(f"{prefix}.{place.name} does not say what a change of it does")
+        rows[*_pattern(prefix), *place.path] = Row(place.effect, place.attribute.off)
+    return rows
+
+
 def _pattern(dotted: str) -> Pattern:
     return tuple(dotted.split("."))
 
@@ -157,24 +139,10 @@ _BRIDGE: Final = "msg_vpns.*.bridges.*"
 _REMOTE: Final = "msg_vpns.*.bridges.*.remote_msg_vpns.*"
 _SUBSCRIPTION: Final = "msg_vpns.*.bridges.*.remote_subscriptions.*"
 
-_ENDPOINT_KEYS: Final = (
-    "access_type dead_msg_queue delivery_count_enabled delivery_delay egress_enabled"
-    " ingress_enabled max_delivered_unacked_msgs_per_flow max_msg_size max_redelivery_count max_ttl"
-    " max_spooled_msg_count owner permission redelivery.enabled redelivery.delay.enabled"
-    " redelivery.delay.initial_interval redelivery.delay.max_interval redelivery.delay.multiplier"
-    " reject_low_priority_msg.enabled reject_low_priority_msg.limit respect_dmq_eligible_enabled"
-    " respect_msg_priority_enabled respect_ttl_enabled max_bind_count"
-    " reject_msg_to_sender_on_discard_behavior"
-    " event.bind_count_threshold.set_percent event.bind_count_threshold.clear_percent"
-    " event.reject_low_priority_msg_limit_threshold.set_percent"
-    " event.reject_low_priority_msg_limit_threshold.clear_percent"
-)
-
 TABLE: Final[dict[Pattern, Row]] = {
     # What the router is, and what writes files, is set up once.
     **_rows("router", Effect.RESTART, "name data_dir umask"),
-    **_rows("guaranteed_msging", Effect.RESTART, "enabled"),
-    **_rows("guaranteed_msging", Effect.IN_PLACE, "max_msg_spool_usage"),
+    **_declared("guaranteed_msging", GuaranteedMsging),
     # It is checked when a bridge is dialled.
     **_rows("bridging", Effect.IN_PLACE, "allowed_locations"),
     **_rows(
@@ -236,99 +204,19 @@ TABLE: Final[dict[Pattern, Row]] = {
         " max_msg_spool_usage max_retained_msg_count max_subscription_count max_topic_bytes"
         " max_topic_levels",
     ),
-    **_rows(
-        f"{_VPN}.event",
-        Effect.IN_PLACE,
-        "log_tag publish.client_enabled publish.msg_vpn_enabled publish.subscription_mode"
-        " publish.topic_format.mqtt_enabled publish.topic_format.smf_enabled"
-        " ingress_msg_rate_threshold.set_value ingress_msg_rate_threshold.clear_value"
-        " egress_msg_rate_threshold.set_value egress_msg_rate_threshold.clear_value",
-    ),
-    **{
-        _pattern(f"{_VPN}.event.{watched}_threshold.{mark}_percent"): Row(Effect.IN_PLACE)
-        for watched in (
-            *("connection_count", "subscription_count", "endpoint_count", "msg_spool_usage"),
-            *("ingress_flow_count", "egress_flow_count"),
-        )
-        for mark in ("set", "clear")
-    },
-    **_rows(f"{_VPN}.event", Effect.NEXT_LOGIN, "large_msg_threshold"),
-    **_rows(f"{_VPN}.mqtt", Effect.IN_PLACE, "max_session_count retain_max_memory"),
-    # The session's queue keeps what it was made with until the client logs in again.
-    **_rows(
-        f"{_VPN}.mqtt.session_queue",
-        Effect.NEXT_LOGIN,
-        "dead_msg_queue max_delivered_unacked_msgs_per_flow max_msg_size max_msg_spool_usage"
-        " max_redelivery_count max_spooled_msg_count max_ttl reject_low_priority_msg.enabled"
-        " reject_low_priority_msg.limit reject_msg_to_sender_on_discard_behavior"
-        " respect_ttl_enabled",
-    ),
-    **_rows(
-        f"{_VPN}.replay_logs.*",
-        Effect.IN_PLACE,
-        "egress_enabled ingress_enabled max_spool_usage topic_filter.enabled"
-        " topic_filter.subscriptions topic_filter.topic_syntax",
-    ),
+    **_declared(f"{_VPN}.event", VpnEvent),
+    **_declared(f"{_VPN}.mqtt", Mqtt),
+    **_declared(f"{_VPN}.replay_logs.*", ReplayLog),
     # A client and a link were told at their login how large a message may be.
     **_rows(_VPN, Effect.NEXT_LOGIN, "max_msg_size"),
-    # Rights are taken away and given back at once (promise OWNER).
-    **_rows(
-        _PROFILE,
-        Effect.IN_PLACE,
-        "allow_guaranteed_endpoint_create_durability allow_guaranteed_endpoint_create_enabled"
-        " allow_guaranteed_msg_receive_enabled allow_guaranteed_msg_send_enabled"
-        " allow_shared_subscriptions_enabled",
-    ),
-    **_rows(
-        _PROFILE, Effect.IN_PLACE, "allow_bridge_connections_enabled", off=Effect.DISCONNECT
-    ),
-    **_rows(
-        _PROFILE,
-        Effect.NEXT_LOGIN,
-        "compression_enabled eliding.enabled eliding.delay eliding.max_topic_count"
-        " end_to_end_bridge max_keepalive_timeout"
-        " max_mqtt_session_count_per_client_username max_mqtt_session_expiry_interval max_outbox_bytes"
-        " reject_msg_to_sender_on_no_subscription_match_enabled",
-    ),
-    **_rows(
-        _PROFILE,
-        Effect.IN_PLACE,
-        "event.connection_count_per_client_username_threshold.set_percent"
-        " event.connection_count_per_client_username_threshold.clear_percent"
-        " max_connection_count_per_client_username max_egress_flow_count"
-        " max_endpoint_count_per_client_username max_ingress_flow_count max_subscription_count",
-    ),
-    **_rows(
-        _ACL,
-        Effect.DISCONNECT,
-        "client_connect.default_action client_connect.exceptions",
-    ),
-    **_rows(
-        _ACL,
-        Effect.IN_PLACE,
-        "publish_topic.default_action publish_topic.exceptions publish_topic.topic_syntax"
-        " subscribe_topic.default_action subscribe_topic.exceptions subscribe_topic.topic_syntax"
-        " subscribe_share_name.default_action subscribe_share_name.exceptions"
-        " subscribe_share_name.topic_syntax",
-    ),
+    **_declared(_PROFILE, ClientProfile),
+    **_declared(_ACL, AclProfile),
     **_rows(_USERNAME, Effect.NEXT_LOGIN, "enabled", off=Effect.DISCONNECT),
     **_rows(_USERNAME, Effect.NEXT_LOGIN, "password password_required"),
     **_rows(_USERNAME, Effect.IN_PLACE, "client_profile acl_profile"),
     **_rows(_USERNAME, Effect.IN_PLACE, "guaranteed_endpoint_permission_override_enabled"),
-    **_rows(_QUEUE, Effect.IN_PLACE, _ENDPOINT_KEYS),
-    **_rows(
-        _QUEUE,
-        Effect.IN_PLACE,
-        "event.msg_spool_usage_threshold.set_percent event.msg_spool_usage_threshold.clear_percent"
-        " max_msg_spool_usage partition.count partition.rebalance_delay"
-        " partition.rebalance_max_handoff_time subscriptions topic_syntax",
-    ),
-    **_rows(
-        _TOPIC_ENDPOINT,
-        Effect.IN_PLACE,
-        f"{_ENDPOINT_KEYS} max_spool_usage event.spool_usage_threshold.set_percent"
-        " event.spool_usage_threshold.clear_percent",
-    ),
+    **_declared(_QUEUE, Queue),
+    **_declared(_TOPIC_ENDPOINT, TopicEndpoint),
     # `enabled` is in place: the bridge comes up or goes down, nobody else notices.
     **_rows(
         _BRIDGE,

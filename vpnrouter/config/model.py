@@ -1,8 +1,4 @@
-"""What all configuration models share, and names of things, each with the characters that the field allows.
-
-Names of things, each with the length and the characters that the field allows.
-
-Lengths count characters. Control characters are refused everywhere: a name stands in log lines.
+"""What all configuration models share, and how a model is made of what is declared in `settings`.
 
 The models know nothing of YAML, files or positions, and nothing of one another beyond what they
 hold: a rule that spans two of them stands in a check module. Classes are built at import:
@@ -11,110 +7,33 @@ deferring that moves its 70 ms to the first load and saves nothing (measured).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, TypeVar, cast, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 
-from vpnrouter import limits
+from vpnrouter.settings import names
+from vpnrouter.settings.schema import Attribute, Settings, Value, is_optional, types_of
 
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
-def _rule(
-    what: str, longest: int, forbidden: str = "", pattern: str = "", says: str = ""
-) -> Callable[[str], str]:
-    """A check of one kind of name: 1..`longest` characters, none `forbidden`, all of `pattern`."""
-    allowed = re.compile(pattern) if pattern else None
-
-    def check(text: str) -> str:
-        if not text:
-            raise ValueError(f"{what} must not be empty")
-        if len(text) > longest:
-            raise ValueError(f"{what} has {len(text)} characters, at most {longest} are allowed")
-        if _CONTROL.search(text):
-            raise ValueError(f"{what} must not contain control characters")
-        found = [character for character in forbidden if character in text]
-        if found:
-            raise ValueError(f"{what} must not contain {' '.join(found)}")
-        if allowed is not None and not allowed.fullmatch(text):
-            raise ValueError(f"{what} may only contain {says}")
-        return text
-
-    return check
-
-
-RouterName = Annotated[
-    str,
-    AfterValidator(
-        _rule(
-            "a router name",
-            limits.ROUTER_NAME_LENGTH,
-            pattern=r"[A-Za-z0-9._-]+",
-            says="A-Z a-z 0-9 . _ -",
-        )
-    ),
-]
-"""Also a directory name (`router=NAME`) and a word of the ready line, hence the few characters."""
-
-MsgVpnName = Annotated[
-    str, AfterValidator(_rule("a message VPN name", limits.MSG_VPN_NAME_LENGTH, "*?"))
-]
-
-BridgeName = Annotated[
-    str,
-    AfterValidator(
-        _rule(
-            "a bridge name",
-            limits.BRIDGE_NAME_LENGTH,
-            pattern=r'[A-Za-z0-9"~`!\\@$%|^()_+={}:,.#\-;\[\]]+',
-            says='letters, digits and " ~ ` ! \\ @ $ % | ^ ( ) _ + = { } : , . # - ; [ ]',
-        )
-    ),
-]
-
-QueueName = Annotated[
-    str, AfterValidator(_rule("a queue name", limits.QUEUE_NAME_LENGTH, "*?'<>&;"))
-]
-
-TopicEndpointName = Annotated[
-    str, AfterValidator(_rule("a topic endpoint name", limits.QUEUE_NAME_LENGTH, "*?'<>&;"))
-]
-
-ReplayLogName = Annotated[
-    str, AfterValidator(_rule("a replay log name", limits.REPLAY_LOG_NAME_LENGTH, "*?'<>&;"))
-]
-
-ClientUsernameName = Annotated[
-    str, AfterValidator(_rule("a client username", limits.CLIENT_USERNAME_LENGTH, "*?"))
-]
-
-ClientProfileName = Annotated[
-    str,
-    AfterValidator(
-        _rule(
-            "a client profile name",
-            limits.PROFILE_NAME_LENGTH,
-            pattern=r"#?[A-Za-z0-9_-]+",
-            says="A-Z a-z 0-9 _ - after an optional leading #",
-        )
-    ),
-]
-
-AclProfileName = Annotated[
-    str, AfterValidator(_rule("an ACL profile name", limits.PROFILE_NAME_LENGTH))
-]
-
-TraceFilterName = Annotated[
-    str, AfterValidator(_rule("a trace filter name", limits.TRACE_FILTER_NAME_LENGTH))
-]
-
-UserName = Annotated[str, AfterValidator(_rule("a user name", limits.CLIENT_USERNAME_LENGTH, ":"))]
-"""A colon would end the name in HTTP basic authentication (RFC 7617, 2)."""
-
-FilePath = Annotated[str, AfterValidator(_rule("a path", limits.PATH_LENGTH))]
-"""A path as written. A relative one starts at the directory that the command was started in."""
+RouterName = Annotated[str, AfterValidator(names.ROUTER.check)]
+MsgVpnName = Annotated[str, AfterValidator(names.MSG_VPN.check)]
+BridgeName = Annotated[str, AfterValidator(names.BRIDGE.check)]
+QueueName = Annotated[str, AfterValidator(names.QUEUE.check)]
+TopicEndpointName = Annotated[str, AfterValidator(names.TOPIC_ENDPOINT.check)]
+ReplayLogName = Annotated[str, AfterValidator(names.REPLAY_LOG.check)]
+ClientUsernameName = Annotated[str, AfterValidator(names.CLIENT_USERNAME.check)]
+ClientProfileName = Annotated[str, AfterValidator(names.CLIENT_PROFILE.check)]
+AclProfileName = Annotated[str, AfterValidator(names.ACL_PROFILE.check)]
+TraceFilterName = Annotated[str, AfterValidator(names.TRACE_FILTER.check)]
+UserName = Annotated[str, AfterValidator(names.USER.check)]
+FilePath = Annotated[str, AfterValidator(names.PATH.check)]
 
 
 K = TypeVar("K")
@@ -156,3 +75,68 @@ class Model(BaseModel):
     def _of_nothing(cls, value: object) -> object:
         """Take a key without a value, as in `green:`, for an object with every default."""
         return {} if value is None else value
+
+
+_MADE: dict[type[Settings], type[Model]] = {}
+
+
+def model_of(declared: type[Settings]) -> type[Model]:
+    """The model of a class of settings. It is a subclass of it, and has its name and its documentation."""
+    if declared not in _MADE:
+        types = types_of(declared)
+        fields: Value = {name: _field(types[name], one) for name, one in declared.declared.items()}
+        checks: Value = {}
+        if hasattr(declared, "check"):
+            checks["_checked"] = model_validator(mode="after")(_checked)
+        bases: Value = (declared, Model)
+        made = create_model(
+            declared.__name__,
+            __base__=bases,
+            __module__=declared.__module__,
+            __doc__=declared.__doc__,
+            __validators__=checks,
+            **fields,
+        )
+        _MADE[declared] = cast("type[Model]", made)
+    return _MADE[declared]
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def changed(written: S, **values: Value) -> S:
+    """A copy of what is written, with other values of some attributes, which are not checked."""
+    copy: Value = written
+    changed: S = copy.model_copy(update=values)
+    return changed
+
+
+def _checked(written: Value) -> Value:
+    written.check()
+    return written
+
+
+def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
+    """The annotation of an attribute, and its default."""
+    if declared.group is not None:
+        inner = model_of(declared.group)
+        return inner, Field(default_factory=inner)
+    text = declared.text
+    rules: list[Value] = []
+    if declared.least is not None:
+        rules.append(Field(ge=declared.least, le=declared.most))
+    if text is not None:
+        rules.append(
+            Field(max_length=text.most) if text.check is str else AfterValidator(text.check)
+        )
+    many = isinstance(declared.default, tuple)
+    kind = str if many else hint
+    if is_optional(hint):
+        (kind,) = set(get_args(hint)) - {type(None)}
+    for rule in rules:
+        kind = Annotated[kind, rule]
+    if many:
+        kind = Many[kind]  # type: ignore[valid-type]
+    elif is_optional(hint):
+        kind = kind | None
+    return kind, Field(default=declared.default, examples=list(declared.examples) or None)

@@ -5,10 +5,17 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from vpnrouter import limits
-from vpnrouter.config.access import AclProfile, ClientProfile, ClientUsername, allow_by_default
+from vpnrouter.config.access import ClientUsername, allow_by_default
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.endpoint import Mqtt, Queue, ReplayLog, TopicEndpoint
-from vpnrouter.config.event import VpnEvent
+from vpnrouter.config.declared import (
+    AclProfile,
+    ClientProfile,
+    Mqtt,
+    Queue,
+    ReplayLog,
+    TopicEndpoint,
+    VpnEvent,
+)
 from vpnrouter.config.model import (
     AclProfileName,
     BridgeName,

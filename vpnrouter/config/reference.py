@@ -20,6 +20,7 @@ from pydantic_core import PydanticUndefined
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.shape import Kind, bounds_of, kind_of
+from vpnrouter.settings.schema import Settings
 
 _WIDTH: Final = 98
 """Two less than a line may have: a block without a default stands behind `# `."""
@@ -43,21 +44,32 @@ def reference() -> str:
 
 
 def field_docs(model: type[Model]) -> dict[str, str]:
-    """The string under each field of a model, inherited ones included, each as one line."""
+    """The string under each field of a model, or under its declaration, each as one line."""
     docs: dict[str, str] = {}
     for base in reversed(model.__mro__):
-        if not issubclass(base, Model) or base is Model:
-            continue
-        tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        body = tree.body if isinstance(tree, ast.ClassDef) else []
-        for statement, below in pairwise(body):
-            if (
-                isinstance(statement, ast.AnnAssign)
-                and isinstance(statement.target, ast.Name)
-                and isinstance(below, ast.Expr)
-                and isinstance(below.value, ast.Constant)
-            ):
-                docs[statement.target.id] = " ".join(str(below.value.value).split())
+        made = issubclass(base, Model) and issubclass(base, Settings)
+        if not made and issubclass(base, (Model, Settings)) and base not in (Model, Settings):
+            docs |= _strings(base)
+    return docs
+
+
+def _strings(of: type) -> dict[str, str]:
+    """The strings in the body of a class. An attribute like another one has that one's where it has none."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(of))).body[0]
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    docs: dict[str, str] = {}
+    for name, each in of.declared.items() if issubclass(of, Settings) else ():
+        if each.like is not None:
+            owner, known = each.like
+            docs[name] = _strings(owner)[known]
+    for statement, below in pairwise(body):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+        ):
+            docs[statement.target.id] = " ".join(str(below.value.value).split())
     return docs
 
 

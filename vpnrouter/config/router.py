@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from vpnrouter import limits
-from vpnrouter.config.endpoint import GuaranteedMsging
+from vpnrouter.config.declared import GuaranteedMsging
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.locations import RouterBridging
 from vpnrouter.config.model import FilePath, Many, Model, MsgVpnName, Named, RouterName, UserName

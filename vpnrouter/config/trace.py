@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from vpnrouter import limits
-from vpnrouter.config.access import TopicSyntax
 from vpnrouter.config.model import (
     ClientUsernameName,
     FilePath,
@@ -20,6 +19,7 @@ from vpnrouter.config.model import (
     TraceFilterName,
 )
 from vpnrouter.config.secrets import Secret
+from vpnrouter.settings.schema import TopicSyntax
 
 
 class TraceFilter(Model):

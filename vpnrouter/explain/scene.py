@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from vpnrouter.bridges.link import Link
-    from vpnrouter.config.access import PublishTopic, SubscribeTopic
     from vpnrouter.config.load import Loaded
     from vpnrouter.config.problem import Path
     from vpnrouter.core.access import BoundRule
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from vpnrouter.explain.twin import Twin
     from vpnrouter.explain.twin_bridge import TwinBridge
     from vpnrouter.explain.why_bridge import Visit
+    from vpnrouter.settings.acl_profile import PublishTopic, SubscribeTopic
     from vpnrouter.topics.grammar import Filter
 
 

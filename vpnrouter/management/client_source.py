@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, final
 
+from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.schema import showing
+
 
 @dataclass(frozen=True, slots=True)
 class MqttSessionStatus:
@@ -62,28 +65,12 @@ class ClientUsernameStatus:
 
 
 @dataclass(frozen=True, slots=True)
+@showing(ClientProfile)
 class ClientProfileStatus:
-    """One client profile; names of the field's in snake_case. Sizes in bytes, times in seconds; 0 = no bound."""
+    """One client profile, with the attributes that are configured."""
 
     msg_vpn_name: str
     client_profile_name: str
-    allow_bridge_connections_enabled: bool = False
-    allow_guaranteed_endpoint_create_durability: str = "all"
-    allow_guaranteed_endpoint_create_enabled: bool = True
-    allow_guaranteed_msg_receive_enabled: bool = True
-    allow_guaranteed_msg_send_enabled: bool = True
-    allow_shared_subscriptions_enabled: bool = True
-    compression_enabled: bool = True
-    end_to_end_bridge: str = ""
-    max_connection_count_per_client_username: int = 0
-    max_egress_flow_count: int = 0
-    max_endpoint_count_per_client_username: int = 0
-    max_keepalive_timeout: int = 0
-    max_mqtt_session_count_per_client_username: int = 0
-    max_mqtt_session_expiry_interval: int = 0
-    max_outbox_bytes: int = 0
-    max_subscription_count: int = 0
-    reject_msg_to_sender_on_no_subscription_match_enabled: bool = False
     client_username_count: int = 0
     """Client usernames that have it."""
     connection_count: int = 0

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, final
 
+from vpnrouter.settings.endpoint import Queue, TopicEndpoint
+from vpnrouter.settings.schema import showing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@showing(Queue, shared_with=TopicEndpoint)
 class EndpointStatus:
-    """What monitoring shows of queues and of topic endpoints. Counts go on over restarts, or are since they
-    were cleared.
+    """What monitoring shows of queues and of topic endpoints, with the attributes that are configured. Counts go on
+    over restarts, or are since they were cleared.
 
     Names are those of the field in snake_case. The field's `spooled_…` are everything that ever went in; what is
     in the endpoint now is `msg_count` (ours; in the field the number of its msgs objects) and `msg_spool_usage`.
@@ -18,36 +22,6 @@ class EndpointStatus:
 
     msg_vpn_name: str
     durable: bool = True
-    access_type: str = "exclusive"
-    ingress_enabled: bool = True
-    egress_enabled: bool = True
-    owner: str = ""
-    permission: str = "consume"
-    dead_msg_queue: str = ""
-    delivery_count_enabled: bool = False
-    delivery_delay: int = 0
-    """Seconds."""
-    max_bind_count: int = 0
-    max_delivered_unacked_msgs_per_flow: int = 0
-    max_msg_size: int = 0
-    max_msg_spool_usage: int = 0
-    """Megabytes, as configured."""
-    max_spooled_msg_count: int = 0
-    max_redelivery_count: int = 0
-    max_ttl: int = 0
-    redelivery_enabled: bool = True
-    redelivery_delay_enabled: bool = False
-    redelivery_delay_initial_interval: int = 0
-    redelivery_delay_max_interval: int = 0
-    """Both in milliseconds."""
-    redelivery_delay_multiplier: int = 0
-    """Hundredths."""
-    reject_low_priority_msg_enabled: bool = False
-    reject_low_priority_msg_limit: int = 0
-    respect_dmq_eligible_enabled: bool = False
-    respect_msg_priority_enabled: bool = False
-    respect_ttl_enabled: bool = False
-    reject_msg_to_sender_on_discard_behavior: str = ""
 
     msg_count: int = 0
     """Messages in the queue now: waiting, delayed, and delivered but not acknowledged."""
@@ -89,17 +63,13 @@ class EndpointStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@showing(Queue)
 class QueueStatus(EndpointStatus):
     """One queue as monitoring shows it; `endpoint_type` is ours."""
 
     queue_name: str
     endpoint_type: str = "queue"
     """`queue`, `topic-endpoint`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
-    partition_count: int = 0
-    partition_rebalance_delay: int = 0
-    partition_rebalance_max_handoff_time: int = 0
-    """Both in seconds."""
-
     max_bind_count_exceeded_bind_failure_count: int = 0
     other_bind_failure_count: int = 0
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from vpnrouter.config.effects import Effect
 from vpnrouter.config.parse import Plain
 from vpnrouter.errors import OperationError
 from vpnrouter.management.rows import Row
 from vpnrouter.plan.documents import Step, steps, unnamed, wanted
 from vpnrouter.plan.mesh_file import Asked
 from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
+from vpnrouter.settings.schema import Effect
 
 
 class RouterApi(Protocol):

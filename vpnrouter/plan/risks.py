@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from vpnrouter.bridges.status import LOGGED_IN
-from vpnrouter.config.effects import Effect
 from vpnrouter.management.rows import Row
+from vpnrouter.settings.schema import Effect
 
 Kind = Literal["flaps", "disconnects", "loses"]
 

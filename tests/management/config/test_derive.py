@@ -2,7 +2,7 @@
 
 import pytest
 
-from vpnrouter.config.endpoint import Queue
+from vpnrouter.config.declared import Queue
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.management.config.derive import Differences, derived
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.endpoint import Queue
+from vpnrouter.config.declared import Queue
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.errors import RequestError
 from vpnrouter.management.config.store import AUTO, Named, Records, Texts, opened, reached

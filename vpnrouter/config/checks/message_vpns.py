@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from vpnrouter import limits
-from vpnrouter.config.access import AclProfile, ClientProfile
-from vpnrouter.config.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.trace import TraceFilter
 from vpnrouter.errors import TopicError
+from vpnrouter.settings.acl_profile import AclProfile
+from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
 from vpnrouter.topics.algebra import covers, intersects, matches
 from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
 from vpnrouter import limits
-from vpnrouter.config.access import ClientUsername, PublishTopic, TopicSyntax
+from vpnrouter.config.access import ClientUsername
 from vpnrouter.config.bridge import RemoteMsgVpn
 from vpnrouter.config.checks.message_vpns import DIALECTS
 from vpnrouter.config.mesh.remotes import Place
@@ -22,6 +22,8 @@ from vpnrouter.config.problem import Path
 from vpnrouter.config.secrets import Secret
 from vpnrouter.core.access import TopicRule
 from vpnrouter.errors import TopicError
+from vpnrouter.settings.acl_profile import PublishTopic
+from vpnrouter.settings.schema import TopicSyntax
 from vpnrouter.topics import algebra
 from vpnrouter.topics.grammar import (
     ALL,

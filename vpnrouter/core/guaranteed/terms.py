@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from vpnrouter.settings.endpoint import Queue, SessionQueue
+from vpnrouter.settings.schema import Settings, held_defaults, hold
+
 QUEUE: Final = 0
 TOPIC_ENDPOINT: Final = 1
 SESSION: Final = 2
@@ -33,43 +36,15 @@ DELETE: Final = 4
 
 MEGABYTE: Final = 1_000_000
 
-NAMES: Final = (
-    "dead_msg_queue",
-    "delivery_count_enabled",
-    "delivery_delay",
-    "egress_enabled",
-    "exclusive",
-    "ingress_enabled",
-    "max_bind_count",
-    "max_delivered_unacked_msgs_per_flow",
-    "max_msg_size",
-    "max_msg_spool_usage",
-    "max_redelivery_count",
-    "max_spooled_msg_count",
-    "max_ttl",
-    "owner",
-    "partition_count",
-    "partition_rebalance_delay",
-    "partition_rebalance_max_handoff_time",
-    "permission",
-    "redelivery_delay_enabled",
-    "redelivery_delay_initial_interval",
-    "redelivery_delay_max_interval",
-    "redelivery_delay_multiplier",
-    "redelivery_enabled",
-    "reject_behavior",
-    "reject_low_priority_msg_enabled",
-    "reject_low_priority_msg_limit",
-    "respect_dmq_eligible_enabled",
-    "respect_msg_priority_enabled",
-    "respect_ttl_enabled",
-)
+_DEFAULTS: Final = held_defaults(Queue)
+
+NAMES: Final = tuple(_DEFAULTS)
 """All attributes."""
 
 
 @final
 class EndpointTerms:
-    """Attributes of a queue or topic endpoint; names are SEMP's in snake case.
+    """What holds for an endpoint: the attributes that `settings/endpoint.py` declares, in the core's units.
 
     Sizes are bytes (`max_msg_spool_usage` too: 0 keeps the newest message only), times seconds but for
     `redelivery_delay_*` (milliseconds; `multiplier` in hundredths); `max_spooled_msg_count` 0 is no bound.
@@ -77,36 +52,39 @@ class EndpointTerms:
 
     __slots__ = NAMES
 
+    dead_msg_queue: str
+    delivery_count_enabled: bool
+    delivery_delay: int
+    egress_enabled: bool
+    exclusive: bool
+    ingress_enabled: bool
+    max_bind_count: int
+    max_delivered_unacked_msgs_per_flow: int
+    max_msg_size: int
+    max_msg_spool_usage: int
+    max_redelivery_count: int
+    max_spooled_msg_count: int
+    max_ttl: int
+    owner: str
+    partition_count: int
+    partition_rebalance_delay: int
+    partition_rebalance_max_handoff_time: int
+    permission: int
+    redelivery_delay_enabled: bool
+    redelivery_delay_initial_interval: int
+    redelivery_delay_max_interval: int
+    redelivery_delay_multiplier: int
+    redelivery_enabled: bool
+    reject_behavior: int
+    reject_low_priority_msg_enabled: bool
+    reject_low_priority_msg_limit: int
+    respect_dmq_eligible_enabled: bool
+    respect_msg_priority_enabled: bool
+    respect_ttl_enabled: bool
+
     def __init__(self) -> None:
-        self.exclusive = True
-        self.dead_msg_queue = "#DEAD_MSG_QUEUE"
-        self.delivery_count_enabled = False
-        self.delivery_delay = 0
-        self.egress_enabled = True
-        self.ingress_enabled = True
-        self.max_bind_count = 1000
-        self.max_delivered_unacked_msgs_per_flow = 10_000
-        self.max_msg_size = 10_000_000
-        self.max_msg_spool_usage = 5000 * MEGABYTE
-        self.max_spooled_msg_count = 0
-        self.max_redelivery_count = 0
-        self.max_ttl = 0
-        self.owner = ""
-        self.permission = CONSUME
-        self.partition_count = 0
-        self.partition_rebalance_delay = 5
-        self.partition_rebalance_max_handoff_time = 3
-        self.redelivery_enabled = True
-        self.redelivery_delay_enabled = False
-        self.redelivery_delay_initial_interval = 1000
-        self.redelivery_delay_max_interval = 64_000
-        self.redelivery_delay_multiplier = 200
-        self.reject_behavior = WHEN_ENABLED
-        self.reject_low_priority_msg_enabled = False
-        self.reject_low_priority_msg_limit = 0
-        self.respect_dmq_eligible_enabled = False
-        self.respect_msg_priority_enabled = False
-        self.respect_ttl_enabled = False
+        for name, value in _DEFAULTS.items():
+            setattr(self, name, value)
 
     @property
     def last_value(self) -> bool:
@@ -135,9 +113,19 @@ class EndpointTerms:
         return self.reject_behavior == WHEN_ENABLED and self.ingress_enabled
 
 
+_OF_A_SESSION: Final = {**held_defaults(SessionQueue), "max_bind_count": 1}
+
+
 def default_session_terms() -> EndpointTerms:
     """The terms of an MQTT session's endpoint: one consumer, and what has expired is not sent (MQTT-3.3.2-5)."""
     terms = EndpointTerms()
-    terms.max_bind_count = 1
-    terms.respect_ttl_enabled = True
+    for name, value in _OF_A_SESSION.items():
+        setattr(terms, name, value)
+    return terms
+
+
+def terms_of(written: Settings) -> EndpointTerms:
+    """The terms of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
+    terms = default_session_terms() if isinstance(written, SessionQueue) else EndpointTerms()
+    hold(terms, written)
     return terms

@@ -18,6 +18,7 @@ from vpnrouter.management.config.attribute import (
     Attribute,
 )
 from vpnrouter.management.rows import camel
+from vpnrouter.settings.schema import Settings
 
 _WHOLE: Final = "_threshold"
 """How the keys end whose mapping is one attribute in the field, an object, and not one for each key."""
@@ -42,6 +43,35 @@ class Differences:
     required: frozenset[str] = frozenset()
     files: frozenset[str] = frozenset()
     hashed: frozenset[str] = frozenset()
+
+
+def differences_of(of: type[Settings]) -> Differences:
+    """What a class of settings declares of its attributes in SEMP."""
+    found = of.places
+    texts = [
+        (each, each.attribute.text)
+        for each in found
+        if not isinstance(each.attribute.default, tuple)
+    ]
+    return Differences(
+        names={
+            ".".join(each.path): each.attribute.semp_name
+            for each in found
+            if each.attribute.semp_name
+        },
+        defaults={
+            camel(each.name): each.attribute.semp_default
+            for each in found
+            if each.attribute.semp_default is not None
+        },
+        lengths={
+            camel(each.name): (0 if each.attribute.default is None else text.least, text.most)
+            for each, text in texts
+            if text is not None
+        },
+        ours=frozenset(camel(each.name) for each in found if each.ours),
+        left={".".join(each.path): each.attribute.child for each in found if each.attribute.child},
+    )
 
 
 def derived(model: type[Model], differences: Differences) -> Iterator[Attribute]:

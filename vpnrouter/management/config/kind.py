@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from vpnrouter import limits
-from vpnrouter.config.model import Model
+from vpnrouter.config.model import Model, model_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.derive import Differences, derived
+from vpnrouter.management.config.derive import Differences, derived, differences_of
 from vpnrouter.management.config.store import Held, Store, reached
 from vpnrouter.management.rows import Key, Row
+from vpnrouter.settings.schema import Settings
 
 Keys = tuple[Key, ...]
 """The key of an object and, before it, those of what it stands in: one for each kind of the chain."""
@@ -102,8 +103,6 @@ def by_name(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     return {each.name: each for each in attributes}
 
 
-CHILDREN: Final = "objects of their own"
-BESIDE: Final = "part of the key of each exception"
 KEY: Final = "the object's key"
 
 PASSWORD: Final = (0, limits.PASSWORD_BYTES)
@@ -141,14 +140,18 @@ def kind_of(
     noun: str,
     store: Store,
     *identity: Attribute,
-    differences: Differences,
+    of: type[Settings] | None = None,
+    differences: Differences | None = None,
     path: str = "",
     more: tuple[Attribute, ...] = (),
     model: type[Model] | None = None,
     parent: Kind | None = None,
     **rest: Plain,
 ) -> Kind:
-    """A row of the table: `identity` in the order of the key, the other attributes made from `model`, and `more`."""
+    """A row of the table: `identity` in the order of the key, attributes made from `of` or `model`, and `more`."""
+    if of is not None:
+        model, differences = model_of(of), differences_of(of)
+    differences = differences or Differences()
     found = () if model is None else tuple(derived(model, differences))
     given = tuple(each for each in found if each.name not in {known.name for known in identity})
     return Kind(

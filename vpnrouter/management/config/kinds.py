@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from vpnrouter import limits
-from vpnrouter.config.access import AclProfile, ClientProfile, ClientUsername
+from vpnrouter.config.access import ClientUsername
 from vpnrouter.config.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
-from vpnrouter.config.endpoint import Queue, ReplayLog, TopicEndpoint
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.management.config import absent
 from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.derive import Differences
 from vpnrouter.management.config.kind import (
-    BESIDE,
-    CHILDREN,
     KEY,
     PASSWORD,
     Kind,
@@ -24,6 +20,10 @@ from vpnrouter.management.config.kind import (
     name_of,
 )
 from vpnrouter.management.config.store import AUTO, Named, Records, Texts
+from vpnrouter.settings.acl_profile import AclProfile
+from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.endpoint import Queue, ReplayLog, TopicEndpoint
+from vpnrouter.settings.schema import CHILDREN
 
 MSG_VPN: Final = kind_of(
     "msgVpns",
@@ -112,32 +112,12 @@ CLIENT_PROFILE: Final = kind_of(
     "clientProfile",
     Named("client_profiles", built_in="default"),
     name_of("clientProfileName", limits.PROFILE_NAME_LENGTH, "Name of the client profile."),
-    model=ClientProfile,
+    of=ClientProfile,
     parent=MSG_VPN,
-    differences=Differences(
-        defaults={
-            "allowGuaranteedEndpointCreateEnabled": False,
-            "allowGuaranteedMsgReceiveEnabled": False,
-            "allowGuaranteedMsgSendEnabled": False,
-            "allowSharedSubscriptionsEnabled": False,
-        },
-        lengths={"endToEndBridge": (0, limits.BRIDGE_NAME_LENGTH)},
-        ours=frozenset(
-            {
-                "endToEndBridge",
-                "maxKeepaliveTimeout",
-                "maxMqttSessionCountPerClientUsername",
-                "maxMqttSessionExpiryInterval",
-                "maxOutboxBytes",
-            }
-        ),
-    ),
     absent=absent.CLIENT_PROFILE,
     tolerated=absent.CLIENT_PROFILE_DEPRECATED,
     built_in="default",
 )
-
-_GROUPS: Final = ("publish_topic", "subscribe_topic", "subscribe_share_name")
 
 ACL_PROFILE: Final = kind_of(
     "aclProfiles",
@@ -145,13 +125,8 @@ ACL_PROFILE: Final = kind_of(
     "aclProfile",
     Named("acl_profiles", built_in="default"),
     name_of("aclProfileName", limits.PROFILE_NAME_LENGTH, "Name of the ACL profile."),
-    model=AclProfile,
+    of=AclProfile,
     parent=MSG_VPN,
-    differences=Differences(
-        left={"client_connect.exceptions": CHILDREN}
-        | {f"{group}.exceptions": CHILDREN for group in _GROUPS}
-        | {f"{group}.topic_syntax": BESIDE for group in _GROUPS},
-    ),
     built_in="default",
 )
 
@@ -175,7 +150,6 @@ def _exceptions(
         name_of(topic, limits.TOPIC_BYTES, "Topics that the other action holds for."),
         path=f"{{{syntax}:word}},{{{topic}}}",
         parent=ACL_PROFILE,
-        differences=Differences(),
         changes=False,
         deprecated=deprecated,
     )
@@ -189,7 +163,6 @@ EXCEPTIONS: Final = (
         Texts("client_connect", "exceptions"),
         name_of("clientConnectExceptionAddress", 43, "An IPv4 or IPv6 network (CIDR)."),
         parent=ACL_PROFILE,
-        differences=Differences(),
         changes=False,
     ),
     _exceptions(
@@ -355,21 +328,10 @@ TRUSTED_COMMON_NAME: Final = kind_of(
     ),
     parent=BRIDGE,
     above=1,
-    differences=Differences(),
     changes=False,
     deprecated=True,
 )
 
-
-_ENDPOINT_DEFAULTS: Final[Mapping[str, Any]] = {
-    "egressEnabled": False,
-    "ingressEnabled": False,
-    "permission": "no-access",
-}
-_ENDPOINT_LENGTHS: Final = {
-    "deadMsgQueue": (1, limits.QUEUE_NAME_LENGTH),
-    "owner": (0, limits.CLIENT_USERNAME_LENGTH),
-}
 
 QUEUE: Final = kind_of(
     "queues",
@@ -377,14 +339,8 @@ QUEUE: Final = kind_of(
     "queue",
     Named("queues"),
     name_of("queueName", limits.QUEUE_NAME_LENGTH, "Name of the queue."),
-    model=Queue,
+    of=Queue,
     parent=MSG_VPN,
-    differences=Differences(
-        defaults=_ENDPOINT_DEFAULTS,
-        lengths=_ENDPOINT_LENGTHS,
-        ours=frozenset({"maxSpooledMsgCount", "topicSyntax"}),
-        left={"subscriptions": CHILDREN},
-    ),
     absent=absent.QUEUE,
 )
 
@@ -395,7 +351,6 @@ QUEUE_SUBSCRIPTION: Final = kind_of(
     Texts("subscriptions"),
     name_of("subscriptionTopic", limits.TOPIC_BYTES, "A topic filter of what the queue attracts."),
     parent=QUEUE,
-    differences=Differences(),
     changes=False,
 )
 
@@ -405,13 +360,8 @@ TOPIC_ENDPOINT: Final = kind_of(
     "topicEndpoint",
     Named("topic_endpoints"),
     name_of("topicEndpointName", limits.QUEUE_NAME_LENGTH, "Name of the topic endpoint."),
-    model=TopicEndpoint,
+    of=TopicEndpoint,
     parent=MSG_VPN,
-    differences=Differences(
-        defaults=_ENDPOINT_DEFAULTS,
-        lengths=_ENDPOINT_LENGTHS,
-        ours=frozenset({"maxSpooledMsgCount"}),
-    ),
     absent=absent.TOPIC_ENDPOINT,
 )
 
@@ -421,18 +371,8 @@ REPLAY_LOG: Final = kind_of(
     "replayLog",
     Named("replay_logs"),
     name_of("replayLogName", limits.REPLAY_LOG_NAME_LENGTH, "Name of the replay log."),
-    model=ReplayLog,
+    of=ReplayLog,
     parent=MSG_VPN,
-    differences=Differences(
-        defaults={
-            "egressEnabled": False,
-            "ingressEnabled": False,
-            "maxSpoolUsage": 0,
-            "topicFilterEnabled": False,
-        },
-        ours=frozenset({"topicFilterTopicSyntax"}),
-        left={"topic_filter.subscriptions": CHILDREN},
-    ),
 )
 
 TOPIC_FILTER: Final = kind_of(
@@ -442,7 +382,6 @@ TOPIC_FILTER: Final = kind_of(
     Texts("topic_filter", "subscriptions"),
     name_of("topicFilterSubscription", limits.TOPIC_BYTES, "A topic filter of what is logged."),
     parent=REPLAY_LOG,
-    differences=Differences(),
     changes=False,
 )
 

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
+from vpnrouter.core.guaranteed.terms import terms_of
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.server.net.tls import authorities_in
-from vpnrouter.server.spool.terms import session_terms
-from vpnrouter.server.traces import terms_of
+from vpnrouter.server.traces import terms_of as trace_terms_of
+from vpnrouter.settings.schema import hold
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from vpnrouter.config import access, msg_vpn
     from vpnrouter.config.router import RouterConfig
+    from vpnrouter.settings import acl_profile, client_profile
 
 
 def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
@@ -29,7 +31,7 @@ def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
     """
     trace = config.trace
     sample = trace.sample if trace is not None and trace.enabled else 0.0
-    router = Router(config.router.name, seed, Recorder(), sample, terms_of(trace, seed))
+    router = Router(config.router.name, seed, Recorder(), sample, trace_terms_of(trace, seed))
     router.plane.ids.draw_by(sha256(b"message ids" + secret).digest())
     for name, written in config.msg_vpns.items():
         router.add(vpn_of(router, name, written, secret))
@@ -47,7 +49,7 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
         bounds_of(written),
     )
     vpn.enabled = written.enabled
-    vpn.session_terms = session_terms(written.mqtt.session_queue)
+    vpn.session_terms = terms_of(written.mqtt.session_queue)
     return vpn
 
 
@@ -129,38 +131,14 @@ def _username(name: str, written: access.ClientUsername) -> ClientUsername:
     )
 
 
-def profile_of(name: str, written: access.ClientProfile) -> ClientProfile:
+def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfile:
     """What the clients of a client profile may do."""
-    return ClientProfile(
-        name,
-        allow_bridge_connections_enabled=written.allow_bridge_connections_enabled,
-        allow_shared_subscriptions_enabled=written.allow_shared_subscriptions_enabled,
-        max_connection_count_per_client_username=written.max_connection_count_per_client_username,
-        max_subscription_count=written.max_subscription_count,
-        max_outbox_bytes=written.max_outbox_bytes,
-        max_keepalive_timeout=written.max_keepalive_timeout,
-        max_mqtt_session_count_per_client_username=(
-            written.max_mqtt_session_count_per_client_username
-        ),
-        max_mqtt_session_expiry_interval=written.max_mqtt_session_expiry_interval,
-        compression_enabled=written.compression_enabled,
-        allow_guaranteed_msg_send_enabled=written.allow_guaranteed_msg_send_enabled,
-        allow_guaranteed_msg_receive_enabled=written.allow_guaranteed_msg_receive_enabled,
-        allow_guaranteed_endpoint_create_enabled=written.allow_guaranteed_endpoint_create_enabled,
-        allow_guaranteed_endpoint_create_durability=(
-            written.allow_guaranteed_endpoint_create_durability
-        ),
-        max_egress_flow_count=written.max_egress_flow_count,
-        reject_msg_to_sender_on_no_subscription_match_enabled=(
-            written.reject_msg_to_sender_on_no_subscription_match_enabled
-        ),
-        end_to_end_bridge=written.end_to_end_bridge or "",
-        max_endpoint_count_per_client_username=written.max_endpoint_count_per_client_username,
-        max_ingress_flow_count=written.max_ingress_flow_count,
-    )
+    profile = ClientProfile(name)
+    hold(profile, written)
+    return profile
 
 
-def acl_of(name: str, written: access.AclProfile) -> AclProfile:
+def acl_of(name: str, written: acl_profile.AclProfile) -> AclProfile:
     """What an ACL profile allows."""
     connect = written.client_connect
     return AclProfile(
@@ -174,7 +152,7 @@ def acl_of(name: str, written: access.AclProfile) -> AclProfile:
 
 
 def _rule(
-    written: access.PublishTopic | access.SubscribeTopic | access.SubscribeShareName,
+    written: acl_profile.PublishTopic | acl_profile.SubscribeTopic | acl_profile.SubscribeShareName,
 ) -> TopicRule:
     dialect = MQTT if written.topic_syntax == "mqtt" else SMF
     return TopicRule(

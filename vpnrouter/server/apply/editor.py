@@ -18,7 +18,7 @@ import trio
 from vpnrouter import limits
 from vpnrouter.beside import beside
 from vpnrouter.config.diff import reuse
-from vpnrouter.config.effects import Effect, describe
+from vpnrouter.config.effects import describe
 from vpnrouter.config.load import read
 from vpnrouter.config.locations import Locations
 from vpnrouter.config.overlay import overlay_of
@@ -28,6 +28,7 @@ from vpnrouter.management.sources import Edited, Examined
 from vpnrouter.server.apply.overlay_disk import OverlayDisk
 from vpnrouter.server.apply.reload import Candidate, Packed, base_of, candidate, pack, reload_file
 from vpnrouter.server.events.narrate import tell
+from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.link import Link
-from vpnrouter.config.effects import Effect, Item
+from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.terms import terms_of
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connect import judge_again
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -31,7 +32,7 @@ from vpnrouter.server.net.listeners import (
 )
 from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.spool.endpoints import judge_endpoint
-from vpnrouter.server.spool.terms import session_terms
+from vpnrouter.settings.schema import Effect
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.book import LinkBook
-    from vpnrouter.config.access import AclProfile, ClientProfile, ClientUsername
+    from vpnrouter.config.access import ClientUsername
     from vpnrouter.config.effects import Change
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.msg_vpn import MsgVpn
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.bridges.runner import BridgeRunner
     from vpnrouter.server.net.listeners import Answering
+    from vpnrouter.settings.acl_profile import AclProfile
+    from vpnrouter.settings.client_profile import ClientProfile
     from vpnrouter.topics.mapping import TopicMapping
 
 
@@ -313,7 +316,7 @@ def change_message_vpn(
 ) -> None:
     """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
     vpn.take_bounds(bounds_of(after))
-    vpn.session_terms = session_terms(after.mqtt.session_queue)
+    vpn.session_terms = terms_of(after.mqtt.session_queue)
     _change_profiles(vpn, before.client_profiles, after.client_profiles)
     _change_acl_profiles(vpn, before.acl_profiles, after.acl_profiles)
     goes_down = before.enabled and not after.enabled

@@ -17,10 +17,11 @@ import trio
 
 from vpnrouter.beside import beside
 from vpnrouter.config.diff import changes, reuse
-from vpnrouter.config.effects import Effect, describe
+from vpnrouter.config.effects import describe
 from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.load import combine, read
 from vpnrouter.config.locations import location_problems
+from vpnrouter.config.model import changed
 from vpnrouter.config.overlay import difference, fill_nulls, text_of
 from vpnrouter.config.parse import parse
 from vpnrouter.config.plain import compact, copy_plain, unmask
@@ -39,19 +40,20 @@ from vpnrouter.server.bridges.flows import BridgeFlows
 from vpnrouter.server.bridges.runner import BridgeRunner
 from vpnrouter.server.events.narrate import say
 from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.effects import Change
-    from vpnrouter.config.endpoint import GuaranteedMsging
     from vpnrouter.config.load import Loaded, Reading
     from vpnrouter.config.locations import Locations
     from vpnrouter.config.parse import Document, Plain
     from vpnrouter.server.net.dial import Connector
     from vpnrouter.server.net.listeners import Answering
     from vpnrouter.server.spool.spooling import Spooling
+    from vpnrouter.settings.endpoint import GuaranteedMsging
 
 
 class Packed(NamedTuple):
@@ -281,7 +283,7 @@ class Reload:
 def _with_spool_as_before(before: RouterConfig, after: RouterConfig) -> GuaranteedMsging:
     """The settings of the spool; whether there is one holds until the router stops."""
     enabled = before.guaranteed_msging.enabled
-    return after.guaranteed_msging.model_copy(update={"enabled": enabled})
+    return changed(after.guaranteed_msging, enabled=enabled)
 
 
 async def reload_file(

@@ -25,7 +25,6 @@ from vpnrouter.topics.grammar import EVENT_PREFIX, to_smf
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.config.event import TopicFormat
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.log import Event
     from vpnrouter.server.net.reactor import Host
+    from vpnrouter.settings.event import TopicFormat
 
 
 SMF_PREFIX: Final = "#LOG/"

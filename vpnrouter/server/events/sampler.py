@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.access import ClientProfile
+from vpnrouter.config.declared import ClientProfile
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.spool import spool_of
@@ -19,7 +19,6 @@ from vpnrouter.events.thresholds import Marks, Pair, Thresholds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from vpnrouter.config.event import EndpointEvent, PercentThreshold, RateThreshold, VpnEvent
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from vpnrouter.events.log import EventLog
     from vpnrouter.server.management import BridgeSource
     from vpnrouter.server.monitor.meters import VpnMeters
+    from vpnrouter.settings.event import EndpointEvent, PercentThreshold, RateThreshold, VpnEvent
 
 
 LOOK_S: Final = 1.0

@@ -10,6 +10,8 @@ from vpnrouter.management.client_source import (
     ClientProfileStatus,
     ClientUsernameStatus,
 )
+from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.schema import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,33 +71,7 @@ class Profiles:
             ClientProfileStatus(
                 msg_vpn_name=msg_vpn,
                 client_profile_name=name,
-                allow_bridge_connections_enabled=each.allow_bridge_connections_enabled,
-                allow_guaranteed_endpoint_create_durability=(
-                    each.allow_guaranteed_endpoint_create_durability
-                ),
-                allow_guaranteed_endpoint_create_enabled=(
-                    each.allow_guaranteed_endpoint_create_enabled
-                ),
-                allow_guaranteed_msg_receive_enabled=each.allow_guaranteed_msg_receive_enabled,
-                allow_guaranteed_msg_send_enabled=each.allow_guaranteed_msg_send_enabled,
-                allow_shared_subscriptions_enabled=each.allow_shared_subscriptions_enabled,
-                compression_enabled=each.compression_enabled,
-                end_to_end_bridge=each.end_to_end_bridge,
-                max_connection_count_per_client_username=(
-                    each.max_connection_count_per_client_username
-                ),
-                max_egress_flow_count=each.max_egress_flow_count,
-                max_endpoint_count_per_client_username=each.max_endpoint_count_per_client_username,
-                max_keepalive_timeout=each.max_keepalive_timeout,
-                max_mqtt_session_count_per_client_username=(
-                    each.max_mqtt_session_count_per_client_username
-                ),
-                max_mqtt_session_expiry_interval=each.max_mqtt_session_expiry_interval,
-                max_outbox_bytes=each.max_outbox_bytes,
-                max_subscription_count=each.max_subscription_count,
-                reject_msg_to_sender_on_no_subscription_match_enabled=(
-                    each.reject_msg_to_sender_on_no_subscription_match_enabled
-                ),
+                **shown(ClientProfile, each),
                 client_username_count=usernames.get(name, 0),
                 connection_count=connections.get(name, 0),
             )

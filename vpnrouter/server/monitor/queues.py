@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import fields
 from typing import TYPE_CHECKING, Final, final
 
 import trio
@@ -17,22 +16,18 @@ from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.replay import replay_to
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION, Receipt
 from vpnrouter.core.guaranteed.terms import (
-    ALWAYS,
     KIND_NAMES,
-    MEGABYTE,
-    NAMES,
-    NEVER,
     PARKING,
     QUEUE,
     SESSION,
     TOPIC_ENDPOINT,
-    WHEN_ENABLED,
 )
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.monitor.cleared import ClearedEndpoints
-from vpnrouter.server.spool.terms import PERMISSIONS
+from vpnrouter.settings.endpoint import Queue, TopicEndpoint
+from vpnrouter.settings.schema import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,23 +81,6 @@ SECOND_NS: Final = 1_000_000_000
 
 PORTION: Final = 1_000
 """Messages that an operation takes on before the router's other work has its turn."""
-
-REJECTING_QUEUE: Final = {
-    NEVER: "never",
-    WHEN_ENABLED: "when-queue-enabled",
-    ALWAYS: "always",
-}
-REJECTING_ENDPOINT: Final = REJECTING_QUEUE | {WHEN_ENABLED: "when-topic-endpoint-enabled"}
-"""The field's words for when a message that is not taken comes back to its publisher."""
-
-_SAME: Final = tuple(
-    each.name
-    for each in fields(QueueStatus)
-    if each.name in NAMES and each.name not in {"max_msg_spool_usage", "permission"}
-)
-"""Attributes that the running endpoint has under the same name and in the same unit."""
-
-_PERMISSION_NAMES: Final = {number: name for name, number in PERMISSIONS.items()}
 
 PREFIXES: Final = {
     QUEUE: "",
@@ -303,23 +281,21 @@ class RouterQueues:
 
 
 def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCounters) -> QueueStatus:
-    terms = endpoint.terms
+    attributes = shown(Queue, endpoint.terms)
+    if endpoint.kind == TOPIC_ENDPOINT:
+        own = shown(TopicEndpoint, endpoint.terms)
+        attributes |= {name: value for name, value in own.items() if name in attributes}
     refused, discarded = counters.refused.counts, counters.discarded.counts
     oldest = operations.browse(endpoint, 0, 1)
     steady_ns = endpoint.vpn.plane.steady_ns
     binds = counters.bind_failures
     too_many = sum(count for reason, count in binds.items() if "Max clients" in reason)
-    rejecting = REJECTING_ENDPOINT if endpoint.kind == TOPIC_ENDPOINT else REJECTING_QUEUE
     return QueueStatus(
         msg_vpn_name=msg_vpn,
         queue_name=name,
         endpoint_type=KIND_NAMES[endpoint.kind],
         durable=endpoint.durable,
-        access_type="exclusive" if terms.exclusive else "non-exclusive",
-        permission=_PERMISSION_NAMES[terms.permission],
-        max_msg_spool_usage=terms.max_msg_spool_usage // MEGABYTE,
-        reject_msg_to_sender_on_discard_behavior=rejecting[terms.reject_behavior],
-        **{same: getattr(terms, same) for same in _SAME},
+        **attributes,
         msg_count=endpoint.spooled_count,
         msg_spool_usage=endpoint.spooled_bytes,
         msg_spool_peak_usage=counters.peak_bytes,

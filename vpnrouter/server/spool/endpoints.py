@@ -14,23 +14,23 @@ from vpnrouter.core.guaranteed.terms import (
     REPLAY_LOG,
     TOPIC_ENDPOINT,
     EndpointTerms,
+    terms_of,
 )
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.events.table import ORPHAN
 from vpnrouter.server.events.narrate import tell_of
-from vpnrouter.server.spool.terms import queue_terms, replay_log_terms, topic_endpoint_terms
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vpnrouter.config.endpoint import Queue
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.settings.endpoint import Queue
 
 
 GONE: Final = "503 Queue Shutdown: it is not configured any more"
@@ -56,12 +56,12 @@ class Endpoints:
         queues = {} if before is None else before.queues
         for name, queue in written.queues.items():
             if queues.get(name) is not queue:
-                endpoint = self.have(vpn, QUEUE, name, queue_terms(queue))
+                endpoint = self.have(vpn, QUEUE, name, terms_of(queue))
                 subscribe(endpoint, queue)
         topic_endpoints = {} if before is None else before.topic_endpoints
         for name, topic_endpoint in written.topic_endpoints.items():
             if topic_endpoints.get(name) is not topic_endpoint:
-                self.have(vpn, TOPIC_ENDPOINT, name, topic_endpoint_terms(topic_endpoint))
+                self.have(vpn, TOPIC_ENDPOINT, name, terms_of(topic_endpoint))
         self._log(vpn, written)
         wanted: dict[int, Mapping[str, object]] = {
             QUEUE: written.queues,
@@ -76,7 +76,7 @@ class Endpoints:
         """Let `vpn` have the replay log of its configuration; what a log that goes has logged goes too."""
         logs = self._spool.replay_logs
         for name, replay_log in written.replay_logs.items():
-            endpoint = self.have(vpn, REPLAY_LOG, name, replay_log_terms(replay_log))
+            endpoint = self.have(vpn, REPLAY_LOG, name, terms_of(replay_log))
             chosen = replay_log.topic_filter
             dialect = MQTT if chosen.topic_syntax == "mqtt" else SMF
             texts = chosen.subscriptions if chosen.enabled else ()

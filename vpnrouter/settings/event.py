@@ -1,29 +1,25 @@
 """Events of a message VPN and its endpoints: when they are raised, and whether they are published."""
 
-from typing import Annotated, Literal
+from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Literal
 
-from vpnrouter.config.model import Model
-
-Percent = Annotated[int, Field(ge=0, le=100)]
-Rate = Annotated[int, Field(ge=0, le=4_294_967_295)]
+from vpnrouter.settings.schema import LONGEST, Effect, Settings, Text, attribute, group, like
 
 
-class PercentThreshold(Model):
+class PercentThreshold(Settings):
     """Percent of a bound at which an event is raised and cleared."""
 
-    set_percent: Percent = 80
+    set_percent: int = attribute(80, least=0, most=100)
     """Percent from which on it is raised; 0 never."""
 
-    clear_percent: Percent = 60
+    clear_percent: int = attribute(60, least=0, most=100)
     """Percent down to which it stays."""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> "PercentThreshold":
+    def check(self) -> None:
+        """Raise ValueError where the two are the wrong way round."""
         if self.clear_percent > self.set_percent:
             raise ValueError("clear_percent is above set_percent")
-        return self
 
 
 class SpoolThreshold(PercentThreshold):
@@ -32,78 +28,73 @@ class SpoolThreshold(PercentThreshold):
     Its defaults are lower than those of the other thresholds, as in the field.
     """
 
-    set_percent: Percent = 25
-    clear_percent: Percent = 18
+    set_percent: int = like(PercentThreshold, "set_percent", default=25)
+    clear_percent: int = like(PercentThreshold, "clear_percent", default=18)
 
 
-class RateThreshold(Model):
+class RateThreshold(Settings):
     """Messages a second at which an event is raised and cleared."""
 
-    set_value: Rate = 4_000_000
+    set_value: int = attribute(4_000_000, least=0, most=LONGEST)
     """Messages a second from which on it is raised; 0 never."""
 
-    clear_value: Rate = 3_000_000
+    clear_value: int = attribute(3_000_000, least=0, most=LONGEST)
     """Messages a second down to which it stays."""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> "RateThreshold":
+    def check(self) -> None:
+        """Raise ValueError where the two are the wrong way round."""
         if self.clear_value > self.set_value:
             raise ValueError("clear_value is above set_value")
-        return self
 
 
-class EndpointEvent(Model):
+class EndpointEvent(Settings):
     """Thresholds of queues and topic endpoints."""
 
-    bind_count_threshold: PercentThreshold = Field(default_factory=PercentThreshold)
+    bind_count_threshold: PercentThreshold = group(PercentThreshold)
     """Consumers, of max_bind_count."""
 
-    reject_low_priority_msg_limit_threshold: PercentThreshold = Field(
-        default_factory=PercentThreshold
-    )
+    reject_low_priority_msg_limit_threshold: PercentThreshold = group(PercentThreshold)
     """Waiting messages, of reject_low_priority_msg.limit."""
 
 
 class QueueEvent(EndpointEvent):
     """Thresholds of a queue."""
 
-    msg_spool_usage_threshold: SpoolThreshold = Field(default_factory=SpoolThreshold)
+    msg_spool_usage_threshold: SpoolThreshold = group(SpoolThreshold)
     """Waiting bytes, of max_msg_spool_usage."""
 
 
 class TopicEndpointEvent(EndpointEvent):
     """Thresholds of a topic endpoint."""
 
-    spool_usage_threshold: SpoolThreshold = Field(default_factory=SpoolThreshold)
+    spool_usage_threshold: SpoolThreshold = group(SpoolThreshold)
     """Waiting bytes, of max_spool_usage."""
 
 
-class TopicFormat(Model):
+class TopicFormat(Settings):
     """Topics that events are published on."""
 
-    mqtt_enabled: bool = True
+    mqtt_enabled: bool = attribute(True, semp_default=False)
     """Whether on $SYS/LOG/LEVEL/SCOPE/ROUTER/EVENT/VPN, which MQTT clients can subscribe to."""
 
-    smf_enabled: bool = True
+    smf_enabled: bool = attribute(True)
     """Whether on #LOG/LEVEL/SCOPE/ROUTER/EVENT/VPN, for queues whose topic_syntax is smf."""
 
 
-class ClientProfileEvent(Model):
+class ClientProfileEvent(Settings):
     """Thresholds of the client usernames of a client profile."""
 
-    connection_count_per_client_username_threshold: PercentThreshold = Field(
-        default_factory=PercentThreshold
-    )
+    connection_count_per_client_username_threshold: PercentThreshold = group(PercentThreshold)
     """Clients of one client username, of max_connection_count_per_client_username."""
 
 
-class Publish(Model):
+class Publish(Settings):
     """Events as Direct messages in the message VPN that they are about."""
 
-    client_enabled: bool = False
+    client_enabled: bool = attribute(False)
     """Whether those of clients are published."""
 
-    msg_vpn_enabled: bool = False
+    msg_vpn_enabled: bool = attribute(False)
     """Whether those of the message VPN, its queues and bridges are published."""
 
     subscription_mode: Literal[
@@ -112,45 +103,45 @@ class Publish(Model):
         "on-with-no-unsubscribe-events-on-disconnect-format-v1",
         "on-with-format-v2",
         "on-with-no-unsubscribe-events-on-disconnect-format-v2",
-    ] = "off"
+    ] = attribute("off")
     """Whether subscriptions that come and go are published, and on which topics."""
 
-    topic_format: TopicFormat = Field(default_factory=TopicFormat)
+    topic_format: TopicFormat = group(TopicFormat)
     """Topics that they are published on."""
 
 
-class VpnEvent(Model):
+class VpnEvent(Settings, effect=Effect.IN_PLACE):
     """Events of a message VPN."""
 
-    publish: Publish = Field(default_factory=Publish)
+    publish: Publish = group(Publish)
     """Events as Direct messages."""
 
-    log_tag: Annotated[str, Field(max_length=32)] = ""
+    log_tag: str = attribute("", text=Text(0, 32))
     """Text that stands before each published event."""
 
-    large_msg_threshold: Annotated[int, Field(ge=0, le=4_294_967_295)] = 1024
+    large_msg_threshold: int = attribute(1024, least=0, most=LONGEST, effect=Effect.NEXT_LOGIN)
     """Kilobytes of a message from which on a client's is told of, once; 0 never."""
 
-    connection_count_threshold: PercentThreshold = Field(default_factory=PercentThreshold)
+    connection_count_threshold: PercentThreshold = group(PercentThreshold)
     """Clients, of max_connection_count."""
 
-    subscription_count_threshold: PercentThreshold = Field(default_factory=PercentThreshold)
+    subscription_count_threshold: PercentThreshold = group(PercentThreshold)
     """Subscriptions, of max_subscription_count."""
 
-    endpoint_count_threshold: PercentThreshold = Field(default_factory=PercentThreshold)
+    endpoint_count_threshold: PercentThreshold = group(PercentThreshold)
     """Queues and topic endpoints, of max_endpoint_count."""
 
-    ingress_flow_count_threshold: PercentThreshold = Field(default_factory=PercentThreshold)
+    ingress_flow_count_threshold: PercentThreshold = group(PercentThreshold)
     """Clients that publish guaranteed messages, of max_ingress_flow_count."""
 
-    egress_flow_count_threshold: PercentThreshold = Field(default_factory=PercentThreshold)
+    egress_flow_count_threshold: PercentThreshold = group(PercentThreshold)
     """Consumers of endpoints, of max_egress_flow_count."""
 
-    msg_spool_usage_threshold: PercentThreshold = Field(default_factory=PercentThreshold)
+    msg_spool_usage_threshold: PercentThreshold = group(PercentThreshold)
     """Waiting bytes, of max_msg_spool_usage."""
 
-    ingress_msg_rate_threshold: RateThreshold = Field(default_factory=RateThreshold)
+    ingress_msg_rate_threshold: RateThreshold = group(RateThreshold)
     """Messages received a second."""
 
-    egress_msg_rate_threshold: RateThreshold = Field(default_factory=RateThreshold)
+    egress_msg_rate_threshold: RateThreshold = group(RateThreshold)
     """Messages sent a second."""

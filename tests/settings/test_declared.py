@@ -1,0 +1,375 @@
+"""Every declared attribute: what may be written, what a change does, and that it arrives wherever it is used."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+from pydantic import ValidationError
+
+from vpnrouter.config.effects import TABLE
+from vpnrouter.config.model import Model, model_of
+from vpnrouter.config.not_yet import TABLE as NOT_YET
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.shape import model_at
+from vpnrouter.core.guaranteed.terms import EndpointTerms, default_session_terms, terms_of
+from vpnrouter.core.profile import ClientProfile as RunningProfile
+from vpnrouter.management.client_source import ClientProfileStatus
+from vpnrouter.management.config import kinds
+from vpnrouter.management.config.kind import Kind
+from vpnrouter.management.queue_source import QueueStatus
+from vpnrouter.management.rows import camel, names_of
+from vpnrouter.management.topic_endpoints import TopicEndpointStatus
+from vpnrouter.server.apply.assemble import profile_of
+from vpnrouter.settings.acl_profile import AclProfile
+from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.endpoint import (
+    GuaranteedMsging,
+    Mqtt,
+    Queue,
+    ReplayLog,
+    SessionQueue,
+    TopicEndpoint,
+)
+from vpnrouter.settings.event import VpnEvent
+from vpnrouter.settings.schema import (
+    Effect,
+    Place,
+    Settings,
+    attribute,
+    held_defaults,
+    shown,
+    types_of,
+)
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+VPN = ("msg_vpns", "*")
+
+
+class Declared(NamedTuple):
+    """A class of settings: where it stands in a configuration, its kind in the API, its status."""
+
+    of: type[Settings]
+    above: tuple[str, ...]
+    kind: Kind | None = None
+    status: Any = None
+
+
+ALL = (
+    Declared(Queue, (*VPN, "queues", "*"), kinds.QUEUE, QueueStatus),
+    Declared(
+        TopicEndpoint, (*VPN, "topic_endpoints", "*"), kinds.TOPIC_ENDPOINT, TopicEndpointStatus
+    ),
+    Declared(SessionQueue, (*VPN, "mqtt", "session_queue")),
+    Declared(ReplayLog, (*VPN, "replay_logs", "*"), kinds.REPLAY_LOG),
+    Declared(
+        ClientProfile, (*VPN, "client_profiles", "*"), kinds.CLIENT_PROFILE, ClientProfileStatus
+    ),
+    Declared(AclProfile, (*VPN, "acl_profiles", "*"), kinds.ACL_PROFILE),
+    Declared(Mqtt, (*VPN, "mqtt")),
+    Declared(VpnEvent, (*VPN, "event")),
+    Declared(GuaranteedMsging, ("guaranteed_msging",)),
+)
+
+HELD = (Queue, TopicEndpoint, SessionQueue, ReplayLog, ClientProfile)
+"""Those that a running object holds to, attribute by attribute."""
+
+EACH = [(each, place) for each in ALL for place in each.of.places]
+NAMED = [f"{each.of.__name__}-{place.name}" for each, place in EACH]
+every_attribute = pytest.mark.parametrize(("declared", "place"), EACH, ids=NAMED)
+
+HELD_EACH = [(each, place) for each, place in EACH if each.of in HELD and place.held is not None]
+every_held = pytest.mark.parametrize(
+    ("declared", "place"), HELD_EACH, ids=[f"{e.of.__name__}-{p.name}" for e, p in HELD_EACH]
+)
+
+
+def hint_of(of: type[Settings], place: Place) -> Any:
+    """The type of an attribute."""
+    owner = of
+    for key in place.path[:-1]:
+        group = owner.declared[key].group
+        assert group is not None
+        owner = group
+    return types_of(owner)[place.path[-1]]
+
+
+def other(of: type[Settings], place: Place) -> Any:
+    """A value that may be written and is not the default."""
+    one = place.attribute
+    choices = [each for each in get_args(hint_of(of, place)) if isinstance(each, str)]
+    if isinstance(one.default, tuple):
+        return ("a",)
+    if isinstance(one.default, bool):
+        return not one.default
+    if choices and one.default in choices:
+        return next(each for each in choices if each != one.default)
+    if one.least is not None and one.most is not None:
+        return one.default - 1 if one.default == one.most else one.default + 1
+    return "another"
+
+
+def written(of: type[Settings], place: Place, value: Any) -> Any:
+    """The model, loaded from a document that says this and nothing else."""
+    document: Any = value
+    for key in reversed(place.path):
+        document = {key: document}
+    return model_of(of).model_validate(document)
+
+
+def value_at(model: Any, place: Place) -> Any:
+    """What a model has there."""
+    for key in place.path:
+        model = getattr(model, key)
+    return model
+
+
+def is_threshold(place: Place) -> bool:
+    """Whether it is one of two marks, which are one attribute in the API and must be in order."""
+    return len(place.path) > 1 and place.path[-2].endswith("_threshold")
+
+
+@every_attribute
+def test_default(declared: Declared, place: Place) -> None:
+    """A document that says nothing has the declared default."""
+    assert value_at(model_of(declared.of)(), place) == place.attribute.default
+
+
+@every_attribute
+def test_what_may_be_written(declared: Declared, place: Place) -> None:
+    """Another value of its kind is taken; one of another kind is refused, at its place."""
+    value = other(declared.of, place)
+    if is_threshold(place):
+        value = place.attribute.default
+    assert value_at(written(declared.of, place, value), place) == value
+    with pytest.raises(ValidationError) as raised:
+        written(declared.of, place, {"a": 1})
+    assert raised.value.errors()[0]["loc"][: len(place.path)] == place.path
+
+
+RANGED = [(each, place) for each, place in EACH if place.attribute.least is not None]
+
+
+@pytest.mark.parametrize(
+    ("declared", "place"), RANGED, ids=[f"{e.of.__name__}-{p.name}" for e, p in RANGED]
+)
+def test_range(declared: Declared, place: Place) -> None:
+    """Its ends are taken and what is one beyond is refused. Of two marks one end is out of order."""
+    one = place.attribute
+    assert one.least is not None
+    assert one.most is not None
+    ends = {one.least, one.most}
+    if is_threshold(place):
+        ends.remove(one.least if place.path[-1].startswith("set") else one.most)
+    for end in ends:
+        assert value_at(written(declared.of, place, end), place) == end
+    for beyond in (one.least - 1, one.most + 1):
+        with pytest.raises(ValidationError, match=r"(greater|less) than or equal"):
+            written(declared.of, place, beyond)
+
+
+@every_attribute
+def test_effect(declared: Declared, place: Place) -> None:
+    """What a change does is decided for each, and stands in the table that a reload follows."""
+    row = TABLE[*declared.above, *place.path]
+    assert isinstance(row.effect, Effect)
+    assert (row.effect, row.off) == (place.effect, place.attribute.off)
+
+
+SEMP = [
+    (each, place)
+    for each, place in EACH
+    if each.kind is not None and not place.attribute.child and not is_threshold(place)
+]
+
+
+@pytest.mark.parametrize(
+    ("declared", "place"), SEMP, ids=[f"{e.of.__name__}-{p.name}" for e, p in SEMP]
+)
+def test_semp(declared: Declared, place: Place) -> None:
+    """The API has it under its name, with its range, its own default, and both ways."""
+    one = place.attribute
+    assert declared.kind is not None
+    found = declared.kind.attributes[one.semp_name or camel(place.name)]
+    assert found.keys == place.path
+    assert found.bounds == (None if one.least is None else (one.least, one.most))
+    default = "" if one.default is None else one.default
+    assert found.written_default == default
+    assert found.default == (default if one.semp_default is None else one.semp_default)
+    assert found.ours == place.ours
+    value = other(declared.of, place)
+    assert found.taken(found.shown(value_at(written(declared.of, place, value), place))) == value
+
+
+def running_of(written: Any) -> Any:
+    """The running object of what is written."""
+    return profile_of("p", written) if isinstance(written, ClientProfile) else terms_of(written)
+
+
+def values_of(running: Any) -> dict[str, Any]:
+    """The attributes of a running object."""
+    of = ClientProfile if isinstance(running, RunningProfile) else Queue
+    return {name: getattr(running, name) for name in held_defaults(of)}
+
+
+@every_held
+def test_running_object(declared: Declared, place: Place) -> None:
+    """What is written changes this attribute of the running object alone, and can be read back from it."""
+    value = other(declared.of, place)
+    before = values_of(running_of(model_of(declared.of)()))
+    after = values_of(running_of(written(declared.of, place, value)))
+    assert [name for name in before if before[name] != after[name]] == [place.held]
+    assert place.attribute.to_written(after[str(place.held)]) == value
+    assert place.attribute.to_held(value) == after[str(place.held)]
+
+
+STATUS = [(e, p) for e, p in HELD_EACH if e.status is not None and p.attribute.monitored]
+
+
+@pytest.mark.parametrize(
+    ("declared", "place"), STATUS, ids=[f"{e.of.__name__}-{p.name}" for e, p in STATUS]
+)
+def test_monitoring(declared: Declared, place: Place) -> None:
+    """Monitoring shows it as it is written; the quota of both kinds of endpoints has one name there."""
+    value = other(declared.of, place)
+    running = running_of(written(declared.of, place, value))
+    assert shown(declared.of, running)[place.name] == value
+    of = Queue if issubclass(declared.of, TopicEndpoint) else declared.of
+    (name,) = (each.name for each in of.places if each.held == place.held)
+    assert camel(name) in names_of(declared.status)
+
+
+def test_quotas_in_the_units_of_the_core() -> None:
+    """Megabytes become bytes; no quota makes a last value queue, and a topic endpoint that keeps nothing."""
+    queue = running_of(model_of(Queue).model_validate({"max_msg_spool_usage": 21}))
+    assert queue.max_msg_spool_usage == 21_000_000
+    assert running_of(model_of(Queue).model_validate({"max_msg_spool_usage": 0})).last_value
+    endpoint = running_of(model_of(TopicEndpoint).model_validate({"max_spool_usage": 0}))
+    assert (endpoint.max_msg_spool_usage, endpoint.last_value) == (1, False)
+
+
+def test_queue_of_a_session() -> None:
+    """It has one consumer, and what has expired is not sent (MQTT-3.3.2-5); else it is a queue as any other."""
+    terms = values_of(terms_of(model_of(SessionQueue)()))
+    assert terms == values_of(default_session_terms())
+    assert terms == values_of(EndpointTerms()) | {"max_bind_count": 1, "respect_ttl_enabled": True}
+
+
+def annotated(path: str, name: str) -> dict[str, str]:
+    """The attributes in the body of a class, with their types."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    (body,) = (
+        each.body for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name
+    )
+    return {
+        ast.unparse(each.target): ast.unparse(each.annotation)
+        for each in body
+        if isinstance(each, ast.AnnAssign)
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "running", "of"),
+    [
+        ("vpnrouter/core/guaranteed/terms.py", EndpointTerms, Queue),
+        ("vpnrouter/core/profile.py", RunningProfile, ClientProfile),
+    ],
+)
+def test_compiled_classes(path: str, running: type, of: type[Settings]) -> None:
+    """A class that is compiled names its attributes: those that are declared, each with its type."""
+    named = annotated(path, running.__name__)
+    named.pop("name", None)
+    assert named == {name: type(value).__name__ for name, value in held_defaults(of).items()}
+
+
+# -- what nobody reads -------------------------------------------------------------------------------
+
+
+class Reads(NamedTuple):
+    """The attributes that code reads: by name, and by what they are read from, with a dot between."""
+
+    names: set[str]
+    qualified: set[str]
+
+
+@pytest.fixture(scope="module")
+def reads() -> Reads:
+    """What the package reads outside `settings` and `config`."""
+    found = Reads(set(), set())
+    for path in (ROOT / "vpnrouter").rglob("*.py"):
+        if path.relative_to(ROOT).parts[1] not in {"settings", "config"}:
+            collect(ast.parse(path.read_text(encoding="utf-8")), "", found)
+    return found
+
+
+def collect(node: ast.AST, own: str, found: Reads) -> None:
+    """Note what a tree reads; `own` is the class that it stands in."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load):
+            match each.value:
+                case ast.Name(id="self"):
+                    receiver = own
+                case ast.Name(id=name) | ast.Attribute(attr=name):
+                    receiver = name
+                case _:
+                    receiver = ""
+            found.names.add(each.attr)
+            found.qualified.add(f"{receiver}.{each.attr}")
+        collect(each, each.name if isinstance(each, ast.ClassDef) else own, found)
+
+
+def unread(of: type[Settings], reads: Reads) -> Iterator[str]:
+    """The attributes of a class that no code acts on. Those of a running object are read from one.
+
+    The queue of sessions is a class of its own, beside the group that it stands in.
+    """
+    profile = issubclass(of, ClientProfile)
+    receivers = ("profile", "ClientProfile") if profile else ("terms", "EndpointTerms")
+    for place in of.places:
+        if of in HELD and place.held is not None:
+            known = any(f"{each}.{place.held}" in reads.qualified for each in receivers)
+        else:
+            known = set(place.path) <= reads.names or place.path[0] == "session_queue"
+        if not known:
+            yield ".".join(place.path)
+
+
+def not_done(above: tuple[str, ...]) -> set[str]:
+    """What is accepted and not done, and warned of, below a place."""
+    return {".".join(row.path[len(above) :]) for row in NOT_YET if row.path[: len(above)] == above}
+
+
+@pytest.mark.parametrize("declared", ALL, ids=lambda each: each.of.__name__)
+def test_every_attribute_is_read(declared: Declared, reads: Reads) -> None:
+    """What can be written is acted on, or is told of as not done."""
+    known = not_done(declared.above)
+    found = [
+        each
+        for each in unread(declared.of, reads)
+        if each not in known and each.split(".")[0] not in known
+    ]
+    assert found == []
+
+
+def test_what_nobody_reads_is_found(reads: Reads) -> None:
+    """An attribute that no code reads is found, also one that has the name of another object's attribute."""
+
+    class Planted(ClientProfile):
+        max_ghost_count: int = attribute(0, effect=Effect.IN_PLACE)
+
+    assert "max_ghost_count" in set(unread(Planted, reads))
+    without = Reads(reads.names, reads.qualified - {"profile.max_ingress_flow_count"})
+    assert "max_ingress_flow_count" in reads.names
+    assert "max_ingress_flow_count" in set(unread(ClientProfile, without))
+
+
+def test_places_of_the_classes() -> None:
+    """Each class is what the configuration has at the place named above."""
+    for each in ALL:
+        path = tuple("x" if step == "*" else step for step in each.above)
+        found = model_at(RouterConfig, path)
+        assert found is not None
+        assert issubclass(found, Model)
+        assert issubclass(found, each.of)

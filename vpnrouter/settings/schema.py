@@ -1,0 +1,263 @@
+"""How an attribute is declared: once, with its range, its default, what a change does, and what it is called elsewhere.
+
+A class of `Settings` is an object that can be configured, or a group of attributes in one:
+
+    class Queue(Endpoint, effect=Effect.IN_PLACE):
+        max_ttl: int = attribute(0, least=0, most=4_294_967_295)
+        \"\"\"Seconds that a message may wait …\"\"\"
+
+Of such a class are made: the model that checks what is written (`config/model.py`), the effects of changes
+(`config/effects.py`), what the core holds to (`hold`), the attributes of the SEMP API
+(`management/config/derive.py`), and what monitoring shows (`shown`). The string under an attribute
+is what the reference and the API say of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+
+
+class Effect(Enum):
+    """What a change does to a running router. The value is how it is told."""
+
+    IN_PLACE = "at once"
+    """Takes effect at once; nobody is disconnected."""
+
+    NEXT_LOGIN = "for logins from now on"
+    """Whoever is logged in keeps what held at the login."""
+
+    DISCONNECT = "its clients are disconnected"
+    """Holds at once, so those whom it shuts out are disconnected; nobody else."""
+
+    RECONNECT = "reconnects after draining"
+    """The bridge above it (of a message VPN's `bridging`: each of its TLS bridges) reconnects."""
+
+    RECONNECT_IF_USED = "reconnects after draining if it is in use"
+    """The bridge above it reconnects if this is the remote message VPN that it is connected to."""
+
+    REBIND = "the listener is bound anew"
+    """The listener closes if it was bound, and is bound if it is enabled."""
+
+    ADDED = "added"
+    """An object that was not there."""
+
+    REMOVED = "removed"
+    """An object that is no longer there. A message VPN, a client username and a bridge take their
+    connections with them; a listener only takes no new ones."""
+
+    RESTART = "needs restart"
+    """The running router keeps what it started with."""
+
+
+Value = Any
+"""A value of an attribute, or what an attribute is made with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A kind of text: its length in characters, and a check that raises ValueError with what is wrong."""
+
+    least: int
+    most: int
+    check: Callable[[str], str] = str
+
+
+MEGABYTES: Final = 1_000_000
+"""Scale of what is written in megabytes and held in bytes."""
+
+LONGEST: Final = 4_294_967_295
+"""Seconds that most times may be at most, and what most counts may."""
+
+TopicSyntax = Literal["smf", "mqtt"]
+
+CHILDREN: Final = "objects of their own"
+BESIDE: Final = "part of the key of each exception"
+"""Why something is no attribute of its object in SEMP."""
+
+_SAME: Final = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """What is declared of one attribute, or of a group of them (`group`).
+
+    `off` is the effect where a switch goes to false. `text` holds for a text, and for each item of a list. The
+    running object has the value under the name `held` ("": its own name, joined with those of its groups; None:
+    elsewhere), as one of `codes`, or times `scale` and at least `held_least`; `monitored` says whether monitoring
+    shows it. In SEMP the name is `semp_name` where it is not its own in camel case, and the default `semp_default`
+    where that differs; `ours` is not in the field at all; `child` says why it is no attribute there. `like` is the
+    attribute that it was made of.
+    """
+
+    default: Value = None
+    group: type[Settings] | None = None
+    least: int | None = None
+    most: int | None = None
+    text: Text | None = None
+    examples: tuple[Any, ...] = ()
+    effect: Effect | None = None
+    off: Effect | None = None
+    held: str | None = _SAME
+    codes: Mapping[str, Any] = field(default_factory=dict)
+    scale: int = 1
+    held_least: int = 0
+    monitored: bool = True
+    semp_name: str = ""
+    semp_default: Value = None
+    ours: bool = False
+    child: str = ""
+    like: tuple[type[Settings], str] | None = None
+
+    def to_held(self, value: Value) -> Value:
+        """What the running object has for a written value."""
+        if self.codes:
+            return self.codes[value]
+        if self.text is not None and value is None:
+            return ""
+        return value if self.scale == 1 else max(self.held_least, value * self.scale)
+
+    def to_written(self, held: Value) -> Value:
+        """What is written for a value of the running object; "" for none."""
+        if self.codes:
+            return next(word for word, code in self.codes.items() if code == held)
+        return held if self.scale == 1 else held // self.scale
+
+
+def attribute(default: Value, **more: Value) -> Value:
+    """An attribute; `more` is what `Attribute` has."""
+    return Attribute(default=default, **more)
+
+
+def group(of: type[Settings], **more: Value) -> Value:
+    """A group of attributes, which has all their defaults."""
+    return Attribute(group=of, **more)
+
+
+def like(owner: type[Settings], name: str, **changes: Value) -> Value:
+    """An attribute that another class declares too, but for `changes` and the effect, which are its own."""
+    changed: dict[str, Any] = {"effect": None, "off": None, "like": (owner, name)} | changes
+    return replace(owner.declared[name], **changed)
+
+
+def numbered(choices: Value) -> Mapping[str, int]:
+    """Codes of the words of a `Literal`: their places in it, from 0."""
+    return {word: number for number, word in enumerate(get_args(choices))}
+
+
+class Place(NamedTuple):
+    """An attribute at its place in an object: the keys that lead to it, and what it has of its groups."""
+
+    path: tuple[str, ...]
+    attribute: Attribute
+    effect: Effect | None
+    held: str | None
+    ours: bool
+
+    @property
+    def name(self) -> str:
+        """The name with those of its groups: `redelivery_delay_enabled`."""
+        return "_".join(self.path)
+
+
+def _places(declared: Mapping[str, Attribute], above: Place) -> Iterator[Place]:
+    for name, one in declared.items():
+        path = (*above.path, name)
+        held = None if above.held is None else one.held
+        place = Place(path, one, one.effect or above.effect, held, one.ours or above.ours)
+        if one.group is not None:
+            yield from _places(one.group.declared, place)
+        else:
+            yield place._replace(held="_".join(path) if held == _SAME else held)
+
+
+class Settings:
+    """Base of what is declared. `effect` holds for all attributes of the class that have none of their own.
+
+    An attribute in a group that names no effect has that of the group.
+    """
+
+    declared: ClassVar[Mapping[str, Attribute]] = MappingProxyType({})
+    """The attributes and groups by their names, inherited ones first."""
+
+    places: ClassVar[tuple[Place, ...]] = ()
+    """All attributes, those in groups included, in the order in which they are declared."""
+
+    def __init_subclass__(cls, effect: Effect | None = None, **more: Value) -> None:
+        """Collect what the class declares: the values in its body are no attributes of its instances."""
+        super().__init_subclass__(**more)
+        found = {}
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, Attribute):
+                found[name] = replace(value, effect=value.effect or effect)
+                delattr(cls, name)
+        if found:
+            cls.declared = MappingProxyType({**cls.declared, **found})
+            cls.places = tuple(
+                _places(cls.declared, Place((), Attribute(), None, _SAME, ours=False))
+            )
+
+
+def types_of(of: type[Settings]) -> Mapping[str, Value]:
+    """The types of the attributes and groups of a class, by name."""
+    hints = get_type_hints(of)
+    return {name: hints[name] for name in of.declared}
+
+
+def held_defaults(of: type[Settings]) -> dict[str, Value]:
+    """What the running object has of an object that says nothing, by name."""
+    return {
+        place.held: place.attribute.to_held(place.attribute.default)
+        for place in of.places
+        if place.held is not None
+    }
+
+
+def hold(running: object, written: Settings) -> None:
+    """Let the running object have what is written, in its own units."""
+    for place in written.places:
+        if place.held is not None:
+            value: Value = written
+            for key in place.path:
+                value = getattr(value, key)
+            setattr(running, place.held, place.attribute.to_held(value))
+
+
+def shown(of: type[Settings], running: object) -> dict[str, Value]:
+    """What monitoring shows of the attributes that the running object has, by name."""
+    return {
+        place.name: place.attribute.to_written(getattr(running, place.held))
+        for place in of.places
+        if place.held is not None and place.attribute.monitored
+    }
+
+
+T = TypeVar("T")
+
+
+def showing(
+    of: type[Settings], shared_with: type[Settings] | None = None
+) -> Callable[[type[T]], type[T]]:
+    """Let a class that becomes a dataclass have the attributes that monitoring shows, or those that another has too."""
+    held = None if shared_with is None else {each.held for each in shared_with.places}
+
+    def complete(cls: type[T]) -> type[T]:
+        for place in of.places:
+            one = place.attribute
+            if place.held is None or not one.monitored or not (held is None or place.held in held):
+                continue
+            if not hasattr(cls, place.name):
+                default = one.to_written(one.to_held(one.default))
+                cls.__annotations__[place.name] = type(default)
+                setattr(cls, place.name, default)
+        return cls
+
+    return complete
+
+
+def is_optional(hint: Value) -> bool:
+    """Whether a type takes None."""
+    return type(None) in get_args(hint)
