@@ -11,9 +11,10 @@ from vpnrouter.bridges.accepted import decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
-from vpnrouter.core.guaranteed.endpoint import PARKING, QUEUE, Endpoint
-from vpnrouter.core.guaranteed.spool import Receipt, Spool
-from vpnrouter.core.guaranteed.terms import ALWAYS, EndpointTerms
+from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.terms import ALWAYS, PARKING, QUEUE, EndpointTerms
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.message import Message
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.vpn import MessageVpn

@@ -17,10 +17,11 @@ from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.terms import FlowTerms
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import Credentials
-from vpnrouter.core.guaranteed.endpoint import PARKING, QUEUE, Endpoint
+from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.recover import recover
-from vpnrouter.core.guaranteed.spool import Receipt, Spool
-from vpnrouter.core.guaranteed.terms import ALWAYS, CONSUME, EndpointTerms
+from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.terms import ALWAYS, CONSUME, PARKING, QUEUE, EndpointTerms
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile

@@ -9,8 +9,8 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.bridges.flow_sender import GuaranteedOut
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd, remember_bridge
-from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED
 from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
+from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.selectors import parse_selector

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from vpnrouter.core.guaranteed.traces import CONSUMER
+from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.explain.explain import explain
 from vpnrouter.explain.question import CLIENT, ENDPOINT, Explanation, Question, Subscriber
 

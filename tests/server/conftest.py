@@ -18,9 +18,8 @@ from vpnrouter.build_info import build_kind
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.guaranteed.operations import browse
-from vpnrouter.core.guaranteed.spool import SYNCED, Receipt
 from vpnrouter.core.guaranteed.terms import QUEUE
+from vpnrouter.core.guaranteed.unit import SYNCED, Receipt
 from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
 from vpnrouter.server.apply.assemble import build_router
@@ -147,7 +146,7 @@ class Stored(Receipt):
     def payloads(self, name: str, vpn: str = "blue", kind: int = QUEUE) -> list[bytes]:
         """What an endpoint holds, oldest first."""
         endpoint = self.router.vpns[vpn].endpoints[kind, name]
-        return [row.message.payload for row in browse(endpoint, 0, 1_000)]
+        return [row.message.payload for row in endpoint.browse(0, 1_000)]
 
     def close(self) -> None:
         """Stop."""

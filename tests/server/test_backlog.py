@@ -27,7 +27,7 @@ def test_ages(stored: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise SpoolError("no", "io")
 
-    monkeypatch.setattr("vpnrouter.core.guaranteed.operations.browse", broken)
+    monkeypatch.setattr("vpnrouter.core.guaranteed.endpoint.Endpoint.browse", broken)
     assert oldest_age_ms([q, p]) == -1
 
 

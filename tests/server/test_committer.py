@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.context import RouterContext
-from vpnrouter.core.guaranteed.spool import SYNCED, Receipt, Spool
+from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.unit import SYNCED, Receipt
 from vpnrouter.errors import SpoolError
 from vpnrouter.server.spool import committer as module
 from vpnrouter.server.spool.committer import Committer

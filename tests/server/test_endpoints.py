@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.operations import purge
 from vpnrouter.core.guaranteed.recover import Definition, read_definitions
-from vpnrouter.core.guaranteed.spool import SPOOLED, UNMATCHED
 from vpnrouter.core.guaranteed.terms import (
     PARKING,
     QUEUE,
     REPLAY_LOG,
     TOPIC_ENDPOINT,
 )
+from vpnrouter.core.guaranteed.unit import SPOOLED, UNMATCHED
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
@@ -112,7 +111,7 @@ def test_a_queue_with_messages_stays(
     assert capsys.readouterr().err.count(TOLD) == 1
     assert one.payloads("q") == [b"1"]
     assert not one.router.vpns["blue"].endpoints[QUEUE, "q"].terms.egress_enabled
-    purge(one.router.vpns["blue"].endpoints[QUEUE, "q"])
+    one.router.vpns["blue"].endpoints[QUEUE, "q"].purge()
     change(one, EMPTY)
     assert one.router.vpns["blue"].endpoints == {}
     one = stored(EMPTY)

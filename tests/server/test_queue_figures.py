@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from vpnrouter.core.guaranteed.flow import Flow
-from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
 from vpnrouter.server.monitor.queues import (
     OTHER,
@@ -65,7 +64,7 @@ def test_oldest_of_what_consumers_have(stored: Any) -> None:
         one.publish(f"a/{number}")
     endpoint = endpoint_of(one)
     first = oldest_id(endpoint)
-    assert first == browse(endpoint, 0, 1)[0].msg_id
+    assert first == endpoint.browse(0, 1)[0].msg_id
     flow = Hand(endpoint, "c", 2)
     endpoint.bind(flow, CONSUME, CONSUME)
     one.commit()

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.core.guaranteed import operations, reasons
+from vpnrouter.core.guaranteed import reasons, unit
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
-from vpnrouter.core.guaranteed.spool import SPOOLED
 from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.guaranteed.unit import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.management.queue_source import Done
 from vpnrouter.server.monitor import queues as module
@@ -142,7 +142,7 @@ async def test_consumers(one: Any, queues: RouterQueues) -> None:
 
 async def test_purge(one: Any, queues: RouterQueues, monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is answered the messages are gone from the disk, however many rounds that takes."""
-    monkeypatch.setattr(operations, "ROUND", 2)
+    monkeypatch.setattr(unit, "ROUND", 2)
     await publish(one, *[b"x"] * 9)
     with trio.fail_after(20):
         assert await queues.delete_msgs("blue", "q", None) == Done(9)

@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from vpnrouter.core.guaranteed.recover import Definition
-from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED
 from vpnrouter.core.guaranteed.terms import SESSION
+from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.assemble import build_router

@@ -15,8 +15,8 @@ from vpnrouter.bridges import inbound
 from vpnrouter.bridges.accepted import Positions, Taken
 from vpnrouter.bridges.parking_lot import Lanes, Steps
 from vpnrouter.core.discards import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
-from vpnrouter.core.guaranteed import spool as outcomes
-from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, Receipt
+from vpnrouter.core.guaranteed import unit as outcomes
+from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, Receipt
 from vpnrouter.core.timers import Timed
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.link import encode, frames

@@ -16,14 +16,14 @@ from vpnrouter.bridges.inbound_flow import FlowOwner
 from vpnrouter.bridges.link_client import may_enter, path_for
 from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import ACKED, holds, take_out
-from vpnrouter.core.guaranteed.dispatch import not_there, permit, unbind_forbidden
+from vpnrouter.core.guaranteed.counters import ACKED
 from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
-from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, permission_of
-from vpnrouter.core.guaranteed.spool import Receipt, spool_of
+from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there, permission_of
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError, TopicError
 from vpnrouter.events.table import BIND_FAILED
@@ -167,7 +167,7 @@ class GuaranteedOut(Flow):
         for position in positions_of(bind.accepted.get(store_id, [])):
             if position in lent:
                 _settle(endpoint, position)
-            elif holds(endpoint, position):
+            elif endpoint.holds(position):
                 kept.append(position)
         self._reply.kept = ranges_of(kept)
         self._reply.store_id = store_id
@@ -395,7 +395,7 @@ class GuaranteedOut(Flow):
 
 def _settle(endpoint: Endpoint, position: int) -> None:
     """Settle a message that the bridge took over an earlier flow."""
-    if take_out(endpoint, position):
+    if endpoint.take_out(position):
         try:
             if endpoint.watched is not None:
                 endpoint.watched.accepted(position)
@@ -527,7 +527,7 @@ class OutboundFlows(FlowOwner):
             raise not_there(QUEUE, self._admission.username)
         permission = self._permission(endpoint)
         # Before anything that differs from what is said of a queue that is not there.
-        permit(endpoint, permission, CONSUME)
+        endpoint.permit(permission, CONSUME)
         if not endpoint.terms.exclusive:
             raise Refused(NOT_EXCLUSIVE, codes.NOT_AUTHORIZED)
         selector = None
@@ -574,7 +574,7 @@ class OutboundFlows(FlowOwner):
         """Unbind flows that the client username of the login may not have any more."""
         for flow in list(self._flows.values()):
             if not flow.over:
-                unbind_forbidden(flow.endpoint)
+                flow.endpoint.unbind_forbidden()
 
     def rename(self, mapping: TopicMapping | None) -> None:
         """Topics are renamed in another way from now on."""

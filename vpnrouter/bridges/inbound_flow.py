@@ -8,7 +8,7 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter.bridges.terms import LinkEvent
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
-from vpnrouter.core.guaranteed.spool import DEMOTED, SPOOLED
+from vpnrouter.core.guaranteed.unit import DEMOTED, SPOOLED
 from vpnrouter.core.timers import Timed
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.trace.events import DISCARD

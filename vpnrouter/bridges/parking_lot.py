@@ -26,8 +26,8 @@ from vpnrouter.bridges.inbound import lane as lane_of
 from vpnrouter.core.discards import TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.spool import REJECTED, Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.guaranteed.unit import REJECTED, Receipt
 from vpnrouter.errors import TopicError
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
+from vpnrouter.core.route import Route
 from vpnrouter.core.subscriber import FRAME_MQTT4
 from vpnrouter.core.tracing import frame5
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
-    from vpnrouter.core.route import Route, Target
+    from vpnrouter.core.route import Target
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn
 
@@ -272,3 +273,24 @@ def _priority(subscriptions: list[Subscription]) -> int:
         if best == 0 or subscription.dto_priority < best:
             best = subscription.dto_priority
     return best
+
+
+def demote_to_one(vpn: MessageVpn, route: Route, message: Message) -> bool:
+    """Offer the message to one of those who keep none; True when one was offered it.
+
+    Endpoints have it besides: deliver-to-one is about the Direct copy alone.
+    """
+    others = Route(route.topic, route.raw)
+    others.receivers4 = [each for each in route.demoted if each.frame == FRAME_MQTT4]
+    others.receivers5 = [each for each in route.demoted if each.frame != FRAME_MQTT4]
+    others.special = route.demoted_special
+    others.links = route.links
+    others.many_links = route.many_links
+    others.excluded = route.excluded
+    others.groups = [group for group in route.groups if not group.durable]
+    others.turn = route.turn
+    others.link_turn = route.link_turn
+    offered = deliver_to_one(vpn, others, message) == OFFERED
+    route.turn = others.turn
+    route.link_turn = others.link_turn
+    return offered

@@ -433,3 +433,45 @@ def subscribed(vpn: MessageVpn, event: int, subscription: Subscription) -> None:
         topic_syntax="mqtt" if filter_.dialect == MQTT else "smf",
     )
     plane.recorder.record(context, plane.wall_ns, filter_.original.encode(), 0, 0, 0, 0, 0, 0)
+
+
+def trace_kept(
+    vpn: MessageVpn,
+    event: int,
+    message: Message,
+    endpoint: str,
+    reason: str,
+    client: str = "",
+    partition: int = -1,
+) -> None:
+    """Record what happened to the traced `message` in `vpn`, at the endpoint of that name, if any.
+
+    `client` is whom it concerns; without one its publisher.
+    """
+    context = Context(
+        event,
+        vpn.name,
+        kept_mode(message),
+        client=client or message.source_name,
+        endpoint=endpoint,
+        hops=message.hops,
+        path=">".join(message.path),
+        reason=reason,
+        origin_router=message.origin_router,
+        origin_vpn=message.origin_vpn,
+        partition=partition,
+    )
+    record(vpn, context, message)
+
+
+def trace_kept_lost(
+    vpn: MessageVpn,
+    event: int,
+    message: Message,
+    endpoint: str,
+    reason: str,
+    client: str = "",
+    partition: int = -1,
+) -> None:
+    """Record that a guaranteed message, traced or not, was discarded or rejected."""
+    lost(vpn, event, message, kept_mode(message), endpoint, reason, None, client, partition)

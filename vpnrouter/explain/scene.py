@@ -8,10 +8,10 @@ from vpnrouter.core import discards
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.session_endpoints import PREFIX
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
-from vpnrouter.core.guaranteed.traces import CONSUMER
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.question import Rule

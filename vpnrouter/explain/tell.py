@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.core import discards
 from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import QUEUE, SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.traces import CONSUMER
 from vpnrouter.core.vpn import totals
 from vpnrouter.explain.question import (
     BRIDGE,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.discards import MSG_TOO_BIG
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.terms import (
     PARKING,
@@ -14,7 +15,6 @@ from vpnrouter.core.guaranteed.terms import (
     SESSION,
     TOPIC_ENDPOINT,
 )
-from vpnrouter.core.guaranteed.traces import CONSUMER
 from vpnrouter.explain.question import Rule
 from vpnrouter.explain.scene import attribute, client_of, rule
 from vpnrouter.topics.algebra import matches

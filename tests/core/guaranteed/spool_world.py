@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import Credentials
-from vpnrouter.core.guaranteed.endpoint import QUEUE, Endpoint
+from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
-from vpnrouter.core.guaranteed.spool import Receipt, Spool
-from vpnrouter.core.guaranteed.terms import CONSUME, EndpointTerms
+from vpnrouter.core.guaranteed.spool import Spool
+from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE, EndpointTerms
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
@@ -264,9 +265,8 @@ class SpoolWorld:
         used = 0
         for endpoint in self.endpoints:
             assert endpoint.counters.imbalance(endpoint.spooled_count) == 0, endpoint.name
-            count = endpoint.pending + len(endpoint.delayed)
-            count += sum(pool.count for pool in endpoint.waiting + endpoint.unsorted)
-            count += sum(pool.count for pool in (endpoint.held, endpoint.ahead) if pool is not None)
+            count = endpoint.pending + len(endpoint.schedule.delayed)
+            count += sum(pool.count for pool in endpoint.pools())
             count += sum(len(flow.unacked) for flow in endpoint.flows)
             assert endpoint.spooled_count == count, endpoint.name
             assert (endpoint.spooled_bytes == 0) == (endpoint.spooled_count == 0), endpoint.name

@@ -8,9 +8,8 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.endpoint import SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.spool import DEMOTED, REJECTED, SPOOLED
-from vpnrouter.core.guaranteed.terms import ALWAYS, NEVER, WHEN_ENABLED
+from vpnrouter.core.guaranteed.terms import ALWAYS, NEVER, SESSION, TOPIC_ENDPOINT, WHEN_ENABLED
+from vpnrouter.core.guaranteed.unit import DEMOTED, REJECTED, SPOOLED
 from vpnrouter.core.message import Message
 
 if TYPE_CHECKING:

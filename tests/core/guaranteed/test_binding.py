@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.dispatch: consumers come and go."""
+"""vpnrouter.core.guaranteed.endpoint: consumers come and go."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.endpoint import TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY
+from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:

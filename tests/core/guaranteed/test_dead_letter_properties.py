@@ -1,6 +1,6 @@
-"""vpnrouter.core.guaranteed.lifecycle."""
+"""vpnrouter.core.guaranteed.dead_letters."""
 
-from vpnrouter.core.guaranteed.lifecycle import addressed, sources
+from vpnrouter.core.guaranteed.dead_letters import addressed, sources
 from vpnrouter.wire.mqtt.properties import (
     Properties,
     encode_block,

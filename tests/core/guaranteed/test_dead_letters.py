@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.lifecycle."""
+"""vpnrouter.core.guaranteed.dead_letters."""
 
 from __future__ import annotations
 

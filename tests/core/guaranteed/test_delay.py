@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.lifecycle: messages that wait for a time."""
+"""vpnrouter.core.guaranteed.schedule: messages that wait for a time."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ def test_a_delayed_message_expires(world: SpoolWorld, spool_kit: ModuleType) -> 
     world.commit()
     world.advance(4)
     assert queue.spooled_count == 0
-    assert queue.held is None or queue.held.count == 0
+    assert queue.schedule.held is None or queue.schedule.held.count == 0

@@ -1,10 +1,10 @@
-"""vpnrouter.core.guaranteed.dispatch: deliver-to-one where a message goes as Direct."""
+"""vpnrouter.core.deliver: deliver-to-one where a message goes as Direct."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.guaranteed.spool import SPOOLED
+from vpnrouter.core.guaranteed.unit import SPOOLED
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import operations, reasons
+from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd, remember_bridge
 from vpnrouter.core.guaranteed.flow import FAILED, REJECTED, RELEASED
 from vpnrouter.core.guaranteed.recover import read_definitions
-from vpnrouter.core.guaranteed.spool import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.spool import SPOOLED, UNMATCHED
 from vpnrouter.core.guaranteed.terms import TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.unit import REJECTED as REFUSED
+from vpnrouter.core.guaranteed.unit import SPOOLED, UNMATCHED
 from vpnrouter.core.message import Message
 
 if TYPE_CHECKING:
@@ -138,13 +138,13 @@ def test_answers_keep_their_order(world: SpoolWorld) -> None:
 def leave(world: SpoolWorld, queue: Endpoint, spool_id: int, how: str) -> None:
     """Let the message leave the queue without having gone over."""
     if how == "delete message":
-        assert operations.delete_message(queue, spool_id) == ""
+        assert queue.delete_message(spool_id) == ""
     elif how == "purge":
-        assert operations.purge(queue) == 1
+        assert queue.purge() == 1
     elif how == "delete queue":
         queue.delete("503 Queue Shutdown")
     elif how == "move":
-        assert operations.move(queue, spool_id, world.endpoint("to")) == ""
+        assert queue.move_message(spool_id, world.endpoint("to")) == ""
     elif how == "expire":
         world.advance(61)
     else:
@@ -214,7 +214,7 @@ def test_purged_while_on_its_way(world: SpoolWorld) -> None:
     message = Message(b"a", b"x", b"")
     message.persistent = True
     one.waits.publish(world.vpn, message, 1)
-    assert operations.purge(queue) == 0
+    assert queue.purge() == 0
     world.commit()
     assert queue.spooled_count == 1
     assert one.told.gone == []
@@ -240,10 +240,10 @@ def test_lost_in_one_of_two_queues_is_lost(world: SpoolWorld) -> None:
     first, second = crossed(world, "q1", "a"), crossed(world, "q2", "a")
     one = Publisher(world)
     one.give("a", 1)
-    operations.purge(first)
+    first.purge()
     world.commit()
     assert one.told.heard == [(1, *FAILURE)]
-    operations.purge(second)
+    second.purge()
     world.commit()
     assert (one.told.heard, one.told.gone) == ([(1, *FAILURE)], [1])
 
@@ -310,7 +310,7 @@ def test_the_end_comes_with_an_answer(world: SpoolWorld) -> None:
     one.give("a", 1)
     one.give("a", 2)
     one.give("none", 3)
-    operations.purge(queue)
+    queue.purge()
     world.commit()
     assert [token for token, _, _ in one.told.heard] == [1]
 

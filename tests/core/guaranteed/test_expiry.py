@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.lifecycle: life times."""
+"""vpnrouter.core.guaranteed.schedule: life times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_life_times(world: SpoolWorld, spool_kit: ModuleType) -> None:
     assert left == [[3, 3, 3], [2, 2, 3], [2, 0, 3], [1, 0, 3]]
     assert own.counters.discarded.counts == {EXPIRED: 2}
     assert most.counters.discarded.counts == {EXPIRED: 3}
-    assert own.expiring.count == 0
+    assert own.schedule.expiring.count == 0
 
 
 def test_a_dead_letter_has_no_life_time_of_its_own(
@@ -134,7 +134,7 @@ def test_settled_messages_leave_the_life_times(world: SpoolWorld, spool_kit: Mod
         world.commit()
         flow.settle_all()
     world.commit()
-    assert queue.expiring.count <= 1_300
+    assert queue.schedule.expiring.count <= 1_300
 
 
 def test_nothing_expires_while_the_store_fails(world: SpoolWorld, spool_kit: ModuleType) -> None:

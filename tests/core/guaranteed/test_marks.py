@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.lifecycle: what may have been delivered before a crash."""
+"""vpnrouter.core.guaranteed.spool: what may have been delivered before a crash."""
 
 from __future__ import annotations
 

@@ -1,20 +1,13 @@
-"""vpnrouter.core.guaranteed.operations: what management does with messages."""
+"""vpnrouter.core.guaranteed.endpoint: what management does with messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.endpoint import IN_HAND, MESSAGE_NOT_FOUND
 from vpnrouter.core.guaranteed.flow import FAILED
-from vpnrouter.core.guaranteed.operations import (
-    IN_HAND,
-    NOT_FOUND,
-    browse,
-    copy,
-    delete_message,
-    move,
-)
-from vpnrouter.core.guaranteed.spool import UNMATCHED
+from vpnrouter.core.guaranteed.unit import UNMATCHED
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -35,7 +28,7 @@ def filled(world: SpoolWorld, count: int, **terms: Any) -> Endpoint:
 
 def ids_of(queue: Endpoint) -> list[int]:
     """All ids of a queue."""
-    return [row.msg_id for row in browse(queue, 0, 1_000)]
+    return [row.msg_id for row in queue.browse(0, 1_000)]
 
 
 def test_browse(world: SpoolWorld, spool_kit: ModuleType) -> None:
@@ -51,16 +44,16 @@ def test_browse(world: SpoolWorld, spool_kit: ModuleType) -> None:
     world.commit()
     flow.settle_all(FAILED)
     world.commit()
-    first = browse(queue, 0, 3)
+    first = queue.browse(0, 3)
     assert [row.priority for row in first] == [9, 4, 2]
     assert [row.undelivered for row in first] == [False, False, True]
     assert [row.redelivery_count for row in first] == [1, 1, 0]
-    (last,) = browse(queue, first[-1].msg_id, 3)
+    (last,) = queue.browse(first[-1].msg_id, 3)
     assert (last.topic, last.size, last.dmq_eligible) == (b"a", 2 + len(message.block), False)
     assert last.spooled_time_ns == spool_kit.WALL_NS
     assert last.expiry_time_ns == spool_kit.WALL_NS + 50 * spool_kit.SECOND
     assert first[0].expiry_time_ns == spool_kit.WALL_NS + 100 * spool_kit.SECOND
-    assert browse(queue, last.msg_id, 3) == []
+    assert queue.browse(last.msg_id, 3) == []
     assert queue.spooled_count == 4
     assert flow.counts() == [0, 0, 1, 1]
 
@@ -70,12 +63,12 @@ def test_copy_and_move(world: SpoolWorld) -> None:
     queue = filled(world, 3)
     other = world.endpoint("other", max_spooled_msg_count=2)
     ids = ids_of(queue)
-    assert copy(queue, ids[0], other) == ""
-    assert move(queue, ids[1], other) == ""
-    assert move(queue, ids[2], other) == reasons.MAX_MESSAGE_USAGE
+    assert queue.copy_message(ids[0], other) == ""
+    assert queue.move_message(ids[1], other) == ""
+    assert queue.move_message(ids[2], other) == reasons.MAX_MESSAGE_USAGE
     assert (queue.spooled_count, other.spooled_count) == (2, 2)
     assert queue.counters.moved == 1
-    assert copy(queue, 999, other) == move(queue, 999, other) == NOT_FOUND
+    assert queue.copy_message(999, other) == queue.move_message(999, other) == MESSAGE_NOT_FOUND
     world.commit()
     queue, other = world.restart()
     flow = world.bind(other)
@@ -90,9 +83,9 @@ def test_what_a_consumer_has_is_its_own(world: SpoolWorld) -> None:
     flow = world.bind(queue)
     world.commit()
     (message_id,) = ids_of(queue)
-    assert move(queue, message_id, other) == IN_HAND
-    assert delete_message(queue, message_id) == IN_HAND
-    assert copy(queue, message_id, other) == ""
+    assert queue.move_message(message_id, other) == IN_HAND
+    assert queue.delete_message(message_id) == IN_HAND
+    assert queue.copy_message(message_id, other) == ""
     flow.settle_all()
     world.commit()
     assert (queue.spooled_count, other.spooled_count) == (0, 1)
@@ -106,10 +99,10 @@ def test_delete_one(world: SpoolWorld) -> None:
     flow.window = 0
     flow.settle_all(FAILED)
     ids = ids_of(queue)
-    assert [delete_message(queue, number) for number in (ids[0], ids[1], ids[1])] == [
+    assert [queue.delete_message(number) for number in (ids[0], ids[1], ids[1])] == [
         "",
         "",
-        NOT_FOUND,
+        MESSAGE_NOT_FOUND,
     ]
     world.commit()
     assert queue.counters.deleted == 2

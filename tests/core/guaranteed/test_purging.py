@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.operations: many messages leave."""
+"""vpnrouter.core.guaranteed.unit: many messages leave."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.guaranteed.flow import FAILED
-from vpnrouter.core.guaranteed.operations import purge
-from vpnrouter.core.guaranteed.spool import SYNCED
+from vpnrouter.core.guaranteed.unit import SYNCED
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def test_purge(world: SpoolWorld, count: int, terms: dict[str, int]) -> None:
     world.commit()
     in_hand = len(flow.unacked)
     world.publish("a", b"new")
-    assert purge(queue) == count - in_hand
+    assert queue.purge() == count - in_hand
     assert queue.spooled_count == in_hand + 1
     assert world.vpn.spooled_bytes == queue.spooled_bytes + other.spooled_bytes
     world.spool.when_purged(world.told, 7)
@@ -63,6 +62,6 @@ def test_purge_forgets_tries(world: SpoolWorld) -> None:
     flow.settle_all(FAILED)
     world.commit()
     assert len(flow.unacked) == 1
-    assert purge(queue) == 1
+    assert queue.purge() == 1
     world.commit()
     assert len(queue.redeliveries) == len(list(world.store.scan(keys.REDELIVERIES))) == 1

@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.lifecycle: what comes back, how often and when."""
+"""vpnrouter.core.guaranteed.endpoint: what comes back, how often and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.operations: changed attributes, in place."""
+"""vpnrouter.core.guaranteed.endpoint: changed attributes, in place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.flow import RELEASED
-from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
@@ -74,7 +74,7 @@ def test_partitions_come_and_go(world: SpoolWorld) -> None:
     flow.window = 20_000
     assert world.seal() is None
     assert flow.sent == []
-    assert len(queue.unsorted) == 1
+    assert len(queue.order.unsorted) == 1
     world.commit()
     payloads = flow.payloads()
     assert len(payloads) == 12_000

@@ -8,8 +8,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.endpoint import REPLAY_LOG, Endpoint
-from vpnrouter.core.guaranteed.operations import browse, purge
+from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.replay import (
     ACTIVE,
     COMPLETE,
@@ -19,6 +18,7 @@ from vpnrouter.core.guaranteed.replay import (
     ReplayLog,
     start_replay,
 )
+from vpnrouter.core.guaranteed.terms import REPLAY_LOG
 from vpnrouter.errors import Refused
 from vpnrouter.topics.grammar import SMF, parse_filter
 
@@ -118,7 +118,7 @@ def test_from_a_time(world: SpoolWorld, spool_kit: ModuleType, seconds: float, f
     log = logged(world)
     queue = world.endpoint("q", "a")
     fill(world, 0, 40, every=1)
-    purge(queue)
+    queue.purge()
     replay = start_replay(log, queue, from_ns=spool_kit.WALL_NS + int(seconds * spool_kit.SECOND))
     assert replay.state == INITIALIZING
     world.commit()
@@ -134,8 +134,8 @@ def test_from_a_message(world: SpoolWorld) -> None:
     log = logged(world)
     queue = world.endpoint("q", "a")
     fill(world, 0, 10)
-    start = browse(log.endpoint, 0, 5)[4].msg_id
-    purge(queue)
+    start = log.endpoint.browse(0, 5)[4].msg_id
+    queue.purge()
     start_replay(log, queue, after_id=start)
     flow = world.bind(queue)
     world.commit()
@@ -188,7 +188,7 @@ def running(world: SpoolWorld, **terms: Any) -> tuple[ReplayLog, Endpoint, Any]:
     queue = world.endpoint("q", "a", max_spooled_msg_count=3)
     world.publish("b")
     fill(world, 0, 3)
-    purge(queue)
+    queue.purge()
     for number in range(3, 10):
         queue.terms.ingress_enabled = False
         fill(world, number, 1)
@@ -239,7 +239,7 @@ def test_a_second_replay_ends_the_first(world: SpoolWorld) -> None:
 def test_a_log_that_changes(world: SpoolWorld) -> None:
     """A purge of the log ends the replay."""
     log, queue, replay = running(world)
-    purge(log.endpoint)
+    log.endpoint.purge()
     queue.wake()
     world.commit()
     assert replay.failure == reasons.REPLAY_LOG_MODIFIED
@@ -277,7 +277,7 @@ def test_subscriptions_and_life_times_choose(world: SpoolWorld, spool_kit: Modul
     world.commit()
     queue.terms.max_msg_size = 4
     world.advance(2)
-    purge(queue)
+    queue.purge()
     start_replay(log, queue)
     flow = world.bind(queue)
     world.commit()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vpnrouter.core.guaranteed.endpoint import REPLAY_LOG, Endpoint
-from vpnrouter.core.guaranteed.operations import browse
+from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.replay import ReplayLog
-from vpnrouter.core.guaranteed.terms import ALWAYS
+from vpnrouter.core.guaranteed.terms import ALWAYS, REPLAY_LOG
 from vpnrouter.topics.grammar import SMF, parse_filter
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def test_what_is_logged(world: SpoolWorld) -> None:
     world.direct("a", b"5")
     world.direct("a", b"6")
     world.commit()
-    assert [row.message.payload for row in browse(log.endpoint, 0, 9)] == [b"0", b"1", b"3", b"5"]
+    assert [row.message.payload for row in log.endpoint.browse(0, 9)] == [b"0", b"1", b"3", b"5"]
     log.endpoint.terms.ingress_enabled = False
     world.publish("nobody")
     assert log.endpoint.spooled_count == 4
@@ -53,7 +52,7 @@ def test_topic_filter(world: SpoolWorld) -> None:
     log.take_filters([])
     world.publish("b/c", b"b/c")
     world.commit()
-    found = [row.message.payload for row in browse(log.endpoint, 0, 9)]
+    found = [row.message.payload for row in log.endpoint.browse(0, 9)]
     assert found == [b"a/b", b"a/b", b"b/c"]
 
 
@@ -70,7 +69,7 @@ def test_the_oldest_is_trimmed(world: SpoolWorld) -> None:
     assert log.endpoint.counters.discarded.counts == {
         "replay-log-over-quota": 1_000 - log.endpoint.spooled_count
     }
-    assert log.trimmed == browse(log.endpoint, 0, 1)[0].msg_id - 1
+    assert log.trimmed == log.endpoint.browse(0, 1)[0].msg_id - 1
     world.publish("a", b"x" * 1_001)
     assert log.endpoint.counters.refused.counts == {"max-msg-spool-usage-exceeded": 1}
     before = log.trimmed

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
-from vpnrouter.core.guaranteed.operations import delete_message, move, purge
-from vpnrouter.core.guaranteed.spool import REJECTED as NACK
-from vpnrouter.core.guaranteed.spool import SPOOLED
 from vpnrouter.core.guaranteed.terms import ALWAYS
+from vpnrouter.core.guaranteed.unit import REJECTED as NACK
+from vpnrouter.core.guaranteed.unit import SPOOLED
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import Sink, SpoolWorld
@@ -110,7 +109,7 @@ class SpoolMachine(RuleBasedStateMachine):
         """What an endpoint holds, by payload, but for what is on its way."""
         endpoint = self.queue(name)
         found: dict[bytes, int] = {}
-        for pool in endpoint.waiting + endpoint.unsorted:
+        for pool in endpoint.waiting + endpoint.order.unsorted:
             for message_id in pool.after(0, 10_000):
                 found[self.world.spool.message(message_id).payload] = message_id
         for flow in endpoint.flows:
@@ -194,20 +193,22 @@ class SpoolMachine(RuleBasedStateMachine):
         waiting = sorted(self.contents(name).items())
         if waiting:
             _, message_id = waiting[0 if oldest else -1]
-            self.watch(name, lambda: delete_message(self.queue(name), message_id))
+            self.watch(name, lambda: self.queue(name).delete_message(message_id))
 
     @rule(name=st.sampled_from(NAMES[:3]))
     def move_one(self, name: str) -> None:
         """Management moves a message to the dead message queue."""
         waiting = sorted(self.contents(name).items())
         if waiting:
-            self.watch(name, lambda: move(self.queue(name), waiting[0][1], self.queue("dead")))
+            self.watch(
+                name, lambda: self.queue(name).move_message(waiting[0][1], self.queue("dead"))
+            )
 
     @rule(name=st.sampled_from(NAMES))
     def purge_all(self, name: str) -> None:
         """Management purges an endpoint."""
         before = set(self.contents(name))
-        purge(self.queue(name))
+        self.queue(name).purge()
         for payload in before - set(self.contents(name)):
             # It leaves the store with the rounds to come: until then a crash may bring it back.
             self.must[name].discard(payload)

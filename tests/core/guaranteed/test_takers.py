@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, UNMATCHED
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld

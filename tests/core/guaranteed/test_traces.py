@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.traces: what is recorded of a traced guaranteed message, and of no other."""
+"""vpnrouter.core.guaranteed.endpoint: what is recorded of a traced guaranteed message, and of no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.lifecycle: a damaged segment costs its own messages and nobody else's."""
+"""vpnrouter.core.guaranteed.endpoint: a damaged segment costs its own messages and nobody else's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from vpnrouter.core.guaranteed import operations
-from vpnrouter.core.guaranteed.spool import SPOOLED
+from vpnrouter.core.guaranteed.unit import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
@@ -151,7 +150,7 @@ def test_an_operator_deletes_it(world: SpoolWorld) -> None:
     queue = _with_lost(world, [message])
     before = queue.spooled_bytes
     first = queue.waiting[0].first()
-    assert operations.delete_message(queue, first) == ""
+    assert queue.delete_message(first) == ""
     assert queue.spooled_bytes == before - message.size
     assert (queue.spooled_count, queue.counters.deleted) == (1, 1)
     world.commit()
@@ -164,7 +163,7 @@ def test_a_purge(world: SpoolWorld, restarted: bool) -> None:
     queue = _with_lost(world, [_message(world), _message(world)])
     if restarted:
         (queue,) = world.restart()
-    assert operations.purge(queue) == 3
+    assert queue.purge() == 3
     world.commit()
     assert (queue.spooled_count, queue.spooled_bytes, len(world.spool.ledger)) == (0, 0, 0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import operations, reasons
+from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
@@ -153,7 +153,7 @@ def test_what_never_comes_over(router: SpooledWorld, qos: int) -> None:
     client = router.lasting("p")
     client.pub("a", b"1", qos=qos, pid=3)
     client.got()
-    operations.purge(queue)
+    queue.purge()
     (answer,) = client.got()
     assert isinstance(answer, Ack)
     assert (answer.packet_id, answer.reason_code) == (3, reason.IMPLEMENTATION_SPECIFIC_ERROR)
@@ -171,7 +171,7 @@ def test_an_old_publisher_is_disconnected_when_it_never_comes_over(router: Spool
     client.pub("a", b"1", pid=1)
     router.settle()
     client.pub("a", b"2", pid=2)
-    operations.purge(queue)
+    queue.purge()
     assert client.got() == []
     assert client.connection.closing
     assert queue.spooled_count == 1

@@ -11,7 +11,6 @@ from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL, TOPIC_PARSE_ERROR
-from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.terms import (
     CONSUME,
     MODIFY_TOPIC,
@@ -505,7 +504,7 @@ def test_a_will_for_a_queue_of_another(router: SpooledWorld) -> None:
         client = router.join(name, username=name, will=Will(b"$queue/q", name.encode(), qos=1))
         client.lose()
         router.settle()
-    assert [row.message.payload for row in browse(endpoint, 0, 9)] == [b"boss"]
+    assert [row.message.payload for row in endpoint.browse(0, 9)] == [b"boss"]
 
 
 # -- bounds that are lowered --------------------------------------------------------------------------------

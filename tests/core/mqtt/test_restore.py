@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.profile import ClientProfile
@@ -256,7 +255,7 @@ def wills_after(world: SpooledWorld, later_s: float = 0.0) -> tuple[SpooledWorld
     world.settle()
     world.advance(later_s)
     world.settle()
-    return world, [row.message.payload for row in browse(queue, 0, 99)]
+    return world, [row.message.payload for row in queue.browse(0, 99)]
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
@@ -304,13 +303,13 @@ def test_a_will_with_a_delay_waits_for_its_client(router: SpooledWorld) -> None:
     world.settle()
     queue = world.vpn().queue("wills")
     assert queue is not None
-    assert [row.message.payload for row in browse(queue, 0, 99)] == [b"short"]
+    assert [row.message.payload for row in queue.browse(0, 99)] == [b"short"]
     world.advance(11)
     world.settle()
-    assert [row.message.payload for row in browse(queue, 0, 99)] == [b"short", b"gone"]
+    assert [row.message.payload for row in queue.browse(0, 99)] == [b"short", b"gone"]
     world.advance(100)
     world.settle()
-    assert [row.message.payload for row in browse(queue, 0, 99)] == [b"short", b"gone", b"here"]
+    assert [row.message.payload for row in queue.browse(0, 99)] == [b"short", b"gone", b"here"]
     assert [key for key, _ in world.store.scan(keys.WILL)] == []
 
 

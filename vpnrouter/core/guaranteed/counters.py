@@ -1,15 +1,10 @@
-"""What an endpoint counts: messages and bytes, what passed and what did not; and where in it a message waits."""
+"""What an endpoint counts: messages and bytes, what passed and what did not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from vpnrouter.core.discards import Discards
-
-if TYPE_CHECKING:
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.waiting import Waiting
-
 
 ACKED: Final = 0
 DISCARDED: Final = 1
@@ -78,48 +73,3 @@ class EndpointCounters:
         """Messages not accounted for; anything but 0 is a fault of the router."""
         gone = self.acked + self.discarded.total() + self.deleted + self.moved
         return self.recovered + self.spooled - gone - in_spool
-
-
-def pools(endpoint: Endpoint) -> list[Waiting]:
-    """Everything that waits, but for `delayed`."""
-    found = endpoint.waiting + endpoint.unsorted
-    if endpoint.held is not None:
-        found.append(endpoint.held)
-    if endpoint.ahead is not None:
-        found.append(endpoint.ahead)
-    return found
-
-
-def take_out(endpoint: Endpoint, message_id: int) -> bool:
-    """Remove an id that waits; False when a flow holds it, or when it is gone."""
-    if endpoint.delayed.remove(message_id):
-        return True
-    return any(pool.remove(message_id) for pool in pools(endpoint))
-
-
-def waits(endpoint: Endpoint, message_id: int) -> bool:
-    """True when this id waits here, whatever it waits for."""
-    if endpoint.delayed.has(message_id):
-        return True
-    return any(pool.has(message_id) for pool in pools(endpoint))
-
-
-def holds(endpoint: Endpoint, message_id: int) -> bool:
-    """True when the endpoint has this message of the synced spool."""
-    if waits(endpoint, message_id):
-        return True
-    return any(message_id in flow.unacked for flow in endpoint.flows)
-
-
-def last_waiting(endpoint: Endpoint) -> int:
-    """The highest id that waits here, whatever it waits for; 0 when none does."""
-    highest = max((pool.last() for pool in pools(endpoint)), default=0)
-    return max(highest, max(endpoint.delayed.ids(), default=0))
-
-
-def last_held(endpoint: Endpoint) -> int:
-    """The highest id that waits here or that a flow holds, 0 when there is none."""
-    highest = last_waiting(endpoint)
-    for flow in endpoint.flows:
-        highest = max(highest, max(flow.unacked, default=0))
-    return highest

@@ -13,11 +13,10 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import holds, waits
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.recover import Definition
-from vpnrouter.core.guaranteed.spool import REJECTED, SPOOLED, SYNCED, Receipt
 from vpnrouter.core.guaranteed.terms import QUEUE
+from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, SYNCED, Receipt
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class Watched:
     def purged(self, endpoint: Endpoint) -> None:
         """Tell those that wait that all messages in the endpoint are lost: it is being purged."""
         for spool_id in list(self._waiting):
-            if waits(endpoint, spool_id):
+            if endpoint.waits(spool_id):
                 self.lost(spool_id)
 
 
@@ -170,7 +169,7 @@ class EndToEnd(Receipt):
             places = [
                 endpoint
                 for endpoint in endpoints_of(vpn).values()
-                if self._bridge in endpoint.bridges and holds(endpoint, spool_id)
+                if self._bridge in endpoint.bridges and endpoint.holds(spool_id)
             ]
         self._watch(due, spool_id, places)
 

@@ -2,116 +2,69 @@
 
 Where an endpoint cannot take a message, its attributes decide whether the publisher hears of it.
 
-An endpoint holds ids; bodies are the spool's. Consumers: dispatch.py, dispatch.py; times: lifecycle.py, lifecycle.py;
-messages that nobody can take: lifecycle.py; changed attributes: operations.py.
+An endpoint holds ids; bodies are the spool's. Which flow gets what is dispatch.py's, what falls due when is
+schedule.py's. What management does with messages is one step between two rounds, and lands in the store with the unit
+being built.
 """
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Final, cast, final
 
-from vpnrouter.core.guaranteed import counters, dispatch, lifecycle, operations, reasons, recover
-from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, EndpointCounters
-from vpnrouter.core.guaranteed.dispatch import dispatch_messages
-from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow, Partitions, lane_of
-from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.lifecycle import (
+from vpnrouter.core.barrier import SPOOL
+from vpnrouter.core.credentials import NOT_AUTHORIZED
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, MOVED, EndpointCounters
+from vpnrouter.core.guaranteed.dead_letters import (
+    CONSUMER,
     EXPIRED,
-    REJECTED,
-    UNCOUNTED,
-    again,
-    dead_letter,
-    failed,
-    size_in_store,
+    REDELIVERED,
+    addressed,
+    sources,
 )
+from vpnrouter.core.guaranteed.dispatch import DispatchOrder
+from vpnrouter.core.guaranteed.flow import (
+    ACCEPTED,
+    FAILED,
+    REJECTED,
+    RELEASED,
+    Flow,
+    Partitions,
+    lane_of,
+)
+from vpnrouter.core.guaranteed.reasons import NOT_FOUND, QUOTA_EXCEEDED, UNAVAILABLE
+from vpnrouter.core.guaranteed.schedule import Schedule
 from vpnrouter.core.guaranteed.terms import (
-    AGAIN,
     NEVER,
-    PARKING,
     QUEUE,
     REPLAY_LOG,
-    SESSION,
     TOPIC_ENDPOINT,
 )
-from vpnrouter.core.guaranteed.traces import trace_lost, trace_replaced, trace_settled
-from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
+from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Keeper
-from vpnrouter.trace.events import DISCARD
+from vpnrouter.core.tracing import trace_kept, trace_kept_lost
+from vpnrouter.errors import Refused, SpoolError
+from vpnrouter.events import table
+from vpnrouter.spool import keys
+from vpnrouter.trace.events import (
+    ACKNOWLEDGE,
+    DEAD_LETTER,
+    DISCARD,
+    EXPIRE,
+    PERSISTENT,
+    REJECT,
+)
 
 if TYPE_CHECKING:
-    from array import array
-
     from vpnrouter.core.guaranteed.end_to_end import Watched
     from vpnrouter.core.guaranteed.replay import Replay
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.guaranteed.terms import EndpointTerms
     from vpnrouter.core.message import Message
     from vpnrouter.core.subscriber import Subscriber
-    from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
-
-
-_PASSES: Final = frozenset({reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE})
-"""Reasons for which a message has no room now and may have some later."""
-
-
-def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
-    """True when one of the endpoints cannot take the message now."""
-    reason = ""
-    for endpoint in matched:
-        reason = endpoint.obstacle(message, size)
-        if reason:
-            break
-    return reason != ""
-
-
-def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> tuple[str, str]:
-    """The first reason why nobody is to keep the message (promise ALLORNONE) and the endpoint that says so.
-
-    Both are "" when there is none.
-
-    `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
-    for whose sake the message is rejected.
-
-    A message that came over a bridge can wait in the remote queue: where one endpoint rejects on discard, the
-    message waits until all that match have room, so that none of them loses it. Waiting does not help where an
-    endpoint is shut down or takes only smaller messages: there each endpoint decides for itself.
-    """
-    found = ""
-    where = ""
-    together = False
-    if message.hops:
-        for endpoint in matched:
-            if endpoint.terms.rejects():
-                together = True
-    for endpoint in matched:
-        reason = full or endpoint.obstacle(message, size)
-        if reason and (endpoint.terms.rejects() or (together and reason in _PASSES)):
-            endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
-            if not found:
-                found = reason
-                where = endpoint.name
-    return found, where
-
-
-def willing(
-    vpn: MessageVpn, matched: list[Endpoint], message: Message, size: int, full: str
-) -> list[Endpoint]:
-    """The endpoints that can take the message; the others discard it, and the publisher hears nothing of it."""
-    takers: list[Endpoint] = []
-    for endpoint in matched:
-        reason = full or endpoint.obstacle(message, size)
-        if not reason:
-            takers.append(endpoint)
-            continue
-        name = reasons.DISCARD_NAMES[reason]
-        endpoint.counters.refused.add(name)
-        trace_lost(vpn, DISCARD, message, endpoint.name, name)
-    return takers
-
-
-__all__ = ("PARKING", "QUEUE", "REPLAY_LOG", "SESSION", "TOPIC_ENDPOINT", "Endpoint")
 
 LOW_PRIORITY: Final = 3
 """The highest priority that `reject_low_priority_msg` looks at: below the default of 4."""
@@ -119,42 +72,44 @@ LOW_PRIORITY: Final = 3
 LAST_VALUE: Final = "last-value"
 """Why a message leaves a last value queue: a newer one came."""
 
+YEAR_NS: Final = 365 * 24 * 3600 * 1_000_000_000
+MILLISECOND_NS: Final = 1_000_000
+
+MOST: Final = 0xFFFF
+"""What a stored redelivery count can say."""
+
+UNCOUNTED: Final = -1
+"""A redelivery count that says: delivered before, or perhaps, and that does not count."""
+
+MESSAGE_NOT_FOUND: Final = "400 Message Not Found"
+IN_HAND: Final = "400 Message Is Delivered And Not Acknowledged"
+
 
 @final
 class Endpoint(Keeper):
     """One endpoint of `vpn`; `number` is its name in the store.
 
     `spooled_count` and `spooled_bytes` are all messages that it holds: those that wait, by partition
-    (`waiting`), for their delivery delay (`held`), for their redelivery (`delayed`), for being sorted into
-    other partitions or priorities (`unsorted`), ahead of all in a replay (`ahead`), delivered and not
-    acknowledged (`Flow.unacked`), and on their way into the synced spool (`pending` of them).
-    `redeliveries` says how often a message came back, `marked` up to which id messages may have been
-    delivered before a crash, `mark` up to which id that is written down, so that they may be delivered now,
-    `newest` is the last one that came, which is what a last value queue keeps. `turn`, `lane_turn` and
-    `selective` (a flow has a selector) are dispatch.py's, `oldest_due_ns` is lifecycle.py's, `held_due_ns`
-    lifecycle.py's. `bridges` are names of those that ever took from here, `lent` what went out to each of them (by
-    who it proved to be) and came back neither accepted nor refused, `attracts_for` is who gave a topic endpoint
-    its subscription (client username and client id, "" where nobody is known), `watched` is who waits until
-    messages leave (end_to_end.py), None for nobody.
+    (`waiting`), for a time (`schedule`), for being sorted into other partitions or priorities (`order`), ahead of all
+    in a replay (`ahead`), delivered and not acknowledged (`Flow.unacked`), and on their way into the synced spool
+    (`pending` of them). `redeliveries` says how often a message came back, `marked` up to which id messages may have
+    been delivered before a crash, `mark` up to which id that is written down, so that they may be delivered now,
+    `newest` is the last one that came, which is what a last value queue keeps. `bridges` are names of those that ever
+    took from here, `lent` what went out to each of them (by who it proved to be) and came back neither accepted nor
+    refused, `attracts_for` is who gave a topic endpoint its subscription (client username and client id, "" where
+    nobody is known), `watched` is who waits until messages leave (end_to_end.py), None for nobody.
     """
 
     __slots__ = (
-        "_armed_ns",
-        "_timer",
         "ahead",
         "attracts_for",
         "bridges",
         "counters",
-        "delayed",
         "deleted",
         "dirty",
         "durable",
-        "expiring",
         "flows",
-        "held",
-        "held_due_ns",
         "kind",
-        "lane_turn",
         "lent",
         "mark",
         "mark_wanted",
@@ -162,17 +117,15 @@ class Endpoint(Keeper):
         "name",
         "newest",
         "number",
-        "oldest_due_ns",
+        "order",
         "partitions",
         "pending",
         "redeliveries",
         "replay",
-        "selective",
+        "schedule",
         "spool",
         "spooled_bytes",
         "spooled_count",
-        "turn",
-        "unsorted",
         "vpn",
         "waiting",
         "watched",
@@ -199,20 +152,13 @@ class Endpoint(Keeper):
         self.deleted = False
         self.counters = EndpointCounters()
         self.flows: list[Flow] = []
-        self.selective = False
-        self.turn = 0
-        self.lane_turn = 0
+        self.order = DispatchOrder(self)
+        self.schedule = Schedule(self)
         count = terms.partition_count if terms.partitioned else 1
         self.partitions = Partitions(self, count) if terms.partitioned else None
         self.waiting: list[Waiting] = [Waiting() for _ in range(count)]
-        self.held: Waiting | None = None
-        self.held_due_ns = 0
-        self.unsorted: list[Waiting] = []
         self.ahead: Waiting | None = None
         self.replay: Replay | None = None
-        self.delayed = Delays()
-        self.expiring = Buckets()
-        self.oldest_due_ns = 0
         self.redeliveries: dict[int, int] = {}
         self.marked = 0
         self.mark = 0
@@ -225,10 +171,8 @@ class Endpoint(Keeper):
         self.bridges: list[str] = []
         self.lent: dict[str, set[int]] = {}
         self.watched: Watched | None = None
-        self._timer: Timer | None = None
-        self._armed_ns = 0
 
-    # -- what comes in ---------------------------------------------------------------------------
+    # -- what comes in --------------------------------------------------------------------------------
 
     def obstacle(self, message: Message, size: int) -> str:
         """Why this message cannot be taken now, "" when it can."""
@@ -274,15 +218,15 @@ class Endpoint(Keeper):
         terms = self.terms
         newest = self.newest
         self.newest = message_id
-        if terms.last_value and newest and counters.take_out(self, newest):
+        if terms.last_value and newest and self.take_out(newest):
             self.lose(newest, DISCARDED, LAST_VALUE)
-            trace_replaced(self, LAST_VALUE, 1)
+            self._trace_replaced(LAST_VALUE, 1)
         if terms.delivery_delay:
-            lifecycle.hold(self, message_id, message)
+            self.schedule.hold(message_id, message)
         else:
             self.ready(message_id, message)
         if terms.respect_ttl_enabled:
-            lifecycle.note_expiry(self, message_id, message)
+            self.schedule.note(message_id, message)
 
     def ready(self, message_id: int, message: Message) -> None:
         """Put a message among those that wait for a flow."""
@@ -292,7 +236,7 @@ class Endpoint(Keeper):
             count = len(self.waiting)
             lane = 0 if count == 1 else lane_of(message_id, message, count)
             self.waiting[lane].add(message_id, self.level_of(message))
-        if self.selective:
+        if self.order.selective:
             self._look_again(message_id, message)
         if not self.dirty:
             self.dirty = True
@@ -313,7 +257,7 @@ class Endpoint(Keeper):
     def recovered(
         self, ids: array[int], sizes: int, priority: int, lane: int, expires: list[tuple[int, int]]
     ) -> None:
-        """Messages that were here when the router stopped: rising ids of one priority and lane.
+        """Let messages wait that were here when the router stopped: rising ids of one priority and lane.
 
         `sizes` is the sum of theirs, `expires` pairs of id and monotonic nanoseconds.
         """
@@ -322,20 +266,202 @@ class Endpoint(Keeper):
         self.spooled_bytes += sizes
         self.counters.recovered += count
         self.counters.peak_bytes = max(self.counters.peak_bytes, self.spooled_bytes)
-        recover.recovered(self, ids, priority, lane, expires)
+        terms = self.terms
+        if ids:
+            self.newest = max(self.newest, ids[-1])
+            if not terms.respect_msg_priority_enabled:
+                priority = 0
+            if terms.delivery_delay:
+                self.schedule.hold_recovered(ids)
+            else:
+                self.waiting[lane % len(self.waiting)].extend(ids, priority)
+            self.wake()
+        self.schedule.recovered(bool(ids), expires)
 
-    # -- flows -----------------------------------------------------------------------------------
+    # -- what waits -----------------------------------------------------------------------------------
+
+    def pools(self) -> list[Waiting]:
+        """Everything that waits, but for `delayed`."""
+        found = self.waiting + self.order.unsorted
+        if self.schedule.held is not None:
+            found.append(self.schedule.held)
+        if self.ahead is not None:
+            found.append(self.ahead)
+        return found
+
+    def take_out(self, message_id: int) -> bool:
+        """Remove an id that waits; False when a flow holds it, or when it is gone."""
+        if self.schedule.delayed.remove(message_id):
+            return True
+        return any(pool.remove(message_id) for pool in self.pools())
+
+    def waits(self, message_id: int) -> bool:
+        """True when this id waits here, whatever it waits for."""
+        if self.schedule.delayed.has(message_id):
+            return True
+        return any(pool.has(message_id) for pool in self.pools())
+
+    def holds(self, message_id: int) -> bool:
+        """True when the endpoint has this message of the synced spool."""
+        if self.waits(message_id):
+            return True
+        return any(message_id in flow.unacked for flow in self.flows)
+
+    def last_waiting(self) -> int:
+        """The highest id that waits here, whatever it waits for; 0 when none does."""
+        highest = max((pool.last() for pool in self.pools()), default=0)
+        return max(highest, max(self.schedule.delayed.ids(), default=0))
+
+    def last_held(self) -> int:
+        """The highest id that waits here or that a flow holds, 0 when there is none."""
+        highest = self.last_waiting()
+        for flow in self.flows:
+            highest = max(highest, max(flow.unacked, default=0))
+        return highest
+
+    def readable(self, message_id: int) -> Message | None:
+        """The message, which no longer waits or is about to; None when it cannot be read.
+
+        Such a one stays in the store, counts as there, and is tried again after the next start; the edge tells
+        what is in `plane.troubles`.
+        """
+        try:
+            return self.spool.message(message_id)
+        except SpoolError as error:
+            self.report_unreadable(error)
+            self.schedule.delayed.add(message_id, self.vpn.plane.now_ns + 100 * YEAR_NS)
+            return None
+
+    def size_in_store(self, message_id: int) -> int:
+        """The bytes that a message counts for, even if it cannot be read; 0 where its size is lost as well."""
+        try:
+            return self.spool.message(message_id).size
+        except SpoolError as error:
+            self.report_unreadable(error)
+        try:
+            return self.spool.ledger.size(message_id)
+        except SpoolError:
+            return 0
+
+    def report_unreadable(self, error: SpoolError) -> None:
+        """Count a message of the endpoint that cannot be read, and tell the operator."""
+        text = f"a message of {self.name} in message VPN {self.vpn.name} cannot be read: {error}"
+        self.spool.trouble(text)
+
+    # -- flows ----------------------------------------------------------------------------------------
+
+    def permit(self, permission: int, needed: int) -> None:
+        """Refuse who may not have what he wants, before anything else is said of the endpoint."""
+        if permission < needed:
+            self.counters.bind_request_count += 1
+            self._refuse(reasons.PERMISSION_DENIED, NOT_AUTHORIZED)
 
     def bind(self, flow: Flow, permission: int, needed: int) -> None:
         """Let a consumer in. `permission` is what its client username may do here, `needed` what it wants.
 
         Raises Refused with the field's reason.
         """
-        dispatch.bind(self, flow, permission, needed)
+        counters = self.counters
+        counters.bind_request_count += 1
+        terms = self.terms
+        vpn = self.vpn
+        queue = self.kind == QUEUE
+        if self.deleted:
+            self._refuse(
+                reasons.UNKNOWN_QUEUE if queue else reasons.UNKNOWN_TOPIC_ENDPOINT,
+                NOT_FOUND,
+            )
+        if permission < needed:
+            self._refuse(reasons.PERMISSION_DENIED, NOT_AUTHORIZED)
+        if not terms.egress_enabled:
+            self._refuse(self.shutdown_reason(), UNAVAILABLE)
+        if flow in self.flows:
+            self._refuse(reasons.ALREADY_BOUND, NOT_AUTHORIZED)
+        if len(self.flows) >= terms.max_bind_count:
+            self._refuse(
+                reasons.QUEUE_BINDS if queue else reasons.TOPIC_ENDPOINT_BINDS, QUOTA_EXCEEDED
+            )
+        if flow.selector is not None and self.partitions is not None:
+            self._refuse(reasons.INVALID_SELECTOR, NOT_AUTHORIZED)
+        if self.kind in (QUEUE, TOPIC_ENDPOINT):
+            most = vpn.limits.max_egress_flow_count
+            if most and vpn.egress_flows >= most:
+                self._refuse(reasons.TOO_MANY_FLOWS, QUOTA_EXCEEDED)
+            vpn.egress_flows += 1
+        counters.bind_success_count += 1
+        self.flows.append(flow)
+        self._flows_changed()
+        if not terms.exclusive:
+            flow.active = True
+        self._report_bind(flow, bind=True)
 
     def unbind(self, flow: Flow, *, counts: bool) -> None:
-        """The consumer is gone; what it held is delivered again. `counts`: towards max_redelivery_count."""
-        dispatch.unbind(self, flow, counts=counts)
+        """Unbind a consumer; what it held is delivered again. `counts`: towards max_redelivery_count.
+
+        A second call goes on behind the step that raised.
+        """
+        bound = flow in self.flows
+        if bound:
+            self.flows.remove(flow)
+            if self.kind in (QUEUE, TOPIC_ENDPOINT):
+                self.vpn.egress_flows -= 1
+            flow.active = False
+        try:
+            flow.letting_go()
+        finally:
+            try:
+                self._give_back(flow, FAILED if counts else RELEASED)
+            finally:
+                self._flows_changed()
+        if bound:
+            self._report_bind(flow, bind=False)
+
+    def _give_back(self, flow: Flow, outcome: int) -> None:
+        barrier = self.vpn.plane.barrier
+        for message_id in list(flow.unacked):
+            try:
+                self.settle(flow, message_id, outcome)
+            except Exception as error:  # noqa: BLE001 - given to the barrier: the others go back as well
+                barrier.caught(error, SPOOL, self.name, self.vpn.name, "goes on")
+
+    def unbind_all(self, reason: str) -> None:
+        """Unbind all consumers, and tell them why. What they hold comes back, and does not count as a redelivery."""
+        for flow in list(self.flows):
+            self.unbind(flow, counts=False)
+            flow.unbound(reason)
+
+    def unbind_forbidden(self) -> None:
+        """Unbind consumers that are not permitted any more. What they hold comes back; that is no redelivery."""
+        for flow in list(self.flows):
+            if not flow.permitted():
+                self.unbind(flow, counts=False)
+                flow.unbound(reasons.PERMISSION_DENIED)
+
+    def _flows_changed(self) -> None:
+        selective = [flow for flow in self.flows if flow.selector is not None]
+        self.order.selective = bool(selective)
+        if self.terms.exclusive:
+            self.order.next_active()
+        elif self.partitions is not None:
+            self.partitions.changed()
+        self.wake()
+
+    def _refuse(self, reason: str, code: int) -> None:
+        failures = self.counters.bind_failures
+        failures[reason] = failures.get(reason, 0) + 1
+        raise Refused(reason, code)
+
+    def _report_bind(self, consumer: Flow, *, bind: bool) -> None:
+        """Raise the event of a consumer that came to a queue or topic endpoint, or went."""
+        events = self.vpn.plane.events
+        if events is None or self.kind not in (QUEUE, TOPIC_ENDPOINT):
+            return
+        vpn = self.vpn.name
+        name = consumer.client_name
+        what = "queue" if self.kind == QUEUE else "topic endpoint"
+        way = "bound to" if bind else "unbound from"
+        text = f"VPN {vpn} client {name}: {way} {what} {self.name}; {len(self.flows)} bound"
+        events.raise_event(table.BIND if bind else table.UNBIND, vpn, name, text)
 
     def wake(self) -> None:
         """Have the spool look at the end of the round whether a flow can take something."""
@@ -348,16 +474,16 @@ class Endpoint(Keeper):
         self.dirty = False
         if self.deleted:
             return
-        if self.unsorted:
-            operations.sort_some(self)
+        if self.order.unsorted:
+            self.order.sort_some()
         if self.replay is not None:
             self.replay.advance()
-        if self.terms.egress_enabled and self.flows and not self.unsorted:
+        if self.terms.egress_enabled and self.flows and not self.order.unsorted:
             if self.partitions is not None:
                 self.partitions.settled()
-            dispatch_messages(self)
+            self.order.run()
 
-    # -- what goes -------------------------------------------------------------------------------
+    # -- what goes ------------------------------------------------------------------------------------
 
     def settle(self, flow: Flow, message_id: int, outcome: int) -> bool:
         """A consumer's word on a message that it holds; False when it holds no such message."""
@@ -365,18 +491,18 @@ class Endpoint(Keeper):
         if message is None:
             return False
         try:
-            if message.traced or outcome == REFUSED:
-                trace_settled(self, flow.client_name, message_id, message, outcome)
+            if message.traced or outcome == REJECTED:
+                self._trace_settled(flow.client_name, message_id, message, outcome)
             if outcome == ACCEPTED:
                 if self.watched is not None:
                     self.watched.accepted(message_id)
                 self.forget(message_id, message.size, ACKED)
             elif outcome == RELEASED:
-                again(self, message_id, message, 0)
+                self._again(message_id, message, 0)
             elif outcome == FAILED:
-                failed(self, message_id, message)
+                self._failed(message_id, message)
             else:
-                dead_letter(self, message_id, message, REJECTED)
+                self._dead_letter(message_id, message, CONSUMER)
         except Exception:
             self.mend(message_id, message)
             raise
@@ -388,11 +514,11 @@ class Endpoint(Keeper):
     def mend(self, message_id: int, message: Message) -> None:
         """Repair the endpoint after work on a message raised: unless it has left or is held, it waits again."""
         spool = self.spool
-        for pool in counters.pools(self):
+        for pool in self.pools():
             pool.recount()
         if spool.gone_id == message_id and spool.gone_from is self:
             return
-        if not self.deleted and not counters.holds(self, message_id):
+        if not self.deleted and not self.holds(message_id):
             if message_id not in self.redeliveries:
                 # It is not known whether a consumer has seen it.
                 self.redeliveries[message_id] = UNCOUNTED
@@ -404,67 +530,379 @@ class Endpoint(Keeper):
 
     def lose(self, message_id: int, cause: int, reason: str = "") -> None:
         """Take out a message that waited, even one that cannot be read."""
-        self.forget(message_id, size_in_store(self, message_id), cause, reason)
+        self.forget(message_id, self.size_in_store(message_id), cause, reason)
 
     def expire(self, message_id: int, message: Message) -> None:
         """Treat a message as expired: it goes to the dead message queue or is discarded."""
-        dead_letter(self, message_id, message, EXPIRED)
+        self._dead_letter(message_id, message, EXPIRED)
 
-    # -- changes ---------------------------------------------------------------------------------
+    def _dead_letter(self, message_id: int, message: Message, reason: str) -> None:
+        """Move a message to the dead message queue, in one unit with its leaving here; else discard it.
+
+        It goes to no queue that gave it up before: two queues that name each other must not play ball.
+        """
+        counters = self.counters
+        traced = message.traced
+        if traced and reason == EXPIRED:
+            self.trace(EXPIRE, message_id, message, reason)
+        if message.dmq_eligible or not self.terms.respect_dmq_eligible_enabled:
+            queue = cast("Endpoint | None", self.vpn.queue(self.terms.dead_msg_queue))
+            if queue is not None and queue is not self and queue.name not in sources(message.block):
+                copy = message.copy()
+                copy.expires_ns = 0
+                # It arrives anew: the queue's own life time begins now.
+                copy.ingress_ns = 0
+                copy.block = addressed(message.block, reason, self.name)
+                if not self.spool.place(queue, copy, even_down=True):
+                    counters.to_dmq[reason] = counters.to_dmq.get(reason, 0) + 1
+                    self.forget(message_id, message.size, MOVED)
+                    if traced:
+                        self.trace(DEAD_LETTER, message_id, message, reason)
+                    return
+                counters.to_dmq_failed[reason] = counters.to_dmq_failed.get(reason, 0) + 1
+        self.forget(message_id, message.size, DISCARDED, reason)
+        self.trace_lost(DISCARD, message_id, message, reason)
+
+    def _failed(self, message_id: int, message: Message) -> None:
+        """A consumer could not take the message, or went while it had it: count, and try again or give up."""
+        terms = self.terms
+        count = min(max(self.redeliveries.get(message_id, 0), 0) + 1, MOST)
+        if not terms.redelivery_enabled or 0 < terms.max_redelivery_count < count:
+            self._dead_letter(message_id, message, REDELIVERED)
+            return
+        self.redeliveries[message_id] = count
+        self.spool.ledger.put(keys.redeliveries(self.number, message_id), count.to_bytes(2, "big"))
+        delay_ms = 0.0
+        if terms.redelivery_delay_enabled:
+            growth = (terms.redelivery_delay_multiplier / 100) ** min(count - 1, 64)
+            delay_ms = min(
+                terms.redelivery_delay_initial_interval * growth,
+                terms.redelivery_delay_max_interval,
+            )
+        self._again(message_id, message, int(delay_ms * MILLISECOND_NS))
+
+    def _again(self, message_id: int, message: Message, delay_ns: int) -> None:
+        """Deliver the message once more, after a delay."""
+        if message_id < self.newest and self.terms.last_value:
+            self.forget(message_id, message.size, DISCARDED, LAST_VALUE)
+            self._trace_replaced(LAST_VALUE, 1)
+            return
+        if message_id not in self.redeliveries:
+            self.redeliveries[message_id] = UNCOUNTED
+        if self.schedule.expired(message):
+            self.expire(message_id, message)
+        elif delay_ns:
+            self.schedule.redeliver(message_id, delay_ns)
+        else:
+            self.ready(message_id, message)
+
+    # -- what management does -------------------------------------------------------------------------
+
+    def browse(self, after_id: int, count: int) -> list[Row]:
+        """At most `count` messages beyond `after_id`, by id: those that wait and those that consumers have.
+
+        Nothing changes. Raises SpoolError when the store cannot be read.
+        """
+        in_hand: dict[int, Message] = {}
+        for flow in self.flows:
+            in_hand.update(flow.unacked)
+        ids = [number for number in in_hand if number > after_id]
+        ids += [number for number in self.schedule.delayed.ids() if number > after_id]
+        for pool in self.pools():
+            ids += pool.after(after_id, count)
+        ids.sort()
+        rows: list[Row] = []
+        for number in ids[:count]:
+            message = in_hand.get(number)
+            held = message is not None
+            if message is None:
+                message = self.spool.message(number)
+            rows.append(Row(self, number, message, held))
+        return rows
+
+    def find(self, message_id: int) -> Message | None:
+        """One message, wherever in the endpoint it is; None when it is not there."""
+        for flow in self.flows:
+            message = flow.unacked.get(message_id)
+            if message is not None:
+                return message
+        return self.spool.message(message_id) if self.waits(message_id) else None
+
+    def copy_message(self, message_id: int, target: Endpoint) -> str:
+        """Put a copy of a message into another endpoint; "" or why that cannot be (the field's strings)."""
+        message = self.find(message_id)
+        if message is None:
+            return MESSAGE_NOT_FOUND
+        return target._place_copy(message)
+
+    def move_message(self, message_id: int, target: Endpoint) -> str:
+        """Put a message into another endpoint instead, in one unit; "" or why that cannot be.
+
+        Not one that a consumer has.
+        """
+        if not self.waits(message_id):
+            return MESSAGE_NOT_FOUND if self.find(message_id) is None else IN_HAND
+        message = self.spool.message(message_id)
+        reason = target._place_copy(message)
+        if reason:
+            return reason
+        self.take_out(message_id)
+        self.forget(message_id, message.size, MOVED)
+        self.wake()
+        return ""
+
+    def _place_copy(self, message: Message) -> str:
+        """Take a copy of a message of another endpoint; "" or why that cannot be."""
+        copy = message.copy()
+        copy.ingress_ns = 0
+        return self.spool.place(self, copy)
+
+    def delete_message(self, message_id: int) -> str:
+        """Delete one message; "" or why that cannot be. Not one that a consumer has."""
+        if not self.take_out(message_id):
+            return MESSAGE_NOT_FOUND if self.find(message_id) is None else IN_HAND
+        self.lose(message_id, DELETED)
+        self.wake()
+        return ""
+
+    def purge(self) -> int:
+        """Delete all messages that wait, but not those that consumers have; returns how many.
+
+        They are no longer the endpoint's at once and leave the store in the rounds to come
+        (`Spool.when_purged` tells when that is synced); a crash before that brings the rest back.
+        """
+        spool = self.spool
+        if self.watched is not None:
+            self.watched.purged(self)
+        kept_bytes = 0
+        kept_count = 0
+        for flow in self.flows:
+            for message in flow.unacked.values():
+                kept_count += 1
+                kept_bytes += message.size
+        kept_count += self.pending
+        kept_bytes += spool.pending_bytes_of(self)
+        count = self.spooled_count - kept_count
+        size = self.spooled_bytes - kept_bytes
+        delayed = Waiting()
+        delayed.extend(array("Q", self.schedule.delayed.ids()), 0)
+        for pool in [*self.pools(), delayed]:
+            if pool.count:
+                spool.purge(self, pool)
+        self._empty()
+        self._forget_redeliveries()
+        self.counters.deleted += count
+        self.spooled_count = kept_count
+        self.spooled_bytes = kept_bytes
+        spool.release(self.vpn, size)
+        self.wake()
+        return count
+
+    def _empty(self) -> None:
+        self.waiting = [Waiting() for _ in self.waiting]
+        self.order.unsorted = []
+        if self.ahead is not None:
+            self.ahead = Waiting()
+        self.schedule.clear()
+
+    def _forget_redeliveries(self) -> None:
+        held: set[int] = set()
+        for flow in self.flows:
+            held.update(flow.unacked)
+        ledger = self.spool.ledger
+        kept: dict[int, int] = {}
+        for message_id, count in self.redeliveries.items():
+            if message_id in held:
+                kept[message_id] = count
+            elif count > 0:
+                ledger.delete(keys.redeliveries(self.number, message_id))
+        self.redeliveries = kept
+
+    # -- changes --------------------------------------------------------------------------------------
 
     def take_terms(self, terms: EndpointTerms) -> None:
-        """Go on under other attributes."""
-        operations.take_terms(self, terms)
+        """Go on under other attributes.
 
-    def delete(self, reason: str) -> None:
-        """Delete the endpoint with all that it holds; flows are told `reason`."""
-        operations.delete(self, reason)
+        Where egress is disabled all flows are unbound, where the permission is less those that may not consume any
+        more. Where partitions, priorities or life times change, what waits is sorted again; nothing is delivered
+        meanwhile, so that the order holds. A smaller quota keeps what is there; a last value queue keeps the newest.
+        New life times and delays hold for messages that are here already.
+        """
+        before = self.terms
+        self.terms = terms
+        if before.egress_enabled and not terms.egress_enabled:
+            self.unbind_all(self.shutdown_reason())
+        if before.permission != terms.permission or before.owner != terms.owner:
+            self.unbind_forbidden()
+        if (
+            _lanes(before) != _lanes(terms)
+            or before.respect_msg_priority_enabled != terms.respect_msg_priority_enabled
+            or (terms.respect_ttl_enabled and not before.respect_ttl_enabled)
+        ):
+            self.order.unsort(_lanes(terms))
+        if before.exclusive != terms.exclusive:
+            self.order.change_access()
+        elif self.partitions is not None:
+            self.partitions.changed()
+        if terms.last_value and not before.last_value:
+            self._keep_newest()
+        self.schedule.take_terms(before)
+        self.wake()
 
-    # -- time ------------------------------------------------------------------------------------
-
-    def arm(self) -> None:
-        """Have `on_timer` called when the first delay or life time is over."""
-        first = self.delayed.next_ns()
-        other = self.expiring.next_ns()
-        if first < 0 or 0 <= other < first:
-            first = other
-        if self.held_due_ns and (first < 0 or self.held_due_ns < first):
-            first = self.held_due_ns
-        if self.oldest_due_ns and (first < 0 or self.oldest_due_ns < first):
-            first = self.oldest_due_ns
-        if first < 0:
-            return
-        # What is due already comes with the next round.
-        first = max(first, self.vpn.plane.now_ns + 1)
-        if self._timer is not None:
-            if self._armed_ns <= first:
+    def _keep_newest(self) -> None:
+        """The endpoint is a last value queue from now on: of what waits only the newest stays."""
+        unreadable: set[int] = set()
+        message = None
+        while message is None:
+            newest = 0
+            for pool in self.pools():
+                newest = max(newest, pool.last())
+            for number in self.schedule.delayed.ids():
+                if number not in unreadable:
+                    newest = max(newest, number)
+            if not newest:
                 return
-            self._timer.cancel()
-        self._armed_ns = first
-        self._timer = self.vpn.plane.timers.arm(first, self, 0)
+            self.take_out(newest)
+            message = self.readable(newest)
+            if message is None:
+                # It goes with the rest: the newest message that can be read is kept.
+                unreadable.add(newest)
+        size = message.size
+        # Purge counts by what is left over: the newest is put aside for that time.
+        self.spooled_count -= 1
+        self.spooled_bytes -= size
+        count = self.purge()
+        self.counters.deleted -= count
+        self.counters.discarded.add(LAST_VALUE, count)
+        self._trace_replaced(LAST_VALUE, count)
+        self.spooled_count += 1
+        self.spooled_bytes += size
+        self.newest = newest
+        self.ready(newest, message)
 
-    def disarm(self) -> None:
-        """Cancel the timer: nothing is due any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def delete(self, reason: str) -> int:
+        """Delete an endpoint with all that it holds; its flows are told `reason`. Returns how many messages.
+
+        Its subscriptions go, and its definition in the store. Its number never comes back.
+        """
+        if self.deleted:
+            return 0
+        vpn = self.vpn
+        if self.replay is not None:
+            self.replay.cancel()
+        self.unbind_all(reason)
+        count = self.purge()
+        self.deleted = True
+        if self.partitions is not None:
+            self.partitions.stop()
+        self.schedule.disarm()
+        vpn.drop(self)
+        place = (self.kind, self.name)
+        if vpn.endpoints.get(place) is self:
+            del vpn.endpoints[place]
+        if self.kind == QUEUE:
+            vpn.forget_all_routes()
+        ledger = self.spool.ledger
+        ledger.delete(keys.endpoint(self.number))
+        ledger.delete(keys.mark(self.number))
+        ledger.delete(keys.sheet_endpoint(self.number))
+        return count
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """Handle delays that are over and messages that expire; with AGAIN, try deliveries again that raised."""
-        if kind == AGAIN:
-            self.wake()
-            return
-        self._timer = None
-        if self.deleted:
-            return
-        if self.spool.down:
-            # Nothing can be written: look again a second later.
-            self._armed_ns = now_ns + lifecycle.SECOND_NS
-            self._timer = self.vpn.plane.timers.arm(self._armed_ns, self, 0)
-            return
-        lifecycle.run_expiry(self, now_ns)
-        lifecycle.run_delay(self, now_ns)
-        self.arm()
+        """Try deliveries again that raised."""
+        self.wake()
+
+    # -- traces ---------------------------------------------------------------------------------------
+
+    def trace(
+        self,
+        event: int,
+        spool_id: int,
+        message: Message,
+        reason: str = "",
+        client: str = "",
+    ) -> None:
+        """Record what happened to a traced message that `endpoint` keeps under `spool_id`."""
+        partition = self.partition_of(spool_id, message)
+        trace_kept(self.vpn, event, message, self.name, reason, client, partition)
+
+    def trace_lost(
+        self, event: int, spool_id: int, message: Message, reason: str, client: str = ""
+    ) -> None:
+        """Record that a message that `endpoint` kept under `spool_id` was discarded or rejected.
+
+        The message may be traced or not.
+        """
+        partition = self.partition_of(spool_id, message)
+        trace_kept_lost(self.vpn, event, message, self.name, reason, client, partition)
+
+    def _trace_replaced(self, reason: str, count: int) -> None:
+        """Add up messages that newer ones took the place of; what they were is not looked at."""
+        losses = self.vpn.plane.losses
+        if losses is not None and count:
+            name = self.vpn.name
+            losses.add(
+                (DISCARD, name, PERSISTENT, "", self.name, reason, "", "", 0, "", b""), count
+            )
+
+    def _trace_settled(self, client: str, spool_id: int, message: Message, outcome: int) -> None:
+        """Record what the consumer `client` said of a message; that it comes back is told when it does."""
+        if outcome == REJECTED:
+            self.trace_lost(REJECT, spool_id, message, CONSUMER, client)
+        elif outcome == ACCEPTED and message.traced:
+            self.trace(ACKNOWLEDGE, spool_id, message, "", client)
+
+    def partition_of(self, spool_id: int, message: Message) -> int:
+        """The partition in which `endpoint` keeps a message; -1 where it has none."""
+        if self.partitions is None:
+            return -1
+        return lane_of(spool_id, message, len(self.waiting))
+
+
+@final
+class Row:
+    """One message of an endpoint. Names are the field's in snake case; times are wall clock in nanoseconds,
+    `expiry_time_ns` 0 for never; `undelivered` is False while a consumer has it; `redelivery_count` counts
+    tries that failed; `message` is the message itself.
+    """
+
+    __slots__ = (
+        "dmq_eligible",
+        "expiry_time_ns",
+        "message",
+        "msg_id",
+        "partition",
+        "priority",
+        "redelivery_count",
+        "size",
+        "spooled_time_ns",
+        "topic",
+        "undelivered",
+    )
+
+    def __init__(self, endpoint: Endpoint, msg_id: int, message: Message, in_hand: bool) -> None:
+        plane = endpoint.vpn.plane
+        self.msg_id = msg_id
+        self.message = message
+        self.topic = message.topic
+        self.size = message.size
+        self.priority = message.priority
+        self.dmq_eligible = message.dmq_eligible
+        self.spooled_time_ns = message.ingress_ns
+        self.expiry_time_ns = 0
+        terms = endpoint.terms
+        if message.expires_ns:
+            self.expiry_time_ns = message.expires_ns - plane.now_ns + plane.steady_ns
+        if terms.respect_ttl_enabled and terms.max_ttl:
+            latest_ns = message.ingress_ns + terms.max_ttl * 1_000_000_000
+            self.expiry_time_ns = min(self.expiry_time_ns or latest_ns, latest_ns)
+        self.redelivery_count = max(0, endpoint.redeliveries.get(msg_id, 0))
+        self.undelivered = not in_hand
+        self.partition = lane_of(msg_id, message, len(endpoint.waiting))
+
+
+def _lanes(terms: EndpointTerms) -> int:
+    return terms.partition_count if terms.partitioned else 1
 
 
 def endpoints_of(vpn: MessageVpn) -> dict[tuple[int, str], Endpoint]:

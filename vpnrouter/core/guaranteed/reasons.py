@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.guaranteed.terms import DELETE
+from vpnrouter.core.credentials import NOT_AUTHORIZED
+from vpnrouter.core.guaranteed.terms import DELETE, QUEUE
+from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import ClientUsername
@@ -48,6 +50,11 @@ REPLAY_BROWSER: Final = "403 Client Initiated Replay Not Allowed on Browser Flow
 REPLAY_INACTIVE: Final = "403 Client Initiated Replay Not Allowed on Inactive Flow"
 REPLAY_TEMPORARY: Final = "403 Replay Not Supported on Temporary Queue"
 
+NOT_FOUND: Final = 0x8F
+QUOTA_EXCEEDED: Final = 0x97
+UNAVAILABLE: Final = 0x83
+"""MQTT 5 reason codes: implementation specific error for what is shut down."""
+
 DISCARD_NAMES: Final[dict[str, str]] = {
     SPOOL_OVER_QUOTA: "max-msg-spool-usage-exceeded",
     MAX_MESSAGE_USAGE: "max-msg-usage-exceeded",
@@ -79,3 +86,11 @@ def may_learn(username: ClientUsername | None) -> bool:
     To all others a missing one looks like one that is closed to them, or they would find out the names.
     """
     return username is None or username.guaranteed_endpoint_permission_override_enabled
+
+
+def not_there(kind: int, username: ClientUsername | None) -> Refused:
+    """The refusal of a consumer that `username` wants at an endpoint that is not there."""
+    unknown = UNKNOWN_QUEUE if kind == QUEUE else UNKNOWN_TOPIC_ENDPOINT
+    if may_learn(username):
+        return Refused(unknown, NOT_FOUND)
+    return Refused(PERMISSION_DENIED, NOT_AUTHORIZED, unknown)

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.counters import MOVED, take_out, waits
-from vpnrouter.core.guaranteed.lifecycle import size_in_store, tell
+from vpnrouter.core.guaranteed.counters import MOVED
 from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.core.guaranteed.waiting import Waiting
 from vpnrouter.core.timers import Timed
@@ -70,7 +69,7 @@ def start_replay(
         raise Refused(reasons.REPLAY_NON_EXCLUSIVE)
     if from_ns > endpoint.vpn.plane.wall_ns:
         raise Refused(reasons.REPLAY_TIME)
-    if after_id and after_id != log.trimmed and not waits(log.endpoint, after_id):
+    if after_id and after_id != log.trimmed and not log.endpoint.waits(after_id):
         raise Refused(reasons.REPLAY_MESSAGE)
     if endpoint.replay is None and log.replays >= limits.REPLAYS:
         raise Refused(reasons.REPLAY_RESOURCES)
@@ -153,7 +152,7 @@ class Replay(Timed):
                 self._find_begin()
             except SpoolError as error:
                 # It begins by the time of each message, so it has to read the time of each.
-                tell(self._log.endpoint, error)
+                self._log.endpoint.report_unreadable(error)
                 self.fail(reasons.REPLAY_MESSAGE)
                 return
         elif self.state == ACTIVE:
@@ -216,7 +215,7 @@ class Replay(Timed):
             try:
                 message = spool.message(message_id)
             except SpoolError as error:
-                tell(self._log.endpoint, error)
+                self._log.endpoint.report_unreadable(error)
                 self._cursor = message_id
                 continue
             if self._wanted(message) and not self._bring_one(message_id, message):
@@ -249,7 +248,7 @@ class Replay(Timed):
                 self._begins.append(begin)
                 self._ends.append(begin)
             self.brought_count += 1
-        if take_out(endpoint, message_id):
+        if endpoint.take_out(message_id):
             endpoint.forget(message_id, size, MOVED)
         return True
 
@@ -304,7 +303,7 @@ class Replay(Timed):
         endpoint.replay = None
         if endpoint.ahead is not None:
             if endpoint.ahead.count:
-                endpoint.unsorted.append(endpoint.ahead)
+                endpoint.order.unsorted.append(endpoint.ahead)
             endpoint.ahead = None
             self._selectors_start_over()
         endpoint.wake()
@@ -471,7 +470,7 @@ class ReplayLog:
             del self._sizes[:head]
             head = 0
         self._head = head
-        return size if size >= 0 else size_in_store(self.endpoint, message_id)
+        return size if size >= 0 else self.endpoint.size_in_store(message_id)
 
     def trim(self, room: int) -> None:
         """Let the oldest go until there is room for so many bytes, and for some more."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.dispatch import QUOTA_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.reasons import QUOTA_EXCEEDED
 from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.errors import Refused

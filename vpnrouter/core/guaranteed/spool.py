@@ -1,11 +1,5 @@
 """The message spool of a router: takes guaranteed messages, all or nothing, and tells when they are on disk.
 
-What is committed together is a unit: messages with their endpoints, and who waits for them.
-
-What is committed together: messages with their endpoints, and who waits for it.
-
-One unit is being built while the one before it is synced. A transaction is a unit that its client ends.
-
 The edge ends each of its rounds with `end_round`. When that returns a batch, it has the store commit it in
 another thread and calls `committed` afterwards; meanwhile the next unit is built. Nothing here waits.
 """
@@ -14,24 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast, final
 
-from mypy_extensions import mypyc_attr
 from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import RETRY_NS, SPOOL
 from vpnrouter.core.context import SpoolPort
-from vpnrouter.core.deliver import demote
+from vpnrouter.core.deliver import demote, demote_to_one
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED
-from vpnrouter.core.guaranteed.dispatch import demote_to_one
-from vpnrouter.core.guaranteed.endpoint import endpoint_of, obstructed, rejection, willing
-from vpnrouter.core.guaranteed.lifecycle import AHEAD, mark, mark_ahead
-from vpnrouter.core.guaranteed.operations import Purging
+from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.stored import Bodies, read_headers, to_record, wall_expiry_ns
-from vpnrouter.core.guaranteed.terms import AGAIN
-from vpnrouter.core.guaranteed.traces import trace, trace_at, trace_lost
+from vpnrouter.core.guaranteed.unit import (
+    DEMOTED,
+    REJECTED,
+    SPOOLED,
+    SYNCED,
+    UNMATCHED,
+    Purging,
+    Receipt,
+    Unit,
+)
 from vpnrouter.core.retained import retain
+from vpnrouter.core.tracing import trace_kept, trace_kept_lost
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DEMOTE, DISCARD, ENQUEUE, PROMOTE, REJECT
@@ -39,8 +38,6 @@ from vpnrouter.trace.events import DEMOTE, DISCARD, ENQUEUE, PROMOTE, REJECT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.core.barrier import Barrier
-    from vpnrouter.core.connection import Connection
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.flow import Flow
@@ -53,38 +50,8 @@ if TYPE_CHECKING:
     from vpnrouter.spool.store import Batch
 
 
-SPOOLED: Final = 0
-"""Every matching endpoint has the message in the synced spool (promise COMMIT)."""
-
-DEMOTED: Final = 1
-"""Only client subscriptions matched: the message went as Direct."""
-
-UNMATCHED: Final = 2
-"""Nothing matched; the message was discarded, and counted."""
-
-REJECTED: Final = 3
-"""Nobody keeps the message (promise ALLORNONE); the reason says why."""
-
-SYNCED: Final = 4
-"""What `Spool.when_synced` was asked for."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Receipt:
-    """Somebody who is told what became of what he gave to the spool."""
-
-    __slots__ = ()
-
-    def settled(self, token: int, outcome: int, reason: str) -> None:
-        """The thing named by `token` came to `outcome`; `reason` is the field's string for REJECTED, else "".
-
-        Called exactly once for each token, in the order in which they were given.
-        """
-        raise AssertionError(token)
-
-    def party(self) -> Connection | None:
-        """The connection to close when `settled` raises, None for none."""
-        return None
+_PASSES: Final = frozenset({reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE})
+"""Reasons for which a message has no room now and may have some later."""
 
 
 def takers_of(route: Route, message: Message) -> list[Endpoint]:
@@ -123,97 +90,63 @@ def _wants(target: Target, message: Message) -> bool:
     return False
 
 
-@final
-class Unit:
-    """Columns: message `ids[i]` is `messages[i]` and goes to `takers[i]`; `receipts[j]` is told that
-    `tokens[j]` came to `outcomes[j]`, with `reasons[j]`. `marks` are endpoints whose mark moves to
-    `marked[k]`. The first `arrived` messages are in their endpoints, the next one in the first `placed` of its
-    takers; the first `answered` receipts are told.
+def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
+    """True when one of the endpoints cannot take the message now."""
+    reason = ""
+    for endpoint in matched:
+        reason = endpoint.obstacle(message, size)
+        if reason:
+            break
+    return reason != ""
+
+
+def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> tuple[str, str]:
+    """The first reason why nobody is to keep the message (promise ALLORNONE) and the endpoint that says so.
+
+    Both are "" when there is none.
+
+    `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
+    for whose sake the message is rejected.
+
+    A message that came over a bridge can wait in the remote queue: where one endpoint rejects on discard, the
+    message waits until all that match have room, so that none of them loses it. Waiting does not help where an
+    endpoint is shut down or takes only smaller messages: there each endpoint decides for itself.
     """
+    found = ""
+    where = ""
+    together = False
+    if message.hops:
+        for endpoint in matched:
+            if endpoint.terms.rejects():
+                together = True
+    for endpoint in matched:
+        reason = full or endpoint.obstacle(message, size)
+        if reason and (endpoint.terms.rejects() or (together and reason in _PASSES)):
+            endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
+            if not found:
+                found = reason
+                where = endpoint.name
+    return found, where
 
-    __slots__ = (
-        "answered",
-        "arrived",
-        "ids",
-        "marked",
-        "marks",
-        "messages",
-        "outcomes",
-        "placed",
-        "reasons",
-        "receipts",
-        "takers",
-        "tokens",
-    )
 
-    def __init__(self) -> None:
-        self.arrived = 0
-        self.placed = 0
-        self.answered = 0
-        self.ids: list[int] = []
-        self.messages: list[Message] = []
-        self.takers: list[list[Endpoint]] = []
-        self.receipts: list[Receipt] = []
-        self.tokens: list[int] = []
-        self.outcomes: list[int] = []
-        self.reasons: list[str] = []
-        self.marks: list[Endpoint] = []
-        self.marked: list[int] = []
+def willing(
+    vpn: MessageVpn, matched: list[Endpoint], message: Message, size: int, full: str
+) -> list[Endpoint]:
+    """The endpoints that can take the message; the others discard it, and the publisher hears nothing of it."""
+    takers: list[Endpoint] = []
+    for endpoint in matched:
+        reason = full or endpoint.obstacle(message, size)
+        if not reason:
+            takers.append(endpoint)
+            continue
+        name = reasons.DISCARD_NAMES[reason]
+        endpoint.counters.refused.add(name)
+        trace_kept_lost(vpn, DISCARD, message, endpoint.name, name)
+    return takers
 
-    @property
-    def empty(self) -> bool:
-        """True when the unit holds nothing and nobody waits for it."""
-        return not self.ids and not self.receipts and not self.marks
 
-    def bytes_of(self, endpoint: Endpoint) -> int:
-        """Bytes of the messages in it that go to `endpoint`."""
-        size = 0
-        for index, takers in enumerate(self.takers):
-            if endpoint in takers:
-                size += self.messages[index].size
-        return size
-
-    def owes(self, receipt: Receipt, before: Unit | None) -> bool:
-        """True when `receipt` waits for this unit or the one before it. Looks at all receipts."""
-        return receipt in self.receipts or (before is not None and receipt in before.receipts)
-
-    def answer(self, barrier: Barrier) -> None:
-        """Tell all receipts. One that raises is given to the barrier, and the others are told all the same."""
-        while self.answered < len(self.receipts):
-            index = self.answered
-            self.answered = index + 1
-            receipt = self.receipts[index]
-            try:
-                receipt.settled(self.tokens[index], self.outcomes[index], self.reasons[index])
-            except Exception as error:  # noqa: BLE001 - given to the barrier
-                barrier.of(receipt.party(), error)
-
-    def answers_for(self, other: Unit) -> None:
-        """Take over the receipts that `other` has not told; they are told first."""
-        left = other.answered
-        told = self.answered
-        self.receipts[told:told] = other.receipts[left:]
-        self.tokens[told:told] = other.tokens[left:]
-        self.outcomes[told:told] = other.outcomes[left:]
-        self.reasons[told:told] = other.reasons[left:]
-
-    def cut(self, messages: int, receipts: int) -> None:
-        """Keep the first `messages` and `receipts`, and forget those behind them."""
-        del self.ids[messages:]
-        del self.messages[messages:]
-        del self.takers[messages:]
-        del self.receipts[receipts:]
-        del self.tokens[receipts:]
-        del self.outcomes[receipts:]
-        del self.reasons[receipts:]
-
-    def tell(self, receipt: Receipt, token: int, outcome: int, reason: str) -> None:
-        """Tell `receipt` when the unit is synced."""
-        self.receipts.append(receipt)
-        self.tokens.append(token)
-        self.outcomes.append(outcome)
-        self.reasons.append(reason)
-
+AHEAD: Final = 100_000
+"""Ids by which a mark is written ahead of a delivery, so that a backlog drains without waiting often."""
 
 PROMOTION_CONGESTION: Final = "message-promotion-congestion"
 
@@ -337,13 +270,13 @@ class Spool(SpoolPort):
             return self._unmatched(vpn, message, receipt, token)
         outcome = SPOOLED if matched else DEMOTED
         if demoted and message.traced:
-            trace(vpn, DEMOTE, message, "", "")
+            trace_kept(vpn, DEMOTE, message, "", "")
         return self._taken(receipt, token, outcome)
 
     def _unmatched(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
         """Count a message that nobody wants, and answer its publisher."""
         vpn.discards.add(NO_SUBSCRIPTION_MATCH)
-        trace_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
+        trace_kept_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
         return self._taken(receipt, token, UNMATCHED)
 
     def _taken(self, receipt: Receipt, token: int, outcome: int) -> int:
@@ -379,7 +312,7 @@ class Spool(SpoolPort):
     ) -> int:
         reason, where = why
         vpn.rejected += 1
-        trace_lost(vpn, REJECT, message, where, reason)
+        trace_kept_lost(vpn, REJECT, message, where, reason)
         unit = self.unit
         if self.down and not unit.owes(receipt, self.syncing):
             # Who waits for nothing that is to be synced need not wait for the store to work again.
@@ -405,11 +338,11 @@ class Spool(SpoolPort):
                 name = PROMOTION_CONGESTION if congested else reasons.DISCARD_NAMES[reason]
                 endpoint.counters.refused.add(name)
                 vpn.discards.add(name)
-                trace_lost(vpn, DISCARD, message, endpoint.name, name)
+                trace_kept_lost(vpn, DISCARD, message, endpoint.name, name)
             else:
                 takers.append(endpoint)
                 if message.traced:
-                    trace(vpn, PROMOTE, message, endpoint.name, "")
+                    trace_kept(vpn, PROMOTE, message, endpoint.name, "")
         if not takers:
             return False
         if self.replay_logs:
@@ -468,7 +401,7 @@ class Spool(SpoolPort):
             self.usage += size
         if message.traced:
             for endpoint in takers:
-                trace_at(endpoint, ENQUEUE, spool_id, message)
+                endpoint.trace(ENQUEUE, spool_id, message)
 
     def has_taken(self, message: Message) -> bool:
         """True when `message` is the newest of the unit being built."""
@@ -590,7 +523,33 @@ class Spool(SpoolPort):
             return
         # Ids that nobody has yet are not marked: after a restart they are new.
         upto = min(spool_id + AHEAD, self.ledger.next_id - 1)
-        mark(self.ledger, self.unit, endpoint, upto)
+        self._mark(endpoint, upto)
+
+    def _mark(self, endpoint: Endpoint, spool_id: int) -> None:
+        """Write a mark with the unit being built."""
+        self.ledger.put(keys.mark(endpoint.number), keys.pack_id(spool_id))
+        unit = self.unit
+        unit.marks.append(endpoint)
+        unit.marked.append(spool_id)
+        endpoint.mark_wanted = spool_id
+
+    def _mark_ahead(self) -> None:
+        """Mark messages that will be delivered as soon as they are synced: the mark goes with them."""
+        unit = self.unit
+        if not unit.ids:
+            return
+        last = unit.ids[-1]
+        marked: dict[Endpoint, None] = {}
+        before: list[Endpoint] | None = None
+        for takers in unit.takers:
+            if takers is before:
+                continue
+            before = takers
+            for endpoint in takers:
+                if endpoint.flows and endpoint.durable and endpoint.mark_wanted < last:
+                    marked[endpoint] = None
+        for endpoint in marked:
+            self._mark(endpoint, last)
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -638,7 +597,7 @@ class Spool(SpoolPort):
             return None
         batch: Batch | None = None
         try:
-            mark_ahead(ledger, unit)
+            self._mark_ahead()
             if not ledger.pending:
                 self.unit = fresh
                 unit.answer(plane.barrier)
@@ -687,7 +646,7 @@ class Spool(SpoolPort):
         party = None if flow is None else flow.party()
         plane.barrier.of(party, error)
         if party is None:
-            plane.timers.arm(plane.now_ns + RETRY_NS, endpoint, AGAIN)
+            plane.timers.arm(plane.now_ns + RETRY_NS, endpoint, 0)
         else:
             self.later.append(endpoint)
 

@@ -18,10 +18,6 @@ REPLAY_LOG: Final = 4
 
 KIND_NAMES: Final = ("queue", "topic-endpoint", "session", "parking-lot", "replay-log")
 
-AGAIN: Final = 1
-"""Kind of an endpoint's timer after a delivery that raised, where no flow was to be closed. Other timers have 0."""
-
-
 NEVER: Final = 0
 WHEN_ENABLED: Final = 1
 ALWAYS: Final = 2

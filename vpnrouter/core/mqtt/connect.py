@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
-from vpnrouter.core.guaranteed.dispatch import unbind_forbidden
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
 from vpnrouter.core.message import Message
@@ -81,7 +80,7 @@ def judge_again(session: MqttSession, rights: Admission, told: bool = True) -> b
             if flow.browsing:
                 flow.browse()
             else:
-                unbind_forbidden(flow.endpoint)
+                flow.endpoint.unbind_forbidden()
     if changed and told:
         session.report_rights(rights, changed)
     return bool(changed)

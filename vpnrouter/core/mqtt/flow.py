@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.discards import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
-from vpnrouter.core.guaranteed.operations import browse
 from vpnrouter.core.guaranteed.reasons import permission_of
-from vpnrouter.core.guaranteed.spool import Receipt
 from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY
-from vpnrouter.core.guaranteed.traces import trace_at, trace_lost
-from vpnrouter.core.tracing import leaving
+from vpnrouter.core.guaranteed.unit import Receipt
+from vpnrouter.core.tracing import leaving, trace_kept_lost
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
 from vpnrouter.wire.mqtt.properties import with_user_properties
@@ -19,7 +17,7 @@ from vpnrouter.wire.mqtt.properties import with_user_properties
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.spool import Unit
+    from vpnrouter.core.guaranteed.unit import Unit
     from vpnrouter.core.message import Message
     from vpnrouter.core.mqtt.outbound import Held, Outbound
     from vpnrouter.selectors import Selector
@@ -236,13 +234,13 @@ class MqttFlow(Flow):
         if fault is not None:
             fault("deliver-before-flush")
         if message.traced:
-            trace_at(endpoint, event, held.message_id, message, "", self.client_name)
+            endpoint.trace(event, held.message_id, message, "", self.client_name)
 
     def _give_up(self, packet_id: int, held: Held, message: Message, reason: str) -> None:
         """Keep a message from the client: it is discarded, or goes back to a queue as rejected."""
         vpn = self.outbound.session.vpn
         vpn.discards.add(reason)
-        trace_lost(vpn, DISCARD, message, self.endpoint.name, reason, self.client_name)
+        trace_kept_lost(vpn, DISCARD, message, self.endpoint.name, reason, self.client_name)
         del self.outbound.held[packet_id]
         if self.keyed and held.qos == 2:
             self.outbound.forget_key(packet_id)
@@ -296,7 +294,7 @@ class MqttFlow(Flow):
             return
         left = min(self.room(), BROWSED)
         if left > 0 and not endpoint.deleted:
-            for row in browse(endpoint, self.looked_at, left):
+            for row in endpoint.browse(self.looked_at, left):
                 self.looked_at = row.msg_id
                 if selector is None or selector.matches(row.message.properties()):
                     self.unacked[row.msg_id] = row.message

@@ -12,15 +12,9 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
-from vpnrouter.core.guaranteed.spool import (
-    DEMOTED,
-    REJECTED,
-    SPOOLED,
-    UNMATCHED,
-    Receipt,
-)
-from vpnrouter.core.guaranteed.traces import trace_lost
+from vpnrouter.core.guaranteed.unit import DEMOTED, REJECTED, SPOOLED, UNMATCHED, Receipt
 from vpnrouter.core.mqtt.session_store import number_of
+from vpnrouter.core.tracing import trace_kept_lost
 from vpnrouter.errors import ProtocolError
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import REJECT
@@ -184,7 +178,7 @@ class Ingress(Answers):
             return True
         vpn.rejected += 1
         self.publisher.refused += 1
-        trace_lost(vpn, REJECT, message, "", reasons.TOO_MANY_INGRESS_FLOWS)
+        trace_kept_lost(vpn, REJECT, message, "", reasons.TOO_MANY_INGRESS_FLOWS)
         self._answer(token, REJECTED, reasons.TOO_MANY_INGRESS_FLOWS)
         self.hold_back()
         return False

@@ -20,12 +20,11 @@ from mypy_extensions import i64
 
 from vpnrouter import limits
 from vpnrouter.core.barrier import CONNECTION
-from vpnrouter.core.guaranteed.counters import holds
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED
-from vpnrouter.core.guaranteed.lifecycle import expires_ns
-from vpnrouter.core.guaranteed.spool import Receipt, spool_of
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.mqtt.flow import Delivery, MqttFlow
 from vpnrouter.core.mqtt.session import DRAIN
 from vpnrouter.errors import ProtocolError, Refused
@@ -299,7 +298,7 @@ class Outbound:
             if not flow.own:
                 if held.qos == 2:
                     self.abandon(packet_id)
-            elif held.message_id not in flow.unacked and not holds(flow.endpoint, held.message_id):
+            elif held.message_id not in flow.unacked and not flow.endpoint.holds(held.message_id):
                 # The message is settled, but a later step raised.
                 if held.qos == 2:
                     self.release(packet_id, flow)
@@ -322,7 +321,7 @@ class Outbound:
         for held in self.held.values():
             if held.qos == 2 and held.flow is own:
                 message = own.unacked.get(held.message_id)
-                if message is not None and expires_ns(endpoint, message):
+                if message is not None and endpoint.schedule.expires_ns(message):
                     return True
         return False
 

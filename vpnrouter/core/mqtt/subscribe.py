@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.dispatch import not_there, permit
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
-from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, permission_of
+from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there, permission_of
 from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.replay import parse_start, replay_to
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
@@ -169,7 +168,7 @@ def bind(
             raise not_there(QUEUE, admission.username)
     permission = _permission(connection, endpoint)
     # Before anything that differs from what is said of one that is not there, or that may cost time.
-    permit(endpoint, permission, READ_ONLY if browsing else CONSUME)
+    endpoint.permit(permission, READ_ONLY if browsing else CONSUME)
     selector = wishes.selector(vpn.plane)
     replay_from = wishes.replay_from()
     if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:

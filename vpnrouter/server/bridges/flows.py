@@ -10,7 +10,6 @@ from vpnrouter import limits
 from vpnrouter.bridges.accepted import Accepted, decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
-from vpnrouter.core.guaranteed import operations
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import PARKING, QUEUE, EndpointTerms
 from vpnrouter.errors import OperationError, SpoolError
@@ -75,7 +74,7 @@ def oldest_age_ms(endpoints: Iterable[Endpoint]) -> int:
     found = -1
     for endpoint in endpoints:
         try:
-            rows = operations.browse(endpoint, 0, 1) if endpoint.spooled_count else []
+            rows = endpoint.browse(0, 1) if endpoint.spooled_count else []
         except SpoolError:
             continue
         for row in rows:

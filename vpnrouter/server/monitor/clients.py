@@ -17,8 +17,9 @@ from vpnrouter.core.discards import (
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
-from vpnrouter.core.guaranteed.spool import Receipt, spool_of
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point

@@ -9,12 +9,10 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.core.discards import REASONS
-from vpnrouter.core.guaranteed import counters as pools
-from vpnrouter.core.guaranteed import lifecycle, operations, reasons, replay
-from vpnrouter.core.guaranteed.counters import last_held, waits
-from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed import dead_letters, reasons, replay
+from vpnrouter.core.guaranteed.endpoint import LAST_VALUE, endpoints_of
 from vpnrouter.core.guaranteed.replay import replay_to
-from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION, Receipt
+from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.terms import (
     KIND_NAMES,
     PARKING,
@@ -22,6 +20,7 @@ from vpnrouter.core.guaranteed.terms import (
     SESSION,
     TOPIC_ENDPOINT,
 )
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpnrouter.core.guaranteed.counters import EndpointCounters
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.operations import Row
+    from vpnrouter.core.guaranteed.endpoint import Endpoint, Row
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.router import Router
 
@@ -168,12 +166,12 @@ class RouterQueues:
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return ()
-        return [_message(row) for row in operations.browse(endpoint, after, count)]
+        return [_message(row) for row in endpoint.browse(after, count)]
 
     def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
         """The payload of a message; None where the queue does not hold it."""
         endpoint = self._find(msg_vpn, queue)
-        message = None if endpoint is None else operations.find(endpoint, msg_id)
+        message = None if endpoint is None else endpoint.find(msg_id)
         return None if message is None else message.payload
 
     # -- changing --------------------------------------------------------------------------------
@@ -187,13 +185,13 @@ class RouterQueues:
         if endpoint is None:
             return Done(0)
         if msg_ids is None:
-            count = operations.purge(endpoint)
+            count = endpoint.purge()
             # What was purged leaves the store over several rounds.
             await self._synced(purged=True)
         else:
             count = 0
             for msg_id in msg_ids:
-                count += operations.delete_message(endpoint, msg_id) == ""
+                count += endpoint.delete_message(msg_id) == ""
             await self._synced()
         return Done(count)
 
@@ -210,13 +208,13 @@ class RouterQueues:
         endpoint, target = self._find(msg_vpn, queue), self._find(msg_vpn, to)
         if endpoint is None or target is None:
             return Done(0)
-        do = operations.move if move else operations.copy
+        do = endpoint.move_message if move else endpoint.copy_message
         count = 0
         after = 0
         newest = self._spool.ledger.next_id
         while True:
             if msg_ids is None:
-                rows = operations.browse(endpoint, after, PORTION)
+                rows = endpoint.browse(after, PORTION)
                 portion = [row.msg_id for row in rows if row.undelivered and row.msg_id < newest]
                 if not rows or rows[0].msg_id >= newest:
                     break
@@ -226,9 +224,9 @@ class RouterQueues:
                 if not portion:
                     break
             for msg_id in portion:
-                if not waits(endpoint, msg_id):
+                if not endpoint.waits(msg_id):
                     continue
-                refusal = do(endpoint, msg_id, target)
+                refusal = do(msg_id, target)
                 if refusal:
                     await self._synced()
                     return Done(count, refusal)
@@ -286,7 +284,7 @@ def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCount
         own = shown(TopicEndpoint, endpoint.terms)
         attributes |= {name: value for name, value in own.items() if name in attributes}
     refused, discarded = counters.refused.counts, counters.discarded.counts
-    oldest = operations.browse(endpoint, 0, 1)
+    oldest = endpoint.browse(0, 1)
     steady_ns = endpoint.vpn.plane.steady_ns
     binds = counters.bind_failures
     too_many = sum(count for reason, count in binds.items() if "Max clients" in reason)
@@ -302,7 +300,7 @@ def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCount
         tx_unacked_msg_count=sum(len(flow.unacked) for flow in endpoint.flows),
         oldest_msg_age_ms=(steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1,
         lowest_msg_id=oldest[0].msg_id if oldest else 0,
-        highest_msg_id=last_held(endpoint),
+        highest_msg_id=endpoint.last_held(),
         last_spooled_msg_id=endpoint.newest,
         bind_count=len(endpoint.flows),
         spooled_msg_count=counters.spooled,
@@ -375,8 +373,8 @@ KNOWN: Final = (
     frozenset(REASONS)
     | frozenset(reasons.DISCARD_NAMES.values())
     | {
-        *(lifecycle.REJECTED, lifecycle.EXPIRED, lifecycle.REDELIVERED),
-        *(operations.LAST_VALUE, replay.TRIMMED, PROMOTION_CONGESTION),
+        *(dead_letters.CONSUMER, dead_letters.EXPIRED, dead_letters.REDELIVERED),
+        *(LAST_VALUE, replay.TRIMMED, PROMOTION_CONGESTION),
     }
 )
 """Reasons that become labels."""
@@ -468,13 +466,13 @@ class QueueNumbers:
 def oldest_id(endpoint: Endpoint) -> int:
     """Spool id of the oldest message that waits or that a consumer has, 0 for none."""
     found: list[int] = []
-    for pool in pools.pools(endpoint):
+    for pool in endpoint.pools():
         if pool.count:
             found += pool.oldest()
     for flow in endpoint.flows:
         unacked = flow.unacked
         if unacked:
             found.append(min(unacked) if len(unacked) <= LOOKED_THROUGH else next(iter(unacked)))
-    if len(endpoint.delayed):
-        found += endpoint.delayed.ids()[:1]
+    if len(endpoint.schedule.delayed):
+        found += endpoint.schedule.delayed.ids()[:1]
     return min(found, default=0)

@@ -1,0 +1,200 @@
+"""What is committed together: messages with their endpoints, and who waits for them.
+
+One unit is being built while the one before it is synced. A transaction is a unit that its client ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.errors import SpoolError
+
+if TYPE_CHECKING:
+    from vpnrouter.core.barrier import Barrier
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.stored import Bodies
+    from vpnrouter.core.guaranteed.waiting import Waiting
+    from vpnrouter.core.message import Message
+    from vpnrouter.spool.ledger import Ledger
+
+
+SPOOLED: Final = 0
+"""Every matching endpoint has the message in the synced spool (promise COMMIT)."""
+
+DEMOTED: Final = 1
+"""Only client subscriptions matched: the message went as Direct."""
+
+UNMATCHED: Final = 2
+"""Nothing matched; the message was discarded, and counted."""
+
+REJECTED: Final = 3
+"""Nobody keeps the message (promise ALLORNONE); the reason says why."""
+
+SYNCED: Final = 4
+"""What `Spool.when_synced` was asked for."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Receipt:
+    """Somebody who is told what became of what he gave to the spool."""
+
+    __slots__ = ()
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """The thing named by `token` came to `outcome`; `reason` is the field's string for REJECTED, else "".
+
+        Called exactly once for each token, in the order in which they were given.
+        """
+        raise AssertionError(token)
+
+    def party(self) -> Connection | None:
+        """The connection to close when `settled` raises, None for none."""
+        return None
+
+
+@final
+class Unit:
+    """Columns: message `ids[i]` is `messages[i]` and goes to `takers[i]`; `receipts[j]` is told that
+    `tokens[j]` came to `outcomes[j]`, with `reasons[j]`. `marks` are endpoints whose mark moves to
+    `marked[k]`. The first `arrived` messages are in their endpoints, the next one in the first `placed` of its
+    takers; the first `answered` receipts are told.
+    """
+
+    __slots__ = (
+        "answered",
+        "arrived",
+        "ids",
+        "marked",
+        "marks",
+        "messages",
+        "outcomes",
+        "placed",
+        "reasons",
+        "receipts",
+        "takers",
+        "tokens",
+    )
+
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.placed = 0
+        self.answered = 0
+        self.ids: list[int] = []
+        self.messages: list[Message] = []
+        self.takers: list[list[Endpoint]] = []
+        self.receipts: list[Receipt] = []
+        self.tokens: list[int] = []
+        self.outcomes: list[int] = []
+        self.reasons: list[str] = []
+        self.marks: list[Endpoint] = []
+        self.marked: list[int] = []
+
+    @property
+    def empty(self) -> bool:
+        """True when the unit holds nothing and nobody waits for it."""
+        return not self.ids and not self.receipts and not self.marks
+
+    def bytes_of(self, endpoint: Endpoint) -> int:
+        """Bytes of the messages in it that go to `endpoint`."""
+        size = 0
+        for index, takers in enumerate(self.takers):
+            if endpoint in takers:
+                size += self.messages[index].size
+        return size
+
+    def owes(self, receipt: Receipt, before: Unit | None) -> bool:
+        """True when `receipt` waits for this unit or the one before it. Looks at all receipts."""
+        return receipt in self.receipts or (before is not None and receipt in before.receipts)
+
+    def answer(self, barrier: Barrier) -> None:
+        """Tell all receipts. One that raises is given to the barrier, and the others are told all the same."""
+        while self.answered < len(self.receipts):
+            index = self.answered
+            self.answered = index + 1
+            receipt = self.receipts[index]
+            try:
+                receipt.settled(self.tokens[index], self.outcomes[index], self.reasons[index])
+            except Exception as error:  # noqa: BLE001 - given to the barrier
+                barrier.of(receipt.party(), error)
+
+    def answers_for(self, other: Unit) -> None:
+        """Take over the receipts that `other` has not told; they are told first."""
+        left = other.answered
+        told = self.answered
+        self.receipts[told:told] = other.receipts[left:]
+        self.tokens[told:told] = other.tokens[left:]
+        self.outcomes[told:told] = other.outcomes[left:]
+        self.reasons[told:told] = other.reasons[left:]
+
+    def cut(self, messages: int, receipts: int) -> None:
+        """Keep the first `messages` and `receipts`, and forget those behind them."""
+        del self.ids[messages:]
+        del self.messages[messages:]
+        del self.takers[messages:]
+        del self.receipts[receipts:]
+        del self.tokens[receipts:]
+        del self.outcomes[receipts:]
+        del self.reasons[receipts:]
+
+    def tell(self, receipt: Receipt, token: int, outcome: int, reason: str) -> None:
+        """Tell `receipt` when the unit is synced."""
+        self.receipts.append(receipt)
+        self.tokens.append(token)
+        self.outcomes.append(outcome)
+        self.reasons.append(reason)
+
+
+ROUND: Final = 20_000
+"""Messages that leave the store in one round."""
+
+
+@final
+class Purging:
+    """Ids that are to leave, by endpoint number, and those who are told when they have."""
+
+    __slots__ = ("_doomed", "_receipts", "_tokens")
+
+    def __init__(self) -> None:
+        self._doomed: list[tuple[int, Waiting]] = []
+        self._receipts: list[Receipt] = []
+        self._tokens: list[int] = []
+
+    @property
+    def busy(self) -> bool:
+        """True while there is something left to do."""
+        return bool(self._doomed or self._receipts)
+
+    def add(self, number: int, waiting: Waiting) -> None:
+        """Let all of these go."""
+        self._doomed.append((number, waiting))
+
+    def tell(self, receipt: Receipt, token: int) -> None:
+        """Tell `receipt` when all that is here now has left."""
+        self._receipts.append(receipt)
+        self._tokens.append(token)
+
+    def run(self, ledger: Ledger, bodies: Bodies, unit: Unit) -> str:
+        """Delete some messages, in the unit being built. Returns why one of them stays in the store, "" normally."""
+        left = ROUND
+        trouble = ""
+        while self._doomed and left:
+            number, waiting = self._doomed[-1]
+            while waiting.count and left:
+                left -= 1
+                spool_id = waiting.pop()
+                try:
+                    ledger.settle(number, spool_id)
+                except SpoolError as error:
+                    trouble = str(error)
+                bodies.drop(spool_id)
+            if not waiting.count:
+                self._doomed.pop()
+        if not self._doomed:
+            for index in range(len(self._receipts)):
+                unit.tell(self._receipts[index], self._tokens[index], SYNCED, "")
+            self._receipts = []
+            self._tokens = []
+        return trouble
