@@ -1,5 +1,6 @@
 """The shape of the tree: names, and imports that are made late."""
 
+import ast
 import json
 import re
 import subprocess
@@ -31,6 +32,12 @@ LATE_IMPORTS: Final[dict[str, tuple[str, ...]]] = {
     "vpnrouter.wire": (*HEAVY, "typer"),
 }
 """What importing a module, or a package with all its modules, must not load."""
+
+UNTIED: Final = ("vpnrouter/core/",)
+"""Folders in whose files a circle of imports may not leave its folder, nor grow beyond LARGEST_CIRCLE."""
+
+LARGEST_CIRCLE: Final = 10
+"""Modules that may need one another, imports for types alone counted: they are read as one."""
 
 
 def relative(path: Path) -> str:
@@ -94,6 +101,43 @@ def modules_of_everything() -> list[str]:
         relative(path).removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
         for path in SOURCES
     ]
+
+
+def imports_of(path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of the package that a file imports anywhere, for types alone too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module in known:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (inside & known.keys()) or {node.module}
+    return found
+
+
+def reached(start: str, needs: dict[str, set[str]]) -> set[str]:
+    """All modules that a module needs, directly or by others."""
+    found: set[str] = set()
+    left = [start]
+    while left:
+        for name in needs[left.pop()] - found:
+            found.add(name)
+            left.append(name)
+    return found
+
+
+def test_circles_of_imports_are_small_and_in_one_folder() -> None:
+    """Where files of the core need one another in a circle, it has few modules and all of them in one folder."""
+    known = dict(zip(modules_of_everything(), SOURCES, strict=True))
+    needs = {name: imports_of(path, known) for name, path in known.items()}
+    ways = {name: reached(name, needs) for name in known}
+    circles = {
+        tuple(sorted(other for other in ways[name] if name in ways[other]))
+        for name, path in known.items()
+        if relative(path).startswith(UNTIED)
+    }
+    assert max(map(len, circles)) > 1
+    assert [circle for circle in circles if len(circle) > LARGEST_CIRCLE] == []
+    folders = {circle: {known[name].parent for name in circle} for circle in circles}
+    assert [circle for circle, inside in folders.items() if len(inside) > 1] == []
 
 
 def test_documents_name_files_that_exist() -> None:
