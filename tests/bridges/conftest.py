@@ -13,7 +13,8 @@ from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.link import Link as LinkEnd
 from vpnrouter.bridges.link import LinkDoor, dial
-from vpnrouter.bridges.terms import BridgeTerms, LinkEvent, Owner
+from vpnrouter.bridges.owner import LinkEvent, Owner
+from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import ClientUsername, Credentials

@@ -6,7 +6,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook, LinkLog, Place, client_name_of, key_of
-from vpnrouter.bridges.terms import Owner
+from vpnrouter.bridges.owner import Owner
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.router import Router
 from vpnrouter.trace.recorder import Recorder

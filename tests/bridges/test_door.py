@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.bridges.link import LinkDoor, dial
-from vpnrouter.bridges.terms import BridgeTerms, Owner
+from vpnrouter.bridges.owner import Owner
+from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode
 

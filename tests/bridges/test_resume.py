@@ -7,7 +7,7 @@ import pytest
 
 from vpnrouter.bridges.inbound import UNSURE, InboundHalf
 from vpnrouter.bridges.link import LinkDoor, dial
-from vpnrouter.bridges.terms import LinkEvent, Owner
+from vpnrouter.bridges.owner import LinkEvent, Owner
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog

@@ -3,7 +3,8 @@
 from typing import Any
 
 from vpnrouter import limits
-from vpnrouter.bridges.terms import BridgeTerms, Owner
+from vpnrouter.bridges.owner import Owner
+from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.wire.link.frames import BASIC
 
 

@@ -172,7 +172,7 @@ class RealMesh:
 
     @staticmethod
     def _stands(node: Node, runner: Any, down: Any, unbound: Any) -> bool:
-        place = (node.router.name, runner.approach.vpn.name, runner.approach.name)
+        place = (node.router.name, runner.vpn.name, runner.name)
         if place in down:
             return True
         half = runner.half

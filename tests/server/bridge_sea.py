@@ -170,6 +170,7 @@ class Island:
             ),
             TlsServerCert(),
             self.sea.draw.random,
+            clock=lambda: int(trio.current_time() * 1_000_000_000),
             **chosen,
         )
         if run:
@@ -178,7 +179,7 @@ class Island:
 
     def change(self, *, reconnect: bool = False, **fields: Any) -> None:
         """Go on under a changed configuration."""
-        written = self.runner.approach.written.model_copy(update=fields)
+        written = self.runner.configured.written.model_copy(update=fields)
         self.runner.change(written, TlsServerCert(), reconnect=reconnect)
 
     def publish(self, number: int) -> None:

@@ -16,6 +16,12 @@ FIRST = {"name": "blue", "location": "one", "connect_order": 1}
 SECOND = {"name": "blue", "location": "two", "connect_order": 2}
 
 
+def stands_by(runner: Any) -> bool:
+    """Whether a bridge is logged in at a better remote as well."""
+    standby = runner.machine.standby
+    return standby is not None and standby.welcomed
+
+
 class Crossing:
     """A bridge on core into yellow that takes its messages from blue, on one or on two."""
 
@@ -45,7 +51,7 @@ class Crossing:
         runner = self.core.runner
         if runner.record.inbound_state is not Inbound.READY_IN_SYNC:
             return ""
-        return str(runner.approach.current.location)
+        return str(runner.machine.use.remote.location)
 
     def cut(self, *names: str) -> None:
         """Cut the connections to these hosts."""
@@ -315,7 +321,7 @@ def test_the_one_that_stands_by(cross: Any) -> None:
         crossing.start(failback_delay=60, retry_delay=1)
         await crossing.sea.until(lambda: crossing.uses == "two")
         crossing.sea.down.clear()
-        await crossing.sea.until(lambda: crossing.core.runner.standby is not None)
+        await crossing.sea.until(lambda: stands_by(crossing.core.runner))
         await trio.sleep(1)
         crossing.sea.down |= {"one", "two"}
         lost_s = trio.current_time()
@@ -337,7 +343,7 @@ def test_the_one_that_stands_by_breaks_too(cross: Any) -> None:
         crossing.start(failback_delay=60, retry_delay=1)
         await crossing.sea.until(lambda: crossing.uses == "two")
         crossing.sea.down.clear()
-        await crossing.sea.until(lambda: crossing.core.runner.standby is not None)
+        await crossing.sea.until(lambda: stands_by(crossing.core.runner))
         crossing.cut("one", "two")
         await trio.sleep(0.01)
         assert crossing.uses == ""
@@ -413,7 +419,7 @@ def test_remotes_that_change_while_one_stands_by(
         crossing.start(failback_delay=5, retry_delay=1)
         await crossing.sea.until(lambda: crossing.uses == "two")
         crossing.sea.down.clear()
-        await crossing.sea.until(lambda: crossing.core.runner.standby is not None)
+        await crossing.sea.until(lambda: stands_by(crossing.core.runner))
         await trio.sleep(stands_s)
         written = Bridge.model_validate({"remote_msg_vpns": remotes})
         half = crossing.core.runner.half

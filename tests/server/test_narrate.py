@@ -4,31 +4,10 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.server.events.narrate import (
-    DOWN,
-    REJECTED,
-    UP,
-    PeerLog,
-    narrate,
-    say,
-)
+from vpnrouter.events import table
+from vpnrouter.server.events.narrate import PeerLog, say
 from vpnrouter.server.net.tls import HandshakeFailures
 from vpnrouter.wire.link.frames import Hello
-
-
-def test_a_line_names_the_bridge_and_its_remote(capsys: pytest.CaptureFixture[str]) -> None:
-    """Event, VPN, bridge, remote router and address stand in one line; what is unknown is a `?`."""
-    record = Bridge(BridgeFacts("core", "yellow", "b"), 0)
-    narrate(record, UP, "up")
-    record.remote_router_name, record.remote_address = "edge", "192.0.2.7:55555"
-    narrate(record, "", "stays down: why")
-    assert capsys.readouterr() == (
-        "",
-        (
-            "vpnrouter: VPN_BRIDGING_LINK_UP: VPN yellow bridge b from ? at ?: up\n"
-            "vpnrouter: VPN yellow bridge b from edge at 192.0.2.7:55555: stays down: why\n"
-        ),
-    )
 
 
 def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,10 +21,10 @@ def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().err.splitlines()
     peer = "VPN blue remote bridge #bridge/core/yellow/b at 192.0.2.7:1"
     assert lines == [
-        f"vpnrouter: {UP}: {peer}: up",
-        f"vpnrouter: {DOWN}: {peer}: down: closed",
+        f"vpnrouter: {table.LINK_UP.name}: {peer}: up",
+        f"vpnrouter: {table.LINK_DOWN.name}: {peer}: down: closed",
         (
-            f"vpnrouter: {REJECTED}: VPN blue remote bridge b of VPN yellow on core at 192.0.2.7:1:"
+            f"vpnrouter: {table.LINK_REJECTED.name}: VPN blue remote bridge b of VPN yellow on core at 192.0.2.7:1:"
             " rejected: 403 Forbidden"
         ),
     ]

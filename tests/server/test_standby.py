@@ -4,8 +4,6 @@ from typing import Any
 
 import trio
 
-from vpnrouter.server.bridges.runner import Standby, begun, nothing
-
 ONE = {"name": "blue", "location": "one", "connect_order": 1}
 TWO = {"name": "blue", "location": "two", "connect_order": 2}
 
@@ -28,11 +26,11 @@ def test_it_stands_without_subscriptions(voyage: Any) -> None:
     async def tell(sea: Any) -> None:
         core = await crossing(sea, failback_delay=20, retry_delay=1)
         runner = core.runner
-        await sea.until(lambda: runner.standby is not None)
-        standby = runner.standby
-        assert standby.welcomed
-        assert not standby.healthy
-        assert standby.half.wanted == {}
+        await sea.until(
+            lambda: runner.machine.standby is not None and runner.machine.standby.welcomed
+        )
+        standby = runner.machine.standby
+        assert runner.halves[standby.number].wanted == {}
         await trio.sleep(5)
         assert sea.islands["one"].vpn.subscription_count == 1
         assert runner.record.remote_address.startswith("two")
@@ -46,7 +44,7 @@ def test_nothing_is_left_of_it(voyage: Any) -> None:
 
     async def tell(sea: Any) -> None:
         core = await crossing(sea, failback_delay=20, retry_delay=1)
-        await sea.until(lambda: core.runner.standby is not None)
+        await sea.until(lambda: core.runner.machine.standby is not None)
         core.change(enabled=False)
         await trio.sleep(2)
         assert sea.standing() == []
@@ -56,33 +54,5 @@ def test_nothing_is_left_of_it(voyage: Any) -> None:
         await trio.sleep(2)
         assert sea.standing() == []
         assert core.book.out_mappings == {}
-
-    voyage(tell)
-
-
-def test_it_is_no_longer_watched_for(voyage: Any) -> None:
-    """Once the best remote is in use nobody looks for a better one."""
-
-    async def tell(sea: Any) -> None:
-        core = await crossing(sea, failback_delay=1, retry_delay=1)
-        await sea.until(lambda: core.runner.half.link.peer.startswith("one"))
-        since_s = trio.current_time()
-        await trio.sleep(60)
-        assert [each for each in sea.dialed if each[0] > since_s] == []
-        assert core.runner.standby is None
-
-    voyage(tell)
-
-
-def test_one_that_never_was(voyage: Any) -> None:
-    """Leaving a half that was never opened does nothing."""
-
-    async def tell(sea: Any) -> None:
-        core = sea.island("core", "yellow")
-        standby = Standby(core.bridge({}, run=False), None)
-        standby.leave()
-        nothing()
-        begun(standby.half)
-        assert core.runner._adopt(standby) is None
 
     voyage(tell)

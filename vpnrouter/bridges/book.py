@@ -18,7 +18,7 @@ from vpnrouter.wire.link.frames import NONCE_BYTES
 if TYPE_CHECKING:
     from vpnrouter.bridges.counters import Counters
     from vpnrouter.bridges.link import Link
-    from vpnrouter.bridges.terms import Owner
+    from vpnrouter.bridges.owner import Owner
     from vpnrouter.core.router import Router
     from vpnrouter.topics.mapping import TopicMapping
     from vpnrouter.wire.link.frames import Hello

@@ -13,7 +13,7 @@ from vpnrouter.bridges.counters import RxTally
 from vpnrouter.bridges.inbound_flow import InboundFlow
 from vpnrouter.bridges.link_client import InboundTraces, vpn_id, why_not
 from vpnrouter.bridges.outbound import host_of
-from vpnrouter.bridges.terms import LinkEvent
+from vpnrouter.bridges.owner import LinkEvent
 from vpnrouter.core.discards import (
     DUPLICATE,
     FAULT,
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.flow_receiver import GuaranteedIn
     from vpnrouter.bridges.link import Link
-    from vpnrouter.bridges.terms import BridgeTerms, FlowTerms, Owner
+    from vpnrouter.bridges.owner import Owner
+    from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.turn import TurnContext
     from vpnrouter.core.vpn import MessageVpn

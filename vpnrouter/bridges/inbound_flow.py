@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.bridges.terms import LinkEvent
+from vpnrouter.bridges.owner import LinkEvent
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed.unit import DEMOTED, SPOOLED
 from vpnrouter.core.timers import Timed

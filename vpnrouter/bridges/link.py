@@ -14,7 +14,8 @@ from vpnrouter.bridges.counters import ControlTally
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.outbound import OutboundHalf
-from vpnrouter.bridges.terms import Half, LinkEvent
+from vpnrouter.bridges.owner import LinkEvent
+from vpnrouter.bridges.terms import Half
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.direct import scan
@@ -42,7 +43,8 @@ from vpnrouter.wire.link.order import (
 if TYPE_CHECKING:
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
-    from vpnrouter.bridges.terms import BridgeTerms, Owner
+    from vpnrouter.bridges.owner import Owner
+    from vpnrouter.bridges.terms import BridgeTerms
     from vpnrouter.core.login import Admission
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn

@@ -37,12 +37,21 @@ from typing import Final, final
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A remote message VPN: its name, where it is as configured, its preference (1 the best)."""
+    """A remote message VPN: its name, where it is as configured, its preference (1 the best).
+
+    `router` is the name that the remote router must give, "" for any. A location is `host` and `port`, or the name of
+    a router, `router_at`.
+    """
 
     msg_vpn: str
     location: str
     connect_order: int = 4
     enabled: bool = True
+    router: str = ""
+    tls: bool = False
+    host: str = ""
+    port: int = 0
+    router_at: str = ""
 
     def names_the_same_as(self, other: Remote) -> bool:
         """Whether both are one remote, whatever its preference."""

@@ -9,17 +9,12 @@ bridge becomes bi-directional instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final, final
-
-from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.wire.link.frames import BASIC, LANES_TOPIC, ON_REJECT_BLOCK
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.inbound import InboundHalf
-    from vpnrouter.bridges.link import Link
     from vpnrouter.topics.mapping import TopicMapping
 
 
@@ -49,50 +44,8 @@ class FlowTerms:
         self.selector = selector
 
 
-class LinkEvent(StrEnum):
-    """What an inbound half tells its owner."""
-
-    WELCOMED = "welcomed"
-    SUBSCRIBED = "subscribed"
-    """All subscriptions asked for so far are answered; a reason tells of a refused one."""
-    DRAINED = "drained"
-    """Nothing is subscribed any more, and everything that was on the way has arrived."""
-    REFUSED = "refused"
-    VERSION_MISMATCH = "version-mismatch"
-    BOUND = "bound"
-    """The flow of guaranteed messages stands."""
-    UNBOUND = "unbound"
-    """It does not, and is asked for again."""
-    STALLED = "stalled"
-    """A guaranteed message is refused here and holds back those behind it."""
-    RELEASED = "released"
-    """It does so no more."""
-    PARTED = "parted"
-    """Another connection has taken this one's place: nothing more is attracted, and what was sent still arrives."""
-    LOST = "lost"
-    """The last event: the half is over."""
-
-
 WINDOW: Final = 255
 """Guaranteed messages on the way and not acknowledged, where a bridge does not say."""
-
-FLOW_EVENTS: Final = frozenset(
-    {LinkEvent.BOUND, LinkEvent.UNBOUND, LinkEvent.STALLED, LinkEvent.RELEASED}
-)
-"""What is about guaranteed messages."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Owner:
-    """Whoever runs the bridge and wants to know how its half fares."""
-
-    __slots__ = ()
-
-    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        """`reason` is for people, "" where nothing is wrong."""
-
-    def incoming(self, link: Link) -> None:
-        """A peer's bridge logged in to the bridge's VPN over `link`, or one of its halves ended (LinkBook.watch)."""
 
 
 @final

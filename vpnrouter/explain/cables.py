@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.link import Link, LinkDoor
+from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.config.mesh.remotes import is_loopback, link_listeners, listener_at
 from vpnrouter.errors import OperationError
-from vpnrouter.server.net.dial import Connector
 from vpnrouter.server.net.tls import certificate_of
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.config.bridge import ClientCertRemoteAuthentication
     from vpnrouter.config.mesh.remotes import Place, Routers
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.explain.node import Node
-    from vpnrouter.server.net.dial import TlsTerms
-    from vpnrouter.server.net.tls import Secured
 
 
 _ALL: Final = 1 << 40
@@ -74,41 +70,26 @@ _END: Final = "-----END CERTIFICATE-----"
 
 
 @final
-class Cables(Connector):
-    """The way out of one router: `routers` and `nodes` are the mesh, `wires` takes the connections made.
-
-    Connector's own state is for sockets, and is not made here.
-    """
+class Cables:
+    """The way out of one router: `routers` and `nodes` are the mesh, `wires` takes the connections made."""
 
     def __init__(self, routers: Routers, nodes: dict[str, Node], wires: list[Wire]) -> None:
         self._routers = routers
         self._nodes = nodes
         self._wires = wires
-        self._place: Place | None = None
 
-    def towards(self, place: Place) -> None:
-        """Set the remote that is dialled next."""
-        self._place = place
-
-    def set_clocks(self) -> None:
-        """Do nothing, since the mesh turns its clock itself."""
-
-    async def open(
+    def reach(
         self,
+        place: Place,
         host: str,
-        port: int,
-        tls: TlsTerms | None,
-        resolved: Callable[[], None],
-        asked: tuple[str, str] = ("", ""),
-    ) -> socket.socket | Secured:
-        """Connect to the remote that is dialled next; returns the acceptor's end.
+        *,
+        tls: bool,
+        client_cert: ClientCertRemoteAuthentication | None,
+    ) -> Link:
+        """Return the acceptor's end of a connection to the remote at `place`, dialled at `host`.
 
         Raises OperationError that says in one line why the remote cannot be reached.
         """
-        place = self._place
-        if place is None:
-            raise AssertionError((host, port))
-        resolved()
         peer, unknown = self._routers.meant(place)
         if peer is None:
             raise OperationError(unknown)
@@ -118,34 +99,27 @@ class Cables(Connector):
             raise OperationError(f"router {node.name} has no link listener")
         listener = listener_at(peer.config, place.remote.address) or next(
             # Behind a translated address the files do not tell which it is.
-            (one for one in listeners if (one.protocol == "links") == (tls is not None)),
+            (one for one in listeners if (one.protocol == "links") == tls),
             listeners[0],
         )
         encrypted = listener.protocol == "links"
-        if encrypted != (tls is not None):
+        if encrypted != tls:
             spoken = "speaks" if encrypted else "does not speak"
             raise OperationError(f"the listener {listener.bind} of router {node.name} {spoken} TLS")
         link = LinkDoor(node.book, tls=encrypted).connection(
             "127.0.0.1" if is_loopback(host) else ""
         )
-        if tls is not None and tls.client_cert is not None:
+        if tls and client_cert is not None:
             if listener.tls is None or listener.tls.client_ca is None:
                 raise OperationError(
                     f"the listener {listener.bind} of router {node.name} asks for no client certificate"
                 )
-            link.certificate = _certificate(tls.client_cert.certificate or "")
-        return cast("Secured", link)
+            link.certificate = _certificate(client_cert.certificate or "")
+        return link
 
-    def serve(self, transport: socket.socket | Secured, connection: Connection) -> None:
-        """Join `connection` and the acceptor's end by a wire."""
-        self._wires.append(Wire(connection, cast("Link", transport)))
-
-    def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
-        """Give `dialled` and no address of this end, since there are no sockets."""
-        return dialled, ""
-
-    async def drop(self, transport: socket.socket | Secured) -> None:
-        """Do nothing, since nobody has heard of the acceptor's end."""
+    def join(self, dialed: Link, accepted: Link) -> None:
+        """Join both ends of a connection by a wire."""
+        self._wires.append(Wire(dialed, accepted))
 
 
 def _certificate(file: str) -> PeerCertificate:

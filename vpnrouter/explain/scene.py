@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
+from vpnrouter.config.bridge_terms import mapping_of
 from vpnrouter.core import discards
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
@@ -15,7 +16,6 @@ from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.question import Rule
-from vpnrouter.server.bridges.terms import mapping_of
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.wire.mqtt.properties import with_user_properties

@@ -115,19 +115,15 @@ class Twin:
         self.settle()
 
     def _try(self, bridge: TwinBridge) -> None:
-        if bridge.reuse():
-            self._finish(bridge)
-        for remote in bridge.choices():
-            if bridge.up:
-                return
-            bridge.dial(remote)
-            if bridge.half is not None:
-                self._finish(bridge)
-
-    def _finish(self, bridge: TwinBridge) -> None:
-        self.settle()
-        if bridge.remote is not None:
-            bridge.settled(bridge.remote)
+        """Let a bridge try each of its remotes once, unless it comes up before."""
+        most = bridge.dialled + len(bridge.machine.remotes.all())
+        for _ in range(limits.EXPLAIN_ROUNDS):
+            bridge.advance()
+            self.settle()
+            idle = bridge.machine.use is None
+            if bridge.up or (idle and (bridge.dialled >= most or bridge.machine.wake_ns < 0)):
+                break
+        bridge.why = "" if bridge.up else bridge.record.inbound_failure_reason
 
     # -- time ------------------------------------------------------------------------------------
 

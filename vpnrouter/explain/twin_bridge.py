@@ -1,38 +1,38 @@
-"""One bridge of the mesh in memory: it looks for a link as the router's own task does, and says why it has none."""
+"""One bridge of the mesh in memory: the machine of the router's own bridge, in a time of its own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, final
 
-from vpnrouter.bridges.bridge import Bridge
-from vpnrouter.bridges.inbound import InboundHalf
-from vpnrouter.bridges.terms import LinkEvent, Owner
+from typing_extensions import override
+
+from vpnrouter.bridges.halves import BridgeHalves
+from vpnrouter.bridges.machine import Machine
+from vpnrouter.bridges.owner import LinkEvent
+from vpnrouter.bridges.remote_links import RemoteLinks
+from vpnrouter.config.bridge_terms import ConfiguredBridge
 from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.mesh.remotes import Place
 from vpnrouter.errors import OperationError
-from vpnrouter.server.bridges.approach import Approach
-from vpnrouter.server.bridges.standing import facts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from vpnrouter.bridges.remotes import Remote
-    from vpnrouter.config.bridge import Bridge as BridgeConfig
+    from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.inbound import InboundHalf
+    from vpnrouter.bridges.machine import Dial
     from vpnrouter.config.bridge import RemoteMsgVpn
     from vpnrouter.config.problem import Path
     from vpnrouter.explain.cables import Cables
     from vpnrouter.explain.node import Node
 
-_REFUSING: Final = frozenset({LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH, LinkEvent.LOST})
-
 
 @final
-class TwinBridge(Owner):
+class TwinBridge(BridgeHalves):
     """The bridge `name` into message VPN `vpn_name` of `node`.
 
-    `why` says why it is down, "" while it is up; `failures` why each of its remotes does not serve, by place
-    in the configuration; `refused` what the remote said to a subscription that it did not grant, `unbound`
-    why its queue is not bound, `stalled` why it takes no guaranteed message, "" where nothing is wrong.
+    `why` says why it is down, "" while it is up; `refused` what the remote said to a subscription that it did not
+    grant, `unbound` why its queue is not bound, `stalled` why it takes no guaranteed message, "" where nothing is
+    wrong. `dialled` counts its tries.
     """
 
     def __init__(self, node: Node, cables: Cables, vpn_name: str, name: str) -> None:
@@ -40,31 +40,40 @@ class TwinBridge(Owner):
         self.vpn_name = vpn_name
         self.name = name
         written_vpn = node.loaded.config.msg_vpns[vpn_name]
-        self.written: BridgeConfig = written_vpn.bridges[name]
-        vpn = node.router.vpns[vpn_name]
+        self.written = written_vpn.bridges[name]
+        self.vpn = node.router.vpns[vpn_name]
         self._cables = cables
-        self.approach = Approach(
-            node.book, cables, vpn, name, self.written, written_vpn.bridging.tls_server_cert
+        self.configured = ConfiguredBridge(
+            name,
+            self.written,
+            written_vpn.bridging.tls_server_cert,
+            server_certificate(node.loaded.config.listeners),
         )
-        self.approach.identity = server_certificate(node.loaded.config.listeners)
-        self.record = Bridge(facts_of(self.approach), node.router.plane.now_ns)
-        self.taker = None if node.flows is None else node.flows.of(vpn, name, self.written).taker
-        self.half: InboundHalf | None = None
-        self.remote: RemoteMsgVpn | None = None
+        self._now_ns = node.router.plane.now_ns
+        # Each remote has one try in a pass, and a bridge that is up stays where it is.
+        settings = self.configured.settings(vpn_enabled=self.vpn.enabled)
+        machine = Machine(
+            self.configured.facts(node.name, vpn_name),
+            replace(settings, retry_count=0, failback_delay_ns=0),
+            self._now_ns,
+        )
+        super().__init__(machine, RemoteLinks(node.book, self.vpn, self.configured))
+        self._taker = None
+        if node.flows is not None:
+            self._taker = node.flows.of(self.vpn, name, self.written).taker
+        self.dialled = 0
         self.why = ""
-        self.failures: dict[int, str] = {}
         self.refused = ""
         self.unbound = ""
         self.stalled = ""
-        self._said = ""
         self._held = False
         if not self.written.enabled:
             self.why = "the bridge is disabled"
-        elif not vpn.enabled:
+        elif not self.vpn.enabled:
             self.why = f"message VPN {vpn_name} is disabled"
         elif not self.written.remote_msg_vpns:
             self.why = "it has no remote message VPN"
-        elif not self.approach.remotes.all():
+        elif not machine.remotes.all():
             self.why = "all its remote message VPNs are disabled"
 
     @property
@@ -86,11 +95,24 @@ class TwinBridge(Owner):
     @property
     def may_connect(self) -> bool:
         """Whether the bridge is down, enabled, and has a remote to connect to."""
-        return not self.up and bool(self.choices()) and self._enabled
+        enabled = self.written.enabled and self.vpn.enabled and not self._held
+        return not self.up and enabled and bool(self.machine.remotes.all())
 
     @property
-    def _enabled(self) -> bool:
-        return self.written.enabled and self.approach.vpn.enabled and not self._held
+    def remote(self) -> RemoteMsgVpn | None:
+        """The remote in use, or tried."""
+        use = self.machine.use
+        return None if use is None else self.configured.of(use.remote)
+
+    @property
+    def failures(self) -> dict[int, str]:
+        """Why each of its remotes does not serve, by place in the configuration."""
+        known = self.machine.failures
+        return {
+            index: why
+            for index, remote in enumerate(self.written.remote_msg_vpns)
+            if (why := known.get((remote.name, remote.location), ""))
+        }
 
     def hold(self, why: str) -> None:
         """Keep the bridge down, since the real one is down."""
@@ -100,7 +122,7 @@ class TwinBridge(Owner):
     def stall(self, why: str) -> None:
         """Let the bridge take no guaranteed message: the real one is held up by an earlier message."""
         self.stalled = why
-        self.taker = None
+        self._taker = None
 
     def remote_path(self, remote: RemoteMsgVpn) -> Path:
         """Where a remote of it stands in its router's configuration."""
@@ -113,90 +135,51 @@ class TwinBridge(Owner):
 
     # -- connecting ------------------------------------------------------------------------------
 
-    def choices(self) -> tuple[Remote, ...]:
-        """Its remotes, best first."""
-        return self.approach.remotes.all()
+    def advance(self) -> None:
+        """Do what is to be done now, and let the time pass that the machine waits for.
 
-    def reuse(self) -> bool:
-        """Log in over a link that the peer's bridge has here, if one fits."""
-        found = self.approach.incoming()
-        if found is None:
-            return False
-        remote, link = found
-        self.approach.remotes.choose(remote)
-        written = self.approach.of(remote)
-        self._begin(InboundHalf(link, self.approach.terms(written), self, self.record), written)
-        return True
+        What is on its way in between arrives before anything is given up: it takes no time here.
+        """
+        self.work(0.0)
+        self._now_ns = max(self._now_ns, self.machine.wake_ns)
 
-    def dial(self, remote: Remote) -> None:
-        """Dial one of its remotes."""
-        self.approach.remotes.choose(remote)
-        written = self.approach.of(remote)
-        self._cables.towards(self.place_of(self.written.remote_msg_vpns.index(written)))
+    @override
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    @property
+    @override
+    def taker(self) -> GuaranteedIn | None:
+        return self._taker
+
+    @override
+    def begin_dialling(self, action: Dial) -> None:
+        machine, number, remote = self.machine, action.number, action.remote
+        self.dialled += 1
+        written = self.configured.of(remote)
         try:
-            half = _result(self.approach.open(written, self, self.record, _nothing, self._began))
+            host, port = self.links.address(remote)
+            machine.resolved(number, self._now_ns)
+            accepted = self._cables.reach(
+                self.place_of(self.written.remote_msg_vpns.index(written)),
+                host,
+                tls=remote.tls,
+                client_cert=self.configured.client_cert(remote) if remote.tls else None,
+            )
         except OperationError as error:
-            self.failed(written, str(error))
+            machine.failed(number, str(error), self._now_ns)
             return
-        if half is not None:
-            self.remote = written
+        if machine.reached(number, self._now_ns, self.links):
+            half = self.greet(action, host, port)
+            self.begun(number, half)
+            self._cables.join(half.link, accepted)
 
-    def failed(self, remote: RemoteMsgVpn, why: str) -> None:
-        """Note that a remote does not serve, and why."""
-        self.failures[self.written.remote_msg_vpns.index(remote)] = why
-        self.why = why
-
-    def settled(self, remote: RemoteMsgVpn) -> None:
-        """Note what the attempt came to, when nothing more comes of it."""
-        half = self.half
-        if half is not None and half.welcomed and not half.over:
-            self.why = ""
-            self.failures.pop(self.written.remote_msg_vpns.index(remote), None)
-        elif half is not None:
-            self.half = None
-            self.remote = None
-            self.failed(remote, self._said or "the remote does not answer")
-
-    def _begin(self, half: InboundHalf, remote: RemoteMsgVpn) -> None:
-        self._said = ""
-        self.half = half
-        self.remote = remote
-
-    def _began(self, half: InboundHalf) -> None:
-        self._begin(half, self.approach.current)
-
-    # -- what the half tells ---------------------------------------------------------------------
-
+    @override
     def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        """Handle an event of the half in use."""
-        if half is not self.half:
-            return
-        if event == LinkEvent.WELCOMED:
-            self.approach.learn(half.link.peer_router)
-            terms = half.terms
-            half.want(terms.filters, terms.selectors)
-            if self.taker is not None:
-                half.carry(self.taker)
-        elif event == LinkEvent.SUBSCRIBED:
+        if event == LinkEvent.SUBSCRIBED:
             self.refused = self.refused or reason
         elif event == LinkEvent.UNBOUND:
             self.unbound = reason
         elif event == LinkEvent.BOUND:
             self.unbound = ""
-        elif event in _REFUSING:
-            self._said = self._said or reason
-
-
-def _nothing() -> None:
-    """Do nothing, since nobody waits here for a name to be looked up."""
-
-
-def _result(coroutine: Coroutine[object, None, InboundHalf | None]) -> InboundHalf | None:
-    """What an `async` function returns that waits for nothing."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        value: InboundHalf | None = done.value
-        return value
-    coroutine.close()
-    raise AssertionError("it waits for something")
+        super().link_event(half, event, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.config.bridge_terms import mapping_of
 from vpnrouter.core import discards
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
@@ -26,7 +27,6 @@ from vpnrouter.explain.scene import (
 )
 from vpnrouter.explain.why_endpoint import excludes, shown_name, subscriptions_for
 from vpnrouter.explain.why_endpoint import why_not as why_not_endpoint
-from vpnrouter.server.bridges.terms import mapping_of
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 
@@ -160,7 +160,7 @@ def state_rule(bridge: TwinBridge) -> Rule:
     loaded = bridge.node.loaded
     if bridge.why == _DISABLED:
         return attribute(loaded, (*bridge.path, "enabled"))
-    if not bridge.approach.vpn.enabled:
+    if not bridge.vpn.enabled:
         return attribute(loaded, ("msg_vpns", bridge.vpn_name, "enabled"))
     return rule(loaded, bridge.path, f"bridge {bridge.name}")
 

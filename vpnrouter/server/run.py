@@ -348,9 +348,7 @@ async def _serve(
 
 def _links(book: LinkBook, runners: list[BridgeRunner]) -> list[Link]:
     """Every link that is up or on its way."""
-    halves = [runner.half for runner in runners]
-    halves += [runner.standby.half for runner in runners if runner.standby is not None]
-    own = [half.link for half in halves if half is not None]
+    own = [half.link for runner in runners for half in runner.halves.values()]
     return [*book.serving.values(), *own]
 
 

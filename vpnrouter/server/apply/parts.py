@@ -19,7 +19,6 @@ from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import OperationError, Refused
 from vpnrouter.events.table import PERMISSIONS, VPN_STATE
 from vpnrouter.server.apply.assemble import acl_of, bounds_of, credentials_of, profile_of
-from vpnrouter.server.bridges.runner import leave
 from vpnrouter.server.events.narrate import tell_of
 from vpnrouter.server.net.listeners import (
     BACKLOG,
@@ -124,53 +123,26 @@ def change_bridges(
         if place in there:
             stay[place] = runner
         else:
-            _end(runner)
+            runner.remove()
+            if runner.flow is not None:
+                runner.flow.remove()
     moved = reconnects(stay, found)
     for place in stay:
         if before.msg_vpns[place[0]].enabled != after.msg_vpns[place[0]].enabled:
             moved.setdefault(place, False)
     # Two bridges may have changed roles: what each renames is forgotten before any is told anew.
     for place in moved:
-        stay[place].approach.forget()
+        stay[place].links.forget()
     for (vpn_name, name), reconnect in moved.items():
         vpn = after.msg_vpns[vpn_name]
         runner = stay[vpn_name, name]
-        # A copy, so that an attempt to connect that is under way does not take it for the same.
-        written = vpn.bridges[name].model_copy()
-        runner.change(written, vpn.bridging.tls_server_cert, reconnect=reconnect)
-        _tell_who_asks(runner)
+        runner.change(vpn.bridges[name], vpn.bridging.tls_server_cert, reconnect=reconnect)
     runners[:] = [stay[place] if place in stay else begin(*place) for place in there]
-
-
-def _end(runner: BridgeRunner) -> None:
-    """Log a bridge out for good, at once; its task ends when it comes to run."""
-    approach = runner.approach
-    # Without remotes, so that an attempt under way comes to nothing, and nothing is left to forget that
-    # another bridge may have taken over by then.
-    nothing = approach.written.model_copy(update={"remote_msg_vpns": ()})
-    runner.change(nothing, approach.server_cert, reconnect=False)
-    runner.remove()
-    if runner.standby is not None:
-        runner.standby.leave()
-    if runner.half is not None:
-        leave(runner.half)
-    if runner.flow is not None:
-        runner.flow.remove()
-
-
-def _tell_who_asks(runner: BridgeRunner) -> None:
-    """Have a half that waits for the answer to its login ask for what is configured now."""
-    half, approach = runner.half, runner.approach
-    used, asked = approach.remotes.current, runner.record.remote
-    if half is None or half.welcomed or half.over or used is None or asked is None:
-        return
-    if used.names_the_same_as(asked):
-        half.terms = approach.terms(approach.current)
 
 
 def place_of(runner: BridgeRunner) -> Place:
     """The bridge of a runner."""
-    return runner.approach.vpn.name, runner.approach.name
+    return runner.vpn.name, runner.name
 
 
 def places(config: RouterConfig) -> list[Place]:
@@ -201,7 +173,7 @@ def _is_encrypted(runner: BridgeRunner) -> bool:
 def _is_hit(runner: BridgeRunner, change: Change) -> bool:
     if change.kind is not Effect.RECONNECT_IF_USED:
         return change.kind is Effect.RECONNECT
-    used = runner.approach.remotes.current
+    used = runner.machine.remotes.current
     remote = change.path[_REMOTE_AT]
     return (
         used is not None

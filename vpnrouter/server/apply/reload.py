@@ -236,7 +236,7 @@ class Reload:
             self._runners, before, after, found, lambda vpn, name: self._begin(after, vpn, name)
         )
         for runner in self._runners:
-            runner.approach.identity = server_certificate(after.listeners)
+            runner.identity = server_certificate(after.listeners)
         for name in before.msg_vpns:
             if name not in after.msg_vpns:
                 vpn = router.vpns[name]
@@ -275,7 +275,7 @@ class Reload:
             vpn.bridging.tls_server_cert,
             flows=self._flows,
         )
-        runner.approach.identity = server_certificate(config.listeners)
+        runner.identity = server_certificate(config.listeners)
         self._nursery.start_soon(runner.run)
         return runner
 

@@ -13,7 +13,6 @@ from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import PARKING, QUEUE, EndpointTerms
 from vpnrouter.errors import OperationError, SpoolError
-from vpnrouter.server.bridges.terms import flow_terms
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from vpnrouter.wire.link.frames import Hello
 
 
-UP: Final = table.LINK_UP.name
-DOWN: Final = table.LINK_DOWN.name
-REJECTED: Final = table.LINK_REJECTED.name
-
 _LOG: ContextVar[EventLog | None] = ContextVar("vpnrouter-event-log", default=None)
 
 
@@ -61,14 +57,6 @@ def tell(
 def tell_of(plane: RouterContext, kind: Kind, text: str, msg_vpn: str = "", name: str = "") -> None:
     """Raise one event in the log of a plane, which may be called from any task."""
     tell(kind, text, msg_vpn, name, plane.events)
-
-
-def narrate(record: Bridge, event: str, what: str) -> None:
-    """Raise one event about one bridge; `event` is a name of events/table.py, or "" for a note."""
-    facts = record.facts
-    where = f"{record.remote_router_name or '?'} at {record.remote_address or '?'}"
-    text = f"VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}"
-    tell(table.named(event), text, facts.msg_vpn, facts.name)
 
 
 def say(event: str, text: str) -> None:

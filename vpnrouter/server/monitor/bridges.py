@@ -22,9 +22,9 @@ from vpnrouter.bridges.status import (
     remotes_of,
     status_of,
 )
+from vpnrouter.config.bridge_terms import subscriptions
 from vpnrouter.core.discards import TTL_EXCEEDED
 from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
-from vpnrouter.server.bridges.terms import subscriptions
 from vpnrouter.server.monitor.cleared import bridge_base, bridge_counts
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.wire.link import codes
@@ -115,11 +115,11 @@ class OwnBridge:
                 counters=counters,
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
                 rx_in_flight=0 if half is None else half.in_flight,
-                enabled=runner.approach.written.enabled,
-                has_remote=runner.approach.remotes.current is not None,
+                enabled=runner.configured.written.enabled,
+                has_remote=runner.machine.remotes.current is not None,
                 remote_tx_flow_id=flow.taker.flow_id if flow is not None and bound else 0,
                 last_tx_msg_id=_last_sent(link),
-                msg_vpn_enabled=runner.approach.vpn.enabled,
+                msg_vpn_enabled=runner.vpn.enabled,
                 bound_to_queue=bound,
                 unbound=_unbound(half, flow) if link is not None else "",
                 refused=() if link is None or half is None else tuple(half.refused.values()),
@@ -140,28 +140,28 @@ class OwnBridge:
 
     def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
         """What the bridge asks its remote for, and whether it was granted."""
-        approach, half = self.runner.approach, self.runner.half
+        runner, half = self.runner, self.runner.half
         stands = half is not None and half.welcomed and not half.over
         granted = half.wanted if half is not None and stands else {}
         refused = half.refused if half is not None and stands else {}
         return [
             RemoteSubscriptionStatus(
-                approach.vpn.name,
-                approach.name,
+                runner.vpn.name,
+                runner.name,
                 VIRTUAL_ROUTER,
                 text,
                 bool(flags & DELIVER_ALWAYS),
                 text in granted and text not in refused,
                 refused.get(text, ""),
             )
-            for flags, text in subscriptions(approach.written)
+            for flags, text in subscriptions(runner.configured.written)
         ]
 
     def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
         """What the remote's bridge asks for here, over the same connection."""
-        approach, half = self.runner.approach, self.runner.half
+        runner, half = self.runner, self.runner.half
         link = None if half is None or half.over else half.link
-        return _local(link, approach.vpn.name, approach.name)
+        return _local(link, runner.vpn.name, runner.name)
 
     def kept(self) -> tuple[Endpoint, ...]:
         """The endpoints here whose messages wait for it."""
@@ -352,7 +352,7 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
             if source is None or source.runner is not runner:
                 source = OwnBridge(runner, self._cleared)
             kept[id(runner)] = source
-            found[(runner.approach.vpn.name, runner.approach.name)] = source
+            found[(runner.vpn.name, runner.name)] = source
         self._own = kept
         book = self._book
         for key, record in book.records.items():
@@ -419,13 +419,13 @@ def runner_remotes(
     runner: BridgeRunner, flow: InboundFlow | None, bound: bool
 ) -> tuple[RemoteStatus, ...]:
     """The remotes of a bridge, with what its flow says of the queue of the one in use."""
-    approach = runner.approach
+    machine = runner.machine
     queues = {
         (each.name, each.location): each.queue_binding or ""
-        for each in approach.written.remote_msg_vpns
+        for each in runner.configured.written.remote_msg_vpns
     }
     found = []
-    for one in remotes_of(runner.record, approach.remotes.written(), approach.failures):
+    for one in remotes_of(runner.record, machine.remotes.written(), machine.failures):
         queue = queues.get((one.remote_msg_vpn_name, one.remote_msg_vpn_location), "")
         if one.up and flow is not None:
             since_ns = flow.bound_since_ns

@@ -327,9 +327,7 @@ class RouterClients:
             return client.connection
         if not client.is_link:
             return None
-        halves = [runner.half for runner in self._runners]
-        halves += [each.standby.half for each in self._runners if each.standby is not None]
-        links = [half.link for half in halves if half is not None]
+        links = [half.link for runner in self._runners for half in runner.halves.values()]
         for link in (*self._book.serving.values(), *links):
             if link.client is client:
                 return link

@@ -209,24 +209,6 @@ def _authority(certificate: x509.Certificate) -> bytes:
     return hashlib.sha256(certificate.subject.public_bytes() + key).digest()
 
 
-def passes(
-    shown: PeerCertificate | None, rules: TlsServerCert, names: tuple[str, ...], wall_ns: int
-) -> bool:
-    """Whether what a peer that dialled us has shown would do, by `rules`, if we had dialled it.
-
-    Its chain has been verified by the listener. `names` are the router's and the host's, one of which it is to be
-    made out to.
-    """
-    if shown is None or shown.chain_depth > rules.max_chain_depth:
-        return False
-    if rules.validate_date_enabled and not shown.not_before_ns <= wall_ns <= shown.not_after_ns:
-        return False
-    if rules.trusted_common_names and shown.common_name not in rules.trusted_common_names:
-        return False
-    named = {text.lower() for text in (shown.common_name, *shown.san)}
-    return not rules.validate_name_enabled or any(name.lower() in named for name in names)
-
-
 def _alternate_names(certificate: x509.Certificate) -> tuple[str, ...]:
     from cryptography import x509
 

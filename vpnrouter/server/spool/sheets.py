@@ -206,4 +206,4 @@ class Sheets:
 
 
 def _name(runner: BridgeRunner) -> str:
-    return f"{runner.approach.vpn.name}\0{runner.approach.name}"
+    return f"{runner.vpn.name}\0{runner.name}"

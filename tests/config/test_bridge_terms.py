@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.msg_vpn import TlsServerCert
-from vpnrouter.server.bridges.terms import (
+from vpnrouter.config.bridge_terms import (
     client_cert_of,
     expected_router,
     mapping_of,
@@ -15,6 +14,7 @@ from vpnrouter.server.bridges.terms import (
     subscriptions,
     terms_of,
 )
+from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 REMOTE = {"name": "blue", "location": "h"}

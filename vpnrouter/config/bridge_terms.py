@@ -1,10 +1,16 @@
-"""From what is written of a bridge to what it asks of its remote message VPN."""
+"""From the configuration of a bridge to its remotes, and to what it asks of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
+from typing_extensions import override
+
+from vpnrouter.bridges.bridge import BridgeFacts
+from vpnrouter.bridges.machine import BridgeSettings
 from vpnrouter.bridges.parking_lot import POLICIES
+from vpnrouter.bridges.remote_links import RemoteTerms
+from vpnrouter.bridges.remotes import SECOND, Remote
 from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
 from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.config.listeners import router_of
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
     from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.core.credentials import PeerCertificate
 
 
 LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}
@@ -162,3 +169,98 @@ def mapping_of(written: Bridge, direction: str) -> TopicMapping | None:
     inward, outward = directed(rules, [each.direction for each in written.topic_mapping])
     chosen = inward if direction == "in" else outward
     return chosen if chosen.rules else None
+
+
+@final
+class ConfiguredBridge(RemoteTerms):
+    """The bridge `name` as it is configured. `identity` is the certificate of the router."""
+
+    def __init__(
+        self,
+        name: str,
+        written: Bridge,
+        server_cert: TlsServerCert,
+        identity: ListenerTls | None = None,
+    ) -> None:
+        self.name = name
+        self.written = written
+        self.server_cert = server_cert
+        self.identity = identity
+        self.out_mapping = mapping_of(written, "out") if written.enabled else None
+        self.remotes = tuple(_remote(each) for each in written.remote_msg_vpns)
+        self._by_key = {(each.name, each.location): each for each in written.remote_msg_vpns}
+
+    def of(self, remote: Remote) -> RemoteMsgVpn:
+        """Return a remote as it is configured. Raises KeyError for one that is not."""
+        return self._by_key[remote.msg_vpn, remote.location]
+
+    def settings(self, *, vpn_enabled: bool) -> BridgeSettings:
+        """Return what it says of when and where the bridge connects."""
+        connection = self.written.remote_connection
+        return BridgeSettings(
+            self.remotes,
+            self.written.enabled,
+            vpn_enabled,
+            connection.retry_count,
+            connection.retry_delay * SECOND,
+            connection.failback_delay * SECOND,
+        )
+
+    def facts(self, router: str, msg_vpn: str) -> BridgeFacts:
+        """Return what monitoring shows of it, whatever its state."""
+        written = self.written
+        return BridgeFacts(
+            router,
+            msg_vpn,
+            self.name,
+            written.remote_authentication.basic.client_username or "",
+            written.max_ttl,
+            written.remote_deliver_to_one_priority,
+        )
+
+    @override
+    def terms(self, remote: Remote) -> BridgeTerms:
+        return terms_of(self.name, self.written, self.of(remote), self.server_cert)
+
+    def client_cert(self, remote: Remote) -> ClientCertRemoteAuthentication | None:
+        """Return the certificate that it shows to a remote, None where it does not log in by certificate."""
+        return client_cert_of(self.written, self.of(remote), self.identity)
+
+    @override
+    def trusts(
+        self, certificate: PeerCertificate | None, names: tuple[str, ...], wall_ns: int
+    ) -> bool:
+        return passes(certificate, self.server_cert, names, wall_ns)
+
+
+def _remote(written: RemoteMsgVpn) -> Remote:
+    address = written.address
+    return Remote(
+        written.name,
+        written.location,
+        written.connect_order,
+        written.enabled,
+        expected_router(written),
+        written.tls_enabled,
+        "" if address is None else address.host,
+        0 if address is None else address.port,
+        router_of(written.location) or "",
+    )
+
+
+def passes(
+    shown: PeerCertificate | None, rules: TlsServerCert, names: tuple[str, ...], wall_ns: int
+) -> bool:
+    """Return whether what a peer that dialled us has shown would do, by `rules`, if we had dialled it.
+
+    Its chain has been verified by the listener. `names` are the router's and the host's, one of which it is to be
+    made out to.
+    """
+    if shown is None or shown.chain_depth > rules.max_chain_depth:
+        return False
+    if rules.validate_date_enabled and not shown.not_before_ns <= wall_ns <= shown.not_after_ns:
+        return False
+    if rules.trusted_common_names and shown.common_name not in rules.trusted_common_names:
+        return False
+    named = {text.lower() for text in (shown.common_name, *shown.san)}
+    return not rules.validate_name_enabled or any(name.lower() in named for name in names)

@@ -1,0 +1,205 @@
+"""The halves of one bridge: what happens to them is told to its machine, and what that decides is done with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from typing_extensions import override
+
+from vpnrouter.bridges.inbound import InboundHalf
+from vpnrouter.bridges.link import dial
+from vpnrouter.bridges.machine import (
+    Ask,
+    Dial,
+    Drain,
+    Drop,
+    Ends,
+    Leave,
+    Machine,
+    Phase,
+    Resume,
+    Reuse,
+)
+from vpnrouter.bridges.owner import LinkEvent, Owner
+from vpnrouter.wire.link import codes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.machine import Action
+    from vpnrouter.bridges.remote_links import RemoteLinks
+    from vpnrouter.events.table import Kind
+
+
+class BridgeHalves(Owner):
+    """One bridge. Whoever runs it gives the clock, makes connections, and raises events."""
+
+    def __init__(self, machine: Machine, links: RemoteLinks) -> None:
+        self.machine = machine
+        self.links = links
+        self.record = machine.record
+        self.halves = links.halves
+
+    # -- of whoever runs it ----------------------------------------------------------------------
+
+    def now_ns(self) -> int:
+        """Return the time of the machine's clock."""
+        raise NotImplementedError
+
+    def begin_dialling(self, action: Dial) -> None:
+        """Begin to connect to a remote. `greet` follows, or `machine.failed`."""
+        raise NotImplementedError
+
+    def give_up_dialling(self, number: int) -> None:
+        """Stop connecting for this login."""
+
+    def tell(self, kind: Kind, text: str) -> None:
+        """Raise an event about the bridge."""
+
+    def poke(self) -> None:
+        """Ask the machine again soon: something has happened."""
+
+    @property
+    def taker(self) -> GuaranteedIn | None:
+        """The receiver of guaranteed messages, None where there is no spool."""
+        return None
+
+    # -- halves ----------------------------------------------------------------------------------
+
+    @property
+    def half(self) -> InboundHalf | None:
+        """The half in use, which may have ended just now."""
+        use = self.machine.use
+        return None if use is None else self.halves.get(use.number)
+
+    @final
+    def greet(self, action: Dial, host: str, port: int) -> InboundHalf:
+        """Return a half on a new connection to a remote; its HELLO waits in the outbox of its link."""
+        links, remote = self.links, action.remote
+        return dial(
+            links.book,
+            links.vpn,
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            links.configured.terms(remote),
+            self,
+            self.record,
+            tls=remote.tls,
+            moves_from=self.halves.get(action.moves_from),
+        )
+
+    @final
+    def begun(self, number: int, half: InboundHalf) -> None:
+        """Tell the machine that HELLO of a half is about to leave."""
+        self.halves[number] = half
+        link = half.link
+        ends = Ends(link.peer, link.address, link.interface, link.dialed, link.tls)
+        self.machine.connected(number, ends, self.now_ns())
+
+    @override
+    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
+        number = next((number for number, one in self.halves.items() if one is half), 0)
+        if not number:
+            return
+        try:
+            if event == LinkEvent.WELCOMED:
+                self.perform(self._welcomed(number, half))
+            else:
+                now_ns, in_sync = self.now_ns(), half.in_sync
+                self.perform(
+                    self.machine.link_event(number, event, reason, now_ns, in_sync=in_sync)
+                )
+        finally:
+            self.poke()
+
+    def _welcomed(self, number: int, half: InboundHalf) -> list[Action]:
+        machine, link = self.machine, half.link
+        login = machine.login(number)
+        if login is not None:
+            self.links.learn(login.remote, link.peer_router)
+        name = "" if link.client is None else link.client.client_name
+        return machine.welcomed(number, link.peer_router, name, self.now_ns(), resumed=half.resumed)
+
+    @override
+    def incoming(self, link: Link) -> None:
+        if self.links.may_be(self.machine.remotes.current, link):
+            self.machine.incoming(self.now_ns())
+        self.poke()
+
+    # -- actions ---------------------------------------------------------------------------------
+
+    @final
+    def work(self, draw: float) -> None:
+        """Do what the machine says now, until it has nothing more to do."""
+        for login in self.machine.logins():
+            half = self.halves.get(login.number)
+            if half is not None and half.over and login.phase is not Phase.OVER:
+                # A fault of the router kept its end from being told.
+                self.link_event(half, LinkEvent.LOST, "the link is over")
+        while actions := self.machine.step(self.now_ns(), draw, self.links):
+            self.perform(actions)
+        used = {login.number for login in self.machine.logins()}
+        for number in [number for number, half in self.halves.items() if half.over]:
+            if number not in used:
+                del self.halves[number]
+
+    @final
+    def perform(self, actions: Iterable[Action]) -> None:
+        """Do this, in this order."""
+        for action in actions:
+            self.do(action)
+
+    @final
+    def do(self, action: Action) -> None:
+        """Do one of these."""
+        if isinstance(action, Dial):
+            self.begin_dialling(action)
+        elif isinstance(action, Drop):
+            self.give_up_dialling(action.number)
+        elif isinstance(action, Reuse):
+            self._reuse(action)
+        elif isinstance(action, Leave):
+            self._leave(action)
+        elif isinstance(action, Ask):
+            self._ask(action.number)
+        elif isinstance(action, Drain):
+            half = self.halves[action.number]
+            if half.attracts and not half.over:
+                half.drain()
+            else:
+                self.link_event(half, LinkEvent.DRAINED, "")
+        elif isinstance(action, Resume):
+            link = self.halves[action.number].link
+            if link.paused:
+                link.resume()
+        else:
+            self.tell(action.kind, action.text)
+
+    def _reuse(self, action: Reuse) -> None:
+        terms = self.links.configured.terms(action.remote)
+        before = self.halves.get(action.moves_from)
+        self.begun(action.number, InboundHalf(action.link, terms, self, self.record, before))
+
+    def _leave(self, action: Leave) -> None:
+        half = self.halves[action.number]
+        reason = codes.REASONS[action.code]
+        half.leave(action.code, reason)
+        # Where it was over before, the machine may not know.
+        self.link_event(half, LinkEvent.LOST, reason)
+
+    def _ask(self, number: int) -> None:
+        login = self.machine.login(number)
+        half = self.halves[number]
+        if login is None or half.over:
+            return
+        terms = self.links.configured.terms(login.remote)
+        if not half.welcomed:
+            # It asks when it is welcomed.
+            half.terms = terms
+            return
+        half.take(terms)
+        half.want(terms.filters, terms.selectors)
+        taker = self.taker
+        if taker is not None:
+            half.carry(taker)
