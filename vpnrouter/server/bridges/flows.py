@@ -10,6 +10,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.accepted import Accepted, decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
+from vpnrouter.config.bridge_terms import flow_terms
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import PARKING, QUEUE, EndpointTerms
 from vpnrouter.errors import OperationError, SpoolError
