@@ -907,14 +907,6 @@ REPORT_LINK_CHANGES: Final = 10_000
 """Ups and downs of one end of one link that a report follows; a link that does more flaps, and that is seen by then.
 Beyond: the earliest are left out, and with them their time up; the counts in the table of bridges are of all."""
 
-REPORT_GRAPH_EDGES: Final = 200_000
-"""Joints between message VPNs up to which a mesh is taken apart in Python's memory. Beyond: Spark finds what hangs
-together."""
-
-REPORT_COMPONENT_ROUNDS: Final = 64
-"""Rounds in which Spark finds what hangs together; a chain of a million message VPNs takes about 20. Beyond: the
-report ends with an error."""
-
 REPORT_CENTRALITY_STEPS: Final = 20_000_000
 """Message VPNs plus ways between them, times starts, that shortest ways are counted over: two to four seconds.
 Beyond: they are counted from a sample of starts."""

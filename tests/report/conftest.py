@@ -11,17 +11,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.testing import assertSchemaEqual
 
+from vpnrouter.report.digests.digest import Digests, digested
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
-from vpnrouter.report.spark import spark_session
+from vpnrouter.report.spark import Quiet, spark_session
 
 Row = Mapping[str, Any]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark each test that takes the session as `spark`."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        item.add_marker("spark")
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local Spark session, ended with the tests."""
     with spark_session("local[2]", shuffle_partitions=2, short=True) as session:
+        # Rows are few: to interpret a query is quicker than to compile it.
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         yield session
 
 
@@ -41,23 +51,36 @@ def _beside(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
+def mesh_traces(spark: SparkSession, tracefiles: ModuleType) -> DataFrame:
+    """The trace rows of the mesh that tracefiles.py describes."""
+    return _frame(spark, tracefiles.mesh_rows())
+
+
+@pytest.fixture(scope="session")
+def digested_mesh(mesh_traces: DataFrame) -> Iterator[Digests]:
+    """This mesh, digested once for all tests."""
+    with digested(mesh_traces, mesh_traces, None, 1_000_000_000, 2, Quiet()) as made:
+        yield made
+
+
+def _frame(spark: SparkSession, by_router: dict[str, list[Row]]) -> DataFrame:
+    """The frame that jobs take, without files; every row weighs 2."""
+    rows = [
+        tuple({"weight": 2.0, **row, "router": router}.get(name) for name in TRACES.names)
+        for router, listed in by_router.items()
+        for row in listed
+    ]
+    return spark.createDataFrame(rows, TRACES)
+
+
+@pytest.fixture(scope="session")
 def frame_of(spark: SparkSession) -> Callable[[dict[str, list[Row]]], DataFrame]:
     """Makes the frame that jobs take from rows by router, without files; every row weighs 2."""
-
-    def make(by_router: dict[str, list[Row]]) -> DataFrame:
-        names = TRACES.names
-        rows = [
-            tuple({"weight": 2.0, **row, "router": router}.get(name) for name in names)
-            for router, listed in by_router.items()
-            for row in listed
-        ]
-        return spark.createDataFrame(rows, TRACES)
-
-    return make
+    return lambda by_router: _frame(spark, by_router)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def digest_of(spark: SparkSession) -> Callable[[str, list[Row]], DataFrame]:
     """Makes the digest of a name from rows; columns that a row does not give are null.
 

@@ -1,12 +1,14 @@
-"""vpnrouter.report.build: from files to a report."""
+"""From trace files to a report: the order of the rules, damaged files, and what is refused before Spark starts."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,9 +17,112 @@ from pyspark.sql import SparkSession
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
 from vpnrouter.report import build
+from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.build import Asked, build_report, run_jobs
+from vpnrouter.report.change.configured import Configured, ConfiguredBridge, ConfiguredVpn
+from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.inventory import Inventory, Span, take_inventory
+from vpnrouter.report.output import SCHEMAS
+from vpnrouter.report.schema import rows_of, worst_first
 from vpnrouter.report.spark import Quiet
+
+SECOND: Final = 1_000_000_000
+BLUE: Final = ("edge", "blue")
+YELLOW: Final = ("core", "yellow")
+RED: Final = ("core", "red")
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, digested_mesh: Digests) -> tuple[Analysis, list[str]]:
+    """What the digests say by themselves, and the stages."""
+    stages: list[str] = []
+    return analyse(spark, digested_mesh, SECOND, stages.append), stages
+
+
+@pytest.fixture(scope="module")
+def compared(
+    spark: SparkSession, digested_mesh: Digests, plain: tuple[Analysis, list[str]]
+) -> tuple[Analysis, list[str]]:
+    """The same beside configurations, which name another filter and another message VPN, and beside a time
+    before without the bridge.
+    """
+    vpns = dict.fromkeys((BLUE, YELLOW, RED), ConfiguredVpn(True, True, "x.yaml:1:1"))
+    fares = ConfiguredBridge(
+        goal=YELLOW,
+        name="fares",
+        enabled=True,
+        sources=(BLUE,),
+        elsewhere=False,
+        filters=frozenset({"a/>", "seats/>"}),
+        where="x.yaml:2:2",
+    )
+    mesh = Configured(frozenset({"edge", "core"}), vpns, {(YELLOW, "fares"): fares}, ("a note",))
+    before = replace(plain[0], tables={**plain[0].tables, "edges": [], "findings": []})
+    stages: list[str] = []
+    return analyse(spark, digested_mesh, SECOND, stages.append, mesh, before), stages
+
+
+def test_every_table_has_its_columns(
+    plain: tuple[Analysis, list[str]], compared: tuple[Analysis, list[str]]
+) -> None:
+    """All tables are there, and each row has exactly the columns that the schema names."""
+    for analysis, _ in (plain, compared):
+        assert analysis.tables.keys() == SCHEMAS.keys()
+        for name, rows in analysis.tables.items():
+            assert all(row.keys() == set(SCHEMAS[name].names) for row in rows), name
+    assert {name for name, rows in compared[0].tables.items() if not rows} == set()
+
+
+def fares(analysis: Analysis) -> dict[str, Any]:
+    """The row of EDGES of the bridge `fares`."""
+    (edge,) = [row for row in analysis.tables["edges"] if row["bridge"] == "fares"]
+    return edge
+
+
+def test_what_the_traces_say(plain: tuple[Analysis, list[str]]) -> None:
+    """Figures, the time looked at, findings worst first and the same in the table; no comparison."""
+    analysis, stages = plain
+    edge = fares(analysis)
+    assert (edge["messages"], edge["latency_samples"], edge["configured"]) == (5, 5, None)
+    assert analysis.tables["changes"] == []
+    assert analysis.topic_count == 8
+    assert analysis.width_ns == SECOND
+    assert analysis.span[0] == 0
+    assert analysis.seconds == pytest.approx(1_001.2, abs=0.01)
+    assert analysis.findings == worst_first(analysis.findings)
+    assert analysis.tables["findings"] == rows_of(analysis.findings)
+    kinds = {one.kind for one in analysis.findings}
+    assert {"black_hole", "cut_bridge", "duplicate", "wasted_crossing"} <= kinds
+    assert not {kind for kind in kinds if kind.startswith(("missing", "unknown"))}
+    assert "configurations" not in stages
+    assert "changes" not in stages
+
+
+def test_beside_configurations_and_a_time_before(
+    plain: tuple[Analysis, list[str]], compared: tuple[Analysis, list[str]]
+) -> None:
+    """Drift joins the findings, changes say what is new, and all else stays as it was."""
+    analysis, stages = compared
+    assert fares(analysis)["configured"] is True
+    more = [one for one in analysis.findings if one not in plain[0].findings]
+    assert {(one.kind, one.vpn, one.topic) for one in more} == {
+        ("missing_vpn", "red", None),
+        ("missing_subscription", "yellow", "seats/>"),
+        ("unknown_bridge", "yellow", None),
+        ("unknown_bridge", "blue", None),
+    }
+    assert analysis.findings == worst_first(analysis.findings)
+    assert analysis.tables["findings"] == rows_of(analysis.findings)
+    assert analysis.notes[0] == "a note"
+    assert "no given file describes router north" in analysis.notes[1]
+    changed = {(row["what"], row["change"], row["bridge"]) for row in analysis.tables["changes"]}
+    assert ("bridge", "new", "fares") in changed
+    assert {what for what, change, _ in changed if change == "new"} == {"bridge", "finding"}
+    for name in ("nodes", "rates", "latencies", "topics", "timeline", "vpns", "pairs"):
+        assert analysis.tables[name] == plain[0].tables[name], name
+    assert [name for name in stages if name not in plain[1]] == ["configurations", "changes"]
+    assert stages[-1] == "advice"
+
 
 MINUTE = 60_000_000_000
 START = 1_371_000_000_000_000_000
@@ -82,7 +187,6 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
     return asked
 
 
-@pytest.mark.spark
 def test_a_whole_report(
     shared: list[dict[str, Any]], tracefiles: ModuleType, tmp_path: Path
 ) -> None:
@@ -114,7 +218,6 @@ def test_a_whole_report(
     assert not (tmp_path / "out/spark.log").exists()
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("shared")
 def test_one_time_against_another(tracefiles: ModuleType, tmp_path: Path) -> None:
     """Only rows of the span count, changes are against the other time, and its damaged file is named."""
@@ -143,7 +246,6 @@ def test_one_time_against_another(tracefiles: ModuleType, tmp_path: Path) -> Non
     assert (edge["messages"], edge["latency_samples"]) == (5, 5)
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("shared")
 def test_a_time_in_which_nothing_was(tracefiles: ModuleType, tmp_path: Path) -> None:
     """Files that span the time asked for without a row in it give an empty report, page and all."""
@@ -156,7 +258,6 @@ def test_a_time_in_which_nothing_was(tracefiles: ModuleType, tmp_path: Path) -> 
     assert Path(summary.page).read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.spark
 def test_damaged_files_end_the_report_when_they_are_all(
     spark: SparkSession, tracefiles: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,6 @@
-"""vpnrouter.report.output: what files a report has, by the formats asked for."""
+"""The files of a report: tables as Parquet and JSON, the summary in figures, and the shapes they are declared in."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Callable
@@ -6,25 +8,60 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession, functions
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
-from vpnrouter.report import schema
+from vpnrouter.report import output, schema
 from vpnrouter.report.analysis import Analysis
-from vpnrouter.report.inventory import Inventory
-from vpnrouter.report.output import (
-    FORMATS,
-    SCHEMAS,
-    Summary,
-    contents_of,
-    summary_of,
-    write_report,
-)
+from vpnrouter.report.inventory import Inventory, SetAside, TraceFile
+from vpnrouter.report.output import FORMATS, SCHEMAS, Summary, contents_of, summary_of, write_report
 from vpnrouter.report.page.figures import Contents
-from vpnrouter.report.schema import WARNING, Finding, rows_of
+from vpnrouter.report.schema import (
+    ERROR,
+    FINDINGS,
+    INFO,
+    WARNING,
+    Finding,
+    Rows,
+    rows_of,
+    struct,
+    worst_first,
+)
+
+
+def test_a_finding_is_a_row_of_the_table() -> None:
+    """The same names in the same order; what is not given is null."""
+    assert [field.name for field in fields(Finding)] == FINDINGS.names
+    (row,) = rows_of([Finding(kind="loop", severity=ERROR, router="a", detail="Round.")])
+    assert list(row) == FINDINGS.names
+    assert {name: value for name, value in row.items() if value is not None} == {
+        "kind": "loop",
+        "severity": "error",
+        "router": "a",
+        "detail": "Round.",
+    }
+
+
+def test_the_worst_comes_first() -> None:
+    """By severity, kind, messages, then place and topic, whatever the order they come in."""
+    ordered = [
+        Finding(kind="stalled_bridge", severity=ERROR),
+        Finding(kind="black_hole", severity=WARNING, messages=9, router="z"),
+        Finding(kind="black_hole", severity=WARNING, messages=2, router="a", topic="a"),
+        Finding(kind="black_hole", severity=WARNING, messages=2, router="a", topic="b"),
+        Finding(kind="black_hole", severity=WARNING, messages=2, router="b", topic="a"),
+        Finding(kind="black_hole", severity=WARNING, router="a"),
+        Finding(kind="two_ways", severity=WARNING, messages=99),
+        Finding(kind="articulation", severity=INFO, messages=1_000),
+    ]
+    assert worst_first(reversed(ordered)) == ordered
+
 
 Make = Callable[..., dict[str, Any]]
 START = 1_371_000_000_000_000_000
@@ -121,3 +158,194 @@ def test_the_page_shows_the_analysis(analysis: Analysis) -> None:
         assert getattr(contents, name) is analysis.tables[name]
     assert (contents.topic_count, contents.timeline_width_ns) == (7, 500_000_000)
     assert (contents.span, contents.notes) == (analysis.span, ["a note"])
+
+
+def test_every_table_names_its_columns_once() -> None:
+    """In each result table all names differ, and every column may be null."""
+    for name, table in SCHEMAS.items():
+        assert len(set(table.names)) == len(table.names), name
+        assert all(field.nullable for field in table.fields), name
+
+
+def test_an_estimate_needs_every_weight(spark: SparkSession) -> None:
+    """The sum of weights where all are known, null where one is not, 0 where no row counts."""
+    rows = [
+        ("a", True, 2.5),
+        ("a", True, 2.5),
+        ("a", False, None),
+        ("b", True, None),
+        ("c", False, 1.0),
+    ]
+    frame = spark.createDataFrame(rows, "name string, counts boolean, weight double")
+    found = frame.groupBy("name").agg(
+        schema.estimate_where(functions.col("counts")).alias("estimate"),
+        schema.count_where(functions.col("counts")).alias("count"),
+    )
+    assert {row.name: (row.estimate, row["count"]) for row in found.collect()} == {
+        "a": (5, 2),
+        "b": (None, 1),
+        "c": (0, 0),
+    }
+
+
+def test_conform_orders_and_casts(spark: SparkSession) -> None:
+    """Columns get the declared order and type, and no other stays."""
+    frame = spark.createDataFrame([(1, "x", 2)], "discarded int, more string, start_ns int")
+    full = frame.withColumns(
+        {name: functions.lit(0) for name in ("ingress", "bridged", "delivered")}
+    )
+    assertSchemaEqual(schema.conform(full, schema.TIMELINE).schema, schema.TIMELINE)
+
+
+def file(router: str, rows: int, sample: float | None) -> TraceFile:
+    """A trace file."""
+    path = Path(f"/traces/{router}.parquet")
+    return TraceFile(
+        path=path, rows=rows, size_bytes=10, router=router, router_from="metadata", sample=sample
+    )
+
+
+@pytest.fixture
+def nodes(node: Make) -> Rows:
+    """Two message VPNs on one router, and one known only as the other end of a bridge."""
+    return [
+        node("edge", "blue", ingress=10, ingress_estimated=40, discarded=2, rejected=1)
+        | {"delivered": 1, "delivered_estimated": 4},
+        node("edge", "green", ingress=5, ingress_estimated=20, delivered=3, delivered_estimated=12),
+        node("core", "yellow", traced=False),
+    ]
+
+
+def analysed(nodes: Rows, edges: Rows, *findings: Finding) -> Analysis:
+    """An analysis of these."""
+    return Analysis(
+        tables={"nodes": nodes, "edges": edges, "advice": [{}, {}]},
+        findings=list(findings),
+        topic_count=99,
+        width_ns=1,
+        span=(7, 9),
+        notes=["something was not judged"],
+    )
+
+
+def test_the_figures(nodes: Rows, edge: Make, tmp_path: Path) -> None:
+    """Counts are sums over the tables; findings are counted by kind and by severity."""
+    edges = [
+        edge("core/yellow", "edge/blue", messages=6, messages_estimated=24),
+        edge("core/yellow", "edge/green", messages=1, messages_estimated=4),
+    ]
+    kinds = (("loop", ERROR), ("black_hole", WARNING), ("black_hole", WARNING), ("covered", INFO))
+    found = [Finding(kind=kind, severity=severity) for kind, severity in kinds]  # type: ignore[arg-type]
+    bad = SetAside(path=Path("/traces/bad.parquet"), reason="damaged")
+    inventory = Inventory(files=(file("edge", 30, 0.25), file("core", 12, None)), set_aside=(bad,))
+    summary = summary_of(inventory, analysed(nodes, edges, *found), tmp_path, 1.234)
+    assert (summary.files, summary.rows, summary.size_bytes) == (2, 42, 20)
+    assert summary.set_aside == [{"path": "/traces/bad.parquet", "reason": "damaged"}]
+    assert summary.sampling == {"edge": 0.25}
+    assert (summary.routers, summary.vpns, summary.bridges, summary.topics) == (2, 3, 2, 99)
+    assert (summary.ingress, summary.ingress_estimated) == (15, 60)
+    assert (summary.bridged, summary.bridged_estimated) == (7, 28)
+    assert (summary.delivered, summary.delivered_estimated) == (4, 16)
+    assert (summary.discarded, summary.rejected) == (2, 1)
+    assert summary.findings == {"loop": 1, "black_hole": 2, "covered": 1}
+    assert (summary.errors, summary.warnings, summary.advice) == (1, 2, 2)
+    assert (summary.first_ns, summary.last_ns, summary.seconds) == (7, 9, 1.2)
+    assert summary.notes == ["something was not judged"]
+    assert summary.page == str(tmp_path / "report.html")
+
+
+def test_an_estimate_needs_every_rate(nodes: Rows, edge: Make, tmp_path: Path) -> None:
+    """Where one message VPN or one bridge has none, the sum has none; the others keep theirs."""
+    nodes[1]["ingress_estimated"] = None
+    edges = [edge("core/yellow", "edge/blue", messages=6, messages_estimated=None)]
+    inventory = Inventory(files=(), set_aside=())
+    summary = summary_of(inventory, analysed(nodes, edges), tmp_path, 1.0)
+    assert (summary.ingress, summary.ingress_estimated) == (15, None)
+    assert (summary.bridged, summary.bridged_estimated) == (6, None)
+    assert summary.delivered_estimated == 16
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    """A mesh in which nothing was seen has figures as well, and no page where none was asked for."""
+    inventory = Inventory(files=(), set_aside=())
+    summary = summary_of(inventory, analysed([], []), tmp_path, 0.0, paged=False)
+    assert (summary.vpns, summary.ingress, summary.ingress_estimated) == (0, 0, 0)
+    assert (summary.findings, summary.errors, summary.warnings) == ({}, 0, 0)
+    assert summary.page == ""
+
+
+SHAPE = struct(topic=StringType(), count=LongType())
+ROWS: list[dict[str, Any]] = [
+    {"topic": "a/é</script>", "count": 2**62},
+    {"topic": None, "count": None},
+]
+
+
+def test_both_files_say_the_same(tmp_path: Path) -> None:
+    """What is written as Parquet and as JSON comes back as the rows, and nothing else is left."""
+    output.prepare(tmp_path / "out")
+    output.write_parquet(tmp_path / "out", "topics", ROWS, SHAPE)
+    output.write_rows(tmp_path / "out", "topics", ROWS)
+    found = pq.read_table(tmp_path / "out/tables/topics.parquet")
+    assert found.to_pylist() == ROWS
+    assert found.schema.types == [pa.string(), pa.int64()]
+    assert json.loads((tmp_path / "out/topics.json").read_text()) == ROWS
+    assert sorted(path.name for path in (tmp_path / "out").rglob("*")) == [
+        "tables",
+        "topics.json",
+        "topics.parquet",
+    ]
+
+
+def test_the_shape_says_what_columns_there_are(tmp_path: Path) -> None:
+    """A column that no row has is null, and no other one is written."""
+    output.prepare(tmp_path)
+    output.write_parquet(tmp_path, "topics", [{"topic": "a", "colour": "red"}], SHAPE)
+    rows = pq.read_table(tmp_path / "tables/topics.parquet").to_pylist()
+    assert rows == [{"topic": "a", "count": None}]
+
+
+def test_an_empty_table_keeps_its_shape(tmp_path: Path) -> None:
+    """No rows are valid JSON, and Parquet still names the columns."""
+    output.prepare(tmp_path)
+    output.write_rows(tmp_path, "topics", [])
+    output.write_parquet(tmp_path, "topics", [], SHAPE)
+    assert json.loads((tmp_path / "topics.json").read_text()) == []
+    found = pq.read_table(tmp_path / "tables/topics.parquet")
+    assert (found.num_rows, found.column_names) == (0, SHAPE.names)
+
+
+def test_a_folder_of_tables_is_made_for_parquet_alone(tmp_path: Path) -> None:
+    """Who wants none finds no empty folder; who has one already keeps it."""
+    output.prepare(tmp_path / "out", parquet=False)
+    assert list((tmp_path / "out").iterdir()) == []
+    output.prepare(tmp_path / "out")
+    output.prepare(tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [output.FOLDER]
+
+
+def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
+    """Writing again leaves the new contents."""
+    output.prepare(tmp_path)
+    for rows in (1, 2):
+        output.write_object(tmp_path, "summary", {"rows": rows})
+        output.write_parquet(tmp_path, "topics", [{"count": rows}], SHAPE)
+    assert json.loads((tmp_path / "summary.json").read_text()) == {"rows": 2}
+    rows_now = pq.read_table(tmp_path / "tables/topics.parquet").to_pylist()
+    assert rows_now == [{"topic": None, "count": 2}]
+
+
+def test_an_output_that_cannot_be_is_one_error(tmp_path: Path) -> None:
+    """A file where the directory should be, and a directory where a file should be."""
+    (tmp_path / "file").write_text("")
+    for parquet in (True, False):
+        with pytest.raises(OperationError, match="cannot write a report to"):
+            output.prepare(tmp_path / "file", parquet=parquet)
+    (tmp_path / "out" / "page.html").mkdir(parents=True)
+    with pytest.raises(OperationError, match=r"page\.html"):
+        output.write_text(tmp_path / "out" / "page.html", "x")
+    output.prepare(tmp_path / "out")
+    (tmp_path / "out/tables/topics.parquet").mkdir()
+    with pytest.raises(OperationError, match=r"topics\.parquet"):
+        output.write_parquet(tmp_path / "out", "topics", ROWS, SHAPE)
+    assert not list(tmp_path.rglob(".*"))

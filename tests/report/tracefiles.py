@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -123,3 +123,112 @@ def crossing(
             ),
         ]
     return edge, core
+
+
+MS: Final = 1_000_000
+SKEW: Final = 40 * MS
+"""The clock of core is ahead by so much."""
+VPNS: Final = {"edge": "blue", "core": "yellow", "north": "v", "south": "v"}
+
+Rows = dict[str, list[Row]]
+
+
+def mesh_rows() -> Rows:
+    """The trace rows of one small mesh, by router.
+
+    Edge sends to core over bridge `fares`, and core back over `back`. North sends to south over bridges that
+    differ in what happened there, and nothing comes back.
+    """
+    rows: Rows = {"edge": [], "core": [], "north": [], "south": []}
+    for number in range(1, 6):
+        _cross(rows, "edge", "core", "fares", number, times=2 if number == 5 else 1)
+    for number in range(6, 9):
+        _cross(rows, "core", "edge", "back", number)
+    # The same message once more, over a second bridge.
+    second = next(row for row in rows["core"] if row["event"] == "bridge_receive")
+    rows["core"].append({**second, "bridge": "spare", "ts_ns": second["ts_ns"] + MS})
+    lost = {**_message(99, "x"), "vpn": "blue", "ts_ns": SECOND, "hops": 0, "origin_ts_ns": SECOND}
+    lost |= {"event": "discard", "reason": "no-subscription-match"}
+    up = {"bridge": "fares", "peer_router": "core", "peer_vpn": "yellow"}
+    client = "#bridge/core/yellow/fares"
+    held = {"event": "subscribe", "vpn": "blue", "ts_ns": 0}
+    rows["edge"] += [
+        {**lost, "client": "pub"},
+        {**lost, "client": "pub", "trace_id": None, "message_id": None, "count": 41},
+        {**up, "event": "link_up", "vpn": "blue", "ts_ns": 0, "client": client},
+        {**held, "client": "c", "topic": "a/+", "topic_syntax": "mqtt"},
+        {**held, "client": client, "topic": "a/>", "topic_syntax": "smf"},
+    ]
+    for number in range(61, 67):
+        hole = {**lost, **_message(number, "nobody/wants"), "client": "other"}
+        rows["edge"] += [{**hole, "event": "ingress", "reason": None}, hole]
+    kept = {**_message(50), "vpn": "yellow", "mode": "persistent", "endpoint": "q", "partition": 1}
+    rows["core"] += [
+        {**kept, "event": event, "ts_ns": 2 * SECOND, "hops": 0, "origin_ts_ns": 2 * SECOND - 7}
+        for event in ("enqueue", "acknowledge")
+    ]
+    # An application of one traceparent sends both.
+    _seen(rows, "shared", 1_001, [0], [3 * MS], trace_id="f" * 32)
+    _seen(rows, "shared", 1_002, [0], [9 * MS], trace_id="f" * 32)
+    # The link went down between first arrival and acknowledgement.
+    _seen(rows, "again", 1_003, [MS, 60 * MS], [5 * MS, 70 * MS], mode="persistent")
+    # South's clock is behind by more than the way takes.
+    _seen(rows, "behind", 1_004, [0], [-47 * MS])
+    # Each end of these was seen alone.
+    _seen(rows, "cut", 1_005, [0], [])
+    _seen(rows, "cut", 1_006, [], [MS])
+    for number in range(100, 200):
+        _seen(rows, "many", 1_000 + number, [0], [number * 10_000])
+    # Rows of one message do not stand together in files of two routers.
+    rows["south"].reverse()
+    # Of a bridge from a router that does not trace only its link is known.
+    tail = {"bridge": "tail", "peer_router": "west", "peer_vpn": "v"}
+    rows["south"].append({**tail, "event": "link_up", "vpn": "v", "ts_ns": SECOND})
+    return rows
+
+
+def _message(number: int, topic: str = "a/b") -> Row:
+    return {
+        "trace_id": f"{number:032x}",
+        "message_id": number,
+        "topic": topic,
+        "mode": "direct",
+        "size_bytes": 100,
+    }
+
+
+def _cross(rows: Rows, start: str, goal: str, bridge: str, number: int, *, times: int = 1) -> None:
+    """One message that takes 3 ms and is delivered so many times."""
+    ahead = {"edge": 0, "core": SKEW}
+    sent = number * SECOND + ahead[start]
+    entered = {**_message(number, "a/b" if start == "edge" else "b/a"), "origin_ts_ns": sent}
+    of = {**entered, "origin_router": start, "origin_vpn": VPNS[start], "hops": 1, "bridge": bridge}
+    local = {"vpn": VPNS[start], "ts_ns": sent}
+    rows[start] += [
+        {**entered, **local, "event": "ingress", "client": "pub", "hops": 0},
+        {**of, **local, "event": "bridge_send", "client": f"#bridge/{goal}/{VPNS[goal]}/{bridge}"}
+        | {"peer_router": goal, "peer_vpn": VPNS[goal]},
+    ]
+    came = number * SECOND + 3 * MS + ahead[goal]
+    of |= {"vpn": VPNS[goal], "path": f"{start}/{VPNS[start]}"}
+    rows[goal] += [
+        {**of, "event": "bridge_receive", "ts_ns": came, "peer_router": start}
+        | {"peer_vpn": VPNS[start]},
+        *(
+            {**of, "event": "deliver", "ts_ns": came + copy, "client": "sub", "bridge": None}
+            for copy in range(times)
+        ),
+    ]
+
+
+def _seen(
+    rows: Rows, bridge: str, number: int, sent_ns: list[int], came_ns: list[int], **more: Any
+) -> None:
+    """One message from north to south, sent and come at these times after its first ingress."""
+    entered = 1_000 * SECOND + number * MS
+    of = {**_message(number, "t"), "origin_ts_ns": entered, "origin_router": "north"}
+    of |= {"origin_vpn": "v", "vpn": "v", "peer_vpn": "v", "hops": 1, "bridge": bridge, **more}
+    sent = {**of, "event": "bridge_send", "client": "#bridge", "peer_router": "south"}
+    came = {**of, "event": "bridge_receive", "peer_router": "north", "path": "north/v"}
+    rows["north"] += [{**sent, "ts_ns": entered + at} for at in sent_ns]
+    rows["south"] += [{**came, "ts_ns": entered + at} for at in came_ns]

@@ -221,7 +221,7 @@ def analyse(
     nodes = tables["nodes"]
     span = _span(nodes)
     stage("structure")
-    shape = structure(nodes, tables["edges"], spark, tables["end_to_end"])
+    shape = structure(nodes, tables["edges"], tables["end_to_end"])
     edges = shape.merged(tables["edges"])
     stage("trouble, subscriptions")
     # Side by side: planning their many small jobs keeps one core busy, and another idle.

@@ -24,6 +24,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from vpnrouter.trace.schema import COLUMNS
+
 Rows = list[dict[str, Any]]
 """Rows of a table on the driver, by column."""
 
@@ -36,33 +38,9 @@ def struct(**fields: DataType) -> StructType:
 _TEXT: Final = StringType()
 _LONG: Final = LongType()
 
-TRACE_FILE: Final = struct(
-    ts_ns=_LONG,
-    router=_TEXT,
-    vpn=_TEXT,
-    event=_TEXT,
-    trace_id=_TEXT,
-    message_id=_LONG,
-    topic=_TEXT,
-    mode=_TEXT,
-    size_bytes=_LONG,
-    client=_TEXT,
-    endpoint=_TEXT,
-    bridge=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    hops=IntegerType(),
-    path=_TEXT,
-    reason=_TEXT,
-    since_ingress_ns=_LONG,
-    origin_router=_TEXT,
-    origin_vpn=_TEXT,
-    origin_ts_ns=_LONG,
-    count=_LONG,
-    partition=IntegerType(),
-    topic_syntax=_TEXT,
-    parent_span_id=_TEXT,
-)
+_TYPES: Final = {"int64": _LONG, "int32": IntegerType(), "string": _TEXT}
+
+TRACE_FILE: Final = struct(**{column.name: _TYPES[column.type] for column in COLUMNS})
 """A trace row as docs/traces.md has it; `router` comes from the file or from its directory."""
 
 TRACES: Final = StructType([*TRACE_FILE.fields, StructField("weight", DoubleType())])

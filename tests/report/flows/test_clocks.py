@@ -119,7 +119,6 @@ def test_times_compare_within_a_group_and_within_a_router() -> None:
     assert not one_clock(references, None, None)
 
 
-@pytest.mark.spark
 def test_a_row_a_pair_is_enough(
     digest_of: Callable[[str, list[dict[str, Any]]], DataFrame],
 ) -> None:

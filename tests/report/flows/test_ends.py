@@ -1,4 +1,6 @@
-"""vpnrouter.report.flows.ends: which end of a bridge wrote a row."""
+"""The two ends of a bridge: rows gathered, times up and down, and stretches of time."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +8,22 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.report.flows.ends import EDGE, edge_named, edge_of, with_edge
+from vpnrouter.report.flows import ends
+from vpnrouter.report.flows import tables as module
+from vpnrouter.report.flows.ends import (
+    EDGE,
+    edge_named,
+    edge_of,
+    link_changes,
+    rows_in,
+    table_of,
+    totals,
+    width_for,
+    with_edge,
+)
+from vpnrouter.report.flows.tables import Span, flaps, links, spans_of, time_up
+from vpnrouter.report.schema import LENGTHS
+from vpnrouter.wire.link import codes
 
 FARES = ("edge", "blue", "core", "yellow", "fares")
 AT_CORE = {"router": "core", "vpn": "yellow", "peer_router": "edge", "peer_vpn": "blue"}
@@ -23,7 +40,6 @@ def test_messages_run_from_the_remote_end() -> None:
     assert edge_named({**dict(zip(EDGE, FARES, strict=True)), "more": 1}) == FARES
 
 
-@pytest.mark.spark
 def test_spark_finds_the_same_ends(
     digest_of: Callable[[str, list[dict[str, Any]]], DataFrame],
 ) -> None:
@@ -37,3 +53,196 @@ def test_spark_finds_the_same_ends(
     ]
     found = with_edge(digest_of("places", rows)).select(*EDGE).collect()
     assert [tuple(row) for row in found] == [FARES] * 4
+
+
+DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
+
+
+def test_rows_come_in_batches_and_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes into a table comes out, in order, columns of other names left behind."""
+    monkeypatch.setattr(ends, "_BATCH_ROWS", 2)
+    rows = [{"hops": number, "messages": 10 * number} for number in range(5)]
+    table = table_of([{**row, "more": "x"} for row in rows], LENGTHS)
+    assert table.column_names == ["hops", "messages"]
+    assert list(rows_in(table)) == rows
+    assert list(rows_in(table_of([], LENGTHS))) == []
+
+
+def test_stretches_and_modes_add_up(digest_of: DigestOf) -> None:
+    """One row an event and place, with the peak of all modes together; a weight unknown stays so."""
+    receive = {**AT_CORE, "event": "bridge_receive", "bridge": "fares", "remote": False}
+    figures = {"first_ns": 5, "last_ns": 6, "weight": 2.0, "bytes": 10}
+    rows = [
+        {**receive, **figures, "mode": "direct", "start_ns": 0, "count": 3},
+        {**receive, **figures, "mode": "persistent", "start_ns": 0, "count": 4, "first_ns": 1},
+        {**receive, **figures, "mode": "direct", "start_ns": 9, "count": 5, "last_ns": 12},
+        {"router": "core", "vpn": "yellow", "event": "deliver", "start_ns": 0, "count": 1},
+    ]
+    deliver, crossed = sorted(
+        rows_in(totals(digest_of("places", rows))), key=lambda row: row["count"]
+    )
+    assert crossed == {
+        **receive,
+        "count": 12,
+        "direct": 8,
+        "weight": 6.0,
+        "bytes": 30,
+        "first_ns": 1,
+        "last_ns": 12,
+        "peak": 7,
+        "stretches": 2,
+    }
+    assert (deliver["weight"], deliver["bytes"], deliver["bridge"]) == (None, 0, "")
+    assert deliver["remote"] is False
+
+
+def test_each_end_of_a_link_has_its_changes_in_order(
+    digest_of: DigestOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The latest ones of each end; subscriptions only say when a message VPN was seen."""
+    monkeypatch.setattr(ends, "REPORT_LINK_CHANGES", 2)
+    link = {**AT_CORE, "bridge": "fares"}
+    rows = [
+        {**link, "event": "link_up", "ts_ns": 30},
+        {**link, "event": "link_down", "ts_ns": 20, "reason": "gone"},
+        {**link, "event": "link_up", "ts_ns": 10},
+        {**link, "event": "link_up", "ts_ns": 11, "client": "#bridge/x"},
+        {"router": "core", "vpn": "yellow", "event": "subscribe", "ts_ns": 3, "topic": "a"},
+        {"router": "core", "vpn": "yellow", "event": "unsubscribe", "ts_ns": 4, "topic": "a"},
+        {**link, "vpn": "misspelt", "event": "link_rejected", "ts_ns": 5},
+    ]
+    found = sorted(
+        rows_in(link_changes(digest_of("states", rows))), key=lambda row: row["first_ns"]
+    )
+    assert [(row["first_ns"], row["last_ns"], row["remote"]) for row in found] == [
+        (3, 4, None),
+        (10, 30, False),
+        (11, 11, True),
+    ]
+    assert [[tuple(one.values()) for one in row["changes"]] for row in found] == [
+        [],
+        [(20, False, "gone"), (30, True, None)],
+        [(11, True, None)],
+    ]
+
+
+TAKEN_OVER = codes.REASONS[codes.TAKEN_OVER]
+
+
+def end(*changes: tuple[int, bool, str | None], remote: bool = False) -> dict[str, Any]:
+    """What one end of the link saw: (time, up, reason)."""
+    near, far = (FARES[:2], FARES[2:4]) if remote else (FARES[2:4], FARES[:2])
+    return {
+        **dict(zip(("router", "vpn"), near, strict=True)),
+        **dict(zip(("peer_router", "peer_vpn"), far, strict=True)),
+        "bridge": "fares",
+        "remote": remote,
+        "changes": [dict(zip(("ts_ns", "up", "reason"), one, strict=True)) for one in changes],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "spans"),
+    [
+        ([(1, True, None)], [Span(1)]),
+        ([(1, True, None), (3, False, "gone")], [Span(1, 3, "gone")]),
+        (
+            [(1, True, None), (3, False, "gone"), (5, True, None)],
+            [Span(1, 3, "gone"), Span(5)],
+        ),
+        # Up before the traces begin: since the first sight of the edge, at 0.
+        ([(3, False, "gone"), (5, True, None)], [Span(0, 3, "gone"), Span(5)]),
+        # The same said twice.
+        ([(1, True, None), (3, False, "gone"), (4, False, "too")], [Span(1, 3, "gone")]),
+        # A crash has lost the first down.
+        (
+            [(1, True, None), (5, True, None), (9, False, "gone")],
+            [Span(1, 5), Span(5, 9, "gone")],
+        ),
+        # The new connection is up before the old one is let go.
+        (
+            [(1, True, None), (5, True, None), (6, False, TAKEN_OVER), (9, False, "gone")],
+            [Span(1, 5, TAKEN_OVER), Span(5, 9, "gone")],
+        ),
+        # A link may be taken over by one that the traces do not tell of.
+        ([(1, True, None), (6, False, TAKEN_OVER)], [Span(1, 6, TAKEN_OVER)]),
+    ],
+)
+def test_ups_and_downs_make_spans(
+    changes: list[tuple[int, bool, str | None]], spans: list[Span]
+) -> None:
+    """Every sequence, complete or not, gives times that do not overlap."""
+    assert spans_of([end(*changes)], {FARES: 0}) == {FARES: spans}
+
+
+def test_a_down_alone_is_seen_when_it_happens() -> None:
+    """Without any earlier sight of the edge the time up is of no length."""
+    assert spans_of([end((3, False, "gone"))], {}) == {FARES: [Span(3, 3, "gone")]}
+    assert spans_of([end((3, False, "gone"))], {FARES: 4}) == {FARES: [Span(3, 3, "gone")]}
+
+
+def test_the_end_that_saw_more_counts() -> None:
+    """Of equals the local one; rows that are no link's are passed over."""
+    more = end((1, True, None), (2, False, "a"), (3, True, None), remote=True)
+    less = end((1, True, None), (2, False, "b"))
+    for rows in ([more, less], [less, more]):
+        assert [span.reason for span in spans_of(rows, {})[FARES]] == ["a", None]
+    equal = end((5, True, None), (6, False, "c"), remote=True)
+    for rows in ([equal, less], [less, equal]):
+        assert [span.reason for span in spans_of(rows, {})[FARES]] == ["b"]
+    nobody = {**less, "bridge": None, "peer_router": None, "peer_vpn": None, "remote": None}
+    assert spans_of([{**nobody, "changes": []}, {**nobody, "router": None}], {}) == {}
+
+
+def test_of_a_list_that_was_cut_the_begin_is_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first down may belong to an up that was cut off."""
+    monkeypatch.setattr(module, "REPORT_LINK_CHANGES", 3)
+    cut = end((3, False, "a"), (4, True, None), (5, False, "b"))
+    assert spans_of([cut], {FARES: 0}) == {FARES: [Span(4, 5, "b")]}
+
+
+def test_the_latest_spans_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By edge and time, as many as the table may have; flaps are all downs but the last."""
+    other = (*FARES[:4], "more")
+    spans = {FARES: [Span(1, 2, "a"), Span(7, 8, "b"), Span(9)], other: [Span(3, 5, "c")]}
+    rows = links(spans)
+    assert [(row["bridge"], row["up_ns"], row["down_ns"], row["reason"]) for row in rows] == [
+        ("fares", 1, 2, "a"),
+        ("fares", 7, 8, "b"),
+        ("fares", 9, None, None),
+        ("more", 3, 5, "c"),
+    ]
+    assert flaps(reversed(rows)) == {FARES: 2, other: 0}
+    monkeypatch.setattr(module, "REPORT_LINKS", 3)
+    assert [row["up_ns"] for row in links(spans)] == [7, 9, 3]
+
+
+def test_time_up_is_summed_to_the_end() -> None:
+    """A time that lasts counts to the end given, and never less than nothing."""
+    assert time_up([Span(1, 4), Span(6)], 10) == 7
+    assert time_up([Span(6)], 5) == 0
+
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("span_ns", "width_ns"),
+    [
+        (0, SECOND // 1_000),
+        (60 * SECOND, SECOND),
+        (60 * SECOND + 1, 2 * SECOND),
+        (DAY, 30 * 60 * SECOND),
+        (365 * DAY, 7 * DAY),
+        (100_000 * DAY, 30 * DAY),
+    ],
+)
+def test_the_width_is_usual_and_fits(span_ns: int, width_ns: int) -> None:
+    """The shortest usual stretch of which at most 60 cover the span, 30 days at the most."""
+    assert width_for(span_ns) == width_ns
+
+
+def test_a_smaller_number_of_stretches_can_be_asked_for() -> None:
+    """Eight ticks over 20 minutes are five minutes apart."""
+    assert width_for(20 * 60 * SECOND, 8) == 5 * 60 * SECOND

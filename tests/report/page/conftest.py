@@ -11,8 +11,7 @@ import pytest
 from vpnrouter.report.page.drawing import Drawing, draw
 from vpnrouter.report.page.figures import Contents, Grades, Places, grade
 from vpnrouter.report.page.page import page
-
-Rows = list[dict[str, Any]]
+from vpnrouter.report.schema import Rows
 
 
 def _beside(name: str) -> ModuleType:

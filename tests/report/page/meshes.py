@@ -5,44 +5,16 @@ import random
 from typing import Any, Final
 
 from vpnrouter.report import schema
-from vpnrouter.report.page.page import Contents
+from vpnrouter.report.page.figures import Contents
 
 SECOND: Final = 1_000_000_000
 BEGIN: Final = 1_371_000_000 * SECOND
 WIDTH: Final = 30 * SECOND
 STRETCHES: Final = 120
-CITIES: Final = [
-    "amsterdam",
-    "berlin",
-    "chicago",
-    "dublin",
-    "essen",
-    "frankfurt",
-    "geneva",
-    "hamburg",
-    "istanbul",
-    "jakarta",
-    "kyoto",
-    "london",
-    "madrid",
-    "newyork",
-    "oslo",
-    "paris",
-    "quito",
-    "rome",
-    "sydney",
-    "tokyo",
-    "utrecht",
-    "vienna",
-    "warsaw",
-    "zurich",
-    "boston",
-    "denver",
-    "lisbon",
-    "milan",
-    "prague",
-    "seoul",
-]
+_NAMES: Final = """\
+amsterdam berlin chicago dublin essen frankfurt geneva hamburg istanbul jakarta kyoto london madrid newyork oslo
+paris quito rome sydney tokyo utrecht vienna warsaw zurich boston denver lisbon milan prague seoul"""
+CITIES: Final = _NAMES.split()
 AREAS: Final = ["trading", "market", "risk", "orders", "fares", "fleet"]
 
 Row = dict[str, Any]

@@ -1,18 +1,34 @@
-"""vpnrouter.report.page.drawing: nodes and edges as shapes."""
+"""The drawing of the mesh: where cards stand, how lines run, which names are seen."""
 
+from __future__ import annotations
+
+import itertools
+import math
 import random
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from vpnrouter.report.page import drawing as drawing_module
+from vpnrouter.report.page.curves import (
+    LABEL_SIZE,
+    arcs,
+    beside,
+    on_curve,
+    route,
+    seen_until,
+    stroke,
+)
 from vpnrouter.report.page.drawing import Drawing, draw
 from vpnrouter.report.page.figures import Contents, Places, grade
-from vpnrouter.report.schema import FINDINGS
+from vpnrouter.report.page.layout import Point, Spots, apart, place, spread
+from vpnrouter.report.schema import FINDINGS, Rows
 
 Make = Callable[..., dict[str, Any]]
-Rows = list[dict[str, Any]]
 Draw = Callable[[Rows, Rows], Drawing]
 
 
@@ -218,3 +234,236 @@ def test_labels_lie_on_nothing(node: Make, edge: Make, drawn: Draw, number: int)
     assert overlaps(drawing) == [], f"seed {seed}"
     # One may find no place, however few there are.
     assert len(blocks(drawing)) >= min(0.8 * len(edges), len(edges) - 1), f"seed {seed}"
+
+
+def overlapping(at: Spots, extent: Spots) -> int:
+    """Pairs of boxes that share more than a pixel."""
+    gap = np.abs(at[:, None] - at[None, :]) - (extent[:, None] + extent[None, :]) / 2
+    return int(((gap < -1.0).all(axis=2).sum() - len(at)) // 2)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_crowded_boxes_part(seed: int) -> None:
+    """120 boxes of many sizes on little room end without overlaps."""
+    draw = np.random.default_rng(seed)
+    extent = draw.uniform(40, 300, (120, 2))
+    assert overlapping(apart(draw.uniform(0, 500, (120, 2)), extent), extent) == 0
+
+
+def test_boxes_on_one_spot_part() -> None:
+    """Even boxes that begin at the very same place."""
+    extent = np.full((9, 2), 50.0)
+    assert overlapping(apart(np.zeros((9, 2)), extent), extent) == 0
+
+
+def test_boxes_that_do_not_touch_stay() -> None:
+    """What is fine is left alone, the places given are not changed."""
+    at = np.array([[0.0, 0.0], [100.0, 0.0]])
+    assert (apart(at, np.full((2, 2), 50.0)) == at).all()
+
+
+@dataclass(frozen=True)
+class Card:
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float = 100.0
+    height: float = 50.0
+
+
+LEFT, RIGHT, BELOW = Card(0, 0), Card(400, 0), Card(0, 400)
+
+
+def test_lines_join_the_sides_that_face() -> None:
+    """Side by side: right to left. One above the other: bottom to top."""
+    across, down, back = route([(LEFT, RIGHT), (LEFT, BELOW), (RIGHT, LEFT)], [False] * 3)
+    assert (across[0][0], across[3][0]) == (100, 400)
+    assert (down[0][1], down[3][1]) == (50, 400)
+    assert (back[0][0], back[3][0]) == (400, 100)
+
+
+def test_two_directions_run_beside_each_other() -> None:
+    """There and back are parallel: apart at both ends, the same one above at both."""
+    there, back = route([(LEFT, RIGHT), (RIGHT, LEFT)], [False, False])
+    assert there[0][1] == there[3][1]
+    assert back[0][1] == back[3][1]
+    assert back[0][1] - there[0][1] > 10
+
+
+def test_lines_at_one_side_do_not_cross() -> None:
+    """Lines to targets above each other leave in the order of their targets."""
+    targets = [Card(400, y) for y in (300.0, -300.0, 0.0)]
+    lines = route([(LEFT, target) for target in targets], [False] * 3)
+    leaves = {target.y: line[0][1] for target, line in zip(targets, lines, strict=True)}
+    assert sorted(leaves, key=lambda y: leaves[y]) == [-300, 0, 300]
+
+
+def test_bows_nest() -> None:
+    """Two bows between the same cards keep apart, one inside the other."""
+    upper, lower = Card(0, 0), Card(0, 100)
+    outer, inner = route([(upper, lower), (lower, upper)], [True, True])
+    assert outer[1][0] > inner[1][0] + 10
+    assert outer[0][1] < inner[3][1] < inner[0][1] < outer[3][1]
+    assert min(point[0] for point in outer) >= 100
+
+
+def test_the_head_ends_where_the_line_points() -> None:
+    """The head's tip is the curve's end, and the line stops at the head's foot."""
+    (curve,) = route([(LEFT, RIGHT)], [False])
+    path, head = stroke(curve, 4.0)
+    tip = re.match(r"M([\d.]+) ([\d.]+)", head)
+    assert tip is not None
+    assert (float(tip[1]), float(tip[2])) == curve[3]
+    end = [float(number) for number in path.split()[-2:]]
+    assert 5 < math.dist(end, curve[3]) < 20
+
+
+def test_on_curve_runs_from_start_to_end() -> None:
+    """At 0 the start, at 1 the end, at 0.5 between."""
+    (curve,) = route([(LEFT, RIGHT)], [False])
+    assert on_curve(curve, 0.0) == curve[0]
+    assert on_curve(curve, 1.0) == curve[3]
+    assert 200 < on_curve(curve, 0.5)[0] < 300
+
+
+def test_texts_stand_clear_of_their_line() -> None:
+    """Above a level line, beside an upright or slanting one, on the side that leans up."""
+    level, falling, rising = route(
+        [(LEFT, RIGHT), (LEFT, Card(400, 300)), (LEFT, Card(400, -300))], [False] * 3
+    )
+    x, y, anchor = beside(level, 0.5, 10)
+    assert (x, y, anchor) == (*map(pytest.approx, (250, level[0][1] - 10)), "middle")
+    assert beside(falling, 0.5, 10)[2] == "start"
+    assert beside(falling, 0.5, 10)[0] > on_curve(falling, 0.5)[0]
+    assert beside(rising, 0.5, 10)[2] == "end"
+    assert beside(rising, 0.5, 10)[0] < on_curve(rising, 0.5)[0]
+
+
+def test_arcs_keep_apart_and_end_at_the_borders() -> None:
+    """There, back and a second way there are three arcs, each from border to border."""
+    lines = arcs([(LEFT, RIGHT), (RIGHT, LEFT), (LEFT, RIGHT)])
+    assert len({on_curve(line, 0.5) for line in lines}) == 3
+    there, back, _ = lines
+    assert (there[0][0], there[3][0]) == (100, 400)
+    assert (back[0][0], back[3][0]) == (400, 100)
+    assert (on_curve(there, 0.5)[1] - 25) * (on_curve(back, 0.5)[1] - 25) < 0
+
+
+def test_an_arc_to_itself_is_a_loop() -> None:
+    """A line from a card to itself leaves it and comes back."""
+    (line,) = arcs([(LEFT, LEFT)])
+    assert on_curve(line, 0.5)[0] > LEFT.x + LEFT.width + 10
+
+
+def test_of_two_names_on_one_spot_the_weightier_is_seen() -> None:
+    """The other one is seen once zoomed in far enough; one that stands alone always."""
+    names = [(0.0, 100.0, "first"), (40.0, 100.0, "second"), (5_000.0, 100.0, "alone")]
+    until = seen_until(names, [1.0, 2.0, 0.0], unit=10.0)
+    assert until[1] > 10.0
+    assert until[2] > 10.0
+    assert 1.0 <= until[0] < 10.0
+
+
+def test_names_seen_together_do_not_overlap() -> None:
+    """At every zoom the names that are seen have room."""
+    names = [(float(n * 37 % 997), float(n * 91 % 499), f"router-{n}") for n in range(120)]
+    until = seen_until(names, [float(n) for n in range(120)], unit=6.0)
+    for unit in (6.0, 4.0, 2.7):
+        seen = [name for name, most in zip(names, until, strict=True) if most >= unit]
+        assert seen
+        for at, (x, y, text) in enumerate(seen):
+            for other_x, other_y, other in seen[at + 1 :]:
+                apart_x = max(x, other_x) - min(
+                    x + len(text) * LABEL_SIZE * 0.6 * unit
+                    if x < other_x
+                    else other_x + len(other) * LABEL_SIZE * 0.6 * unit,
+                    1e9,
+                )
+                assert apart_x > 0 or abs(y - other_y) > LABEL_SIZE * unit * 0.9
+
+
+def test_a_small_drawing_shows_all() -> None:
+    """Where nothing is scaled down every name is seen."""
+    assert seen_until([(0.0, 0.0, "a"), (1.0, 0.0, "b")], [1.0, 1.0], unit=1.0) == [1.0, 1.0]
+
+
+Sizes = dict[str, tuple[float, float]]
+
+
+def boxes_overlap(sizes: Sizes, at: dict[str, Point]) -> list[tuple[str, str]]:
+    """Pairs of boxes that share a pixel."""
+    return [
+        (a, b)
+        for a, b in itertools.combinations(at, 2)
+        if abs(at[a][0] - at[b][0]) < (sizes[a][0] + sizes[b][0]) / 2 - 1
+        and abs(at[a][1] - at[b][1]) < (sizes[a][1] + sizes[b][1]) / 2 - 1
+    ]
+
+
+@pytest.mark.parametrize("boxes", [1, 2, 3, 12, 80])
+def test_boxes_do_not_overlap(boxes: int) -> None:
+    """Boxes of many sizes, linked at random, all find a place of their own."""
+    draw = random.Random(boxes)
+    sizes = {f"r{n}": (draw.uniform(120, 400), draw.uniform(80, 500)) for n in range(boxes)}
+    names = list(sizes)
+    links = [(draw.choice(names), draw.choice(names), draw.uniform(1, 9)) for _ in range(2 * boxes)]
+    at = place(sizes, links)
+    assert set(at) == set(sizes)
+    assert boxes_overlap(sizes, at) == []
+
+
+def test_equal_data_gives_an_equal_drawing() -> None:
+    """Nothing is left to chance."""
+    sizes = dict.fromkeys("abcdef", (100.0, 80.0))
+    links = [("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 1.0), ("d", "e", 1.0)]
+    assert place(sizes, links) == place(sizes, links)
+
+
+def test_traffic_flows_to_the_right() -> None:
+    """Two routers stand side by side, where messages come from on the left."""
+    sizes = {"core": (150.0, 100.0), "edge": (150.0, 100.0)}
+    for source, sink in (("edge", "core"), ("core", "edge")):
+        at = place(sizes, [(source, sink, 5.0), (sink, source, 1.0)])
+        assert at[source][0] + 300 < at[sink][0]
+        assert abs(at[source][1] - at[sink][1]) < 1
+
+
+def test_nothing_and_the_unlinked_have_places() -> None:
+    """No boxes give no places; boxes without links stand beside each other."""
+    assert place({}, []) == {}
+    sizes = dict.fromkeys("abc", (100.0, 80.0))
+    assert boxes_overlap(sizes, place(sizes, [("a", "a", 1.0)])) == []
+
+
+@pytest.mark.slow
+def test_hundreds_of_routers_are_placed() -> None:
+    """A large mesh too has a place of its own for every box."""
+    sizes = {f"r{n}": (150.0, 100.0) for n in range(520)}
+    links = [(f"r{n}", f"r{n // 3}", 1.0) for n in range(1, 520)]
+    at = place(sizes, links)
+    assert boxes_overlap(sizes, at) == []
+
+
+@pytest.mark.parametrize("points", [1, 2, 3, 40])
+def test_every_point_has_a_spot_of_its_own(points: int) -> None:
+    """No two points coincide, not even leaves of one hub, and all places are finite."""
+    at = spread(points, [(0, n) for n in range(1, points)])
+    assert at.shape == (points, 2)
+    assert np.isfinite(at).all()
+    assert len({tuple(spot) for spot in at.round(4)}) == points
+
+
+def test_linked_points_are_nearer_than_others() -> None:
+    """In a ring of 24 neighbours stand nearer than points across."""
+    at = spread(24, [(n, (n + 1) % 24) for n in range(24)])
+    beside = [np.hypot(*(at[n] - at[(n + 1) % 24])) for n in range(24)]
+    across = [np.hypot(*(at[n] - at[(n + 12) % 24])) for n in range(24)]
+    assert max(beside) < min(across)
+
+
+def test_equal_graphs_look_equal() -> None:
+    """The order in which links are named, and their direction, change nothing."""
+    links = [(n, n // 2) for n in range(1, 30)]
+    turned = [(b, a) for a, b in reversed(links)]
+    assert (spread(30, links) == spread(30, turned)).all()

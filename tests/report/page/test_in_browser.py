@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from vpnrouter.report.page.page import Contents, page
+from vpnrouter.report.page.figures import Contents
+from vpnrouter.report.page.page import page
 
 pytestmark = pytest.mark.peers
 

@@ -1,26 +1,120 @@
-"""vpnrouter.report.page.page: one offline HTML file, harmless whatever the data say."""
+"""The report as one HTML page."""
+
+from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from html.parser import HTMLParser
 from types import ModuleType
 from typing import Any, Final
 
 import pytest
 
-from vpnrouter.report.page.page import Contents, page
-from vpnrouter.report.schema import (
-    ADVICE,
-    CHANGES,
-    CLOCKS,
-    END_TO_END,
-    FINDINGS,
-    PAIRS,
-    VPNS,
-    WAYS,
-)
+from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
+from vpnrouter.report.page import details
+from vpnrouter.report.page.charts import histograms, rates_of
+from vpnrouter.report.page.figures import Contents, Places, grade
+from vpnrouter.report.page.page import counsels, page, verdict
+from vpnrouter.report.schema import ADVICE, CHANGES, CLOCKS, END_TO_END, FINDINGS, PAIRS, VPNS, WAYS
+
+
+def test_only_the_mesh_is_required() -> None:
+    """Every other table may be missing, and missing tables are not shared between reports."""
+    one, other = Contents(nodes=[], edges=[]), Contents(nodes=[], edges=[])
+    one.findings.append({})
+    assert other.findings == []
+    assert {field.name for field in fields(Contents)} >= {
+        *(
+            "nodes",
+            "edges",
+            "rates",
+            "latencies",
+            "end_to_end",
+            "clocks",
+            "links",
+            "ways",
+            "lengths",
+        ),
+        *("vpns", "pairs", "changes", "advice", "findings", "topics", "discards", "timeline"),
+    }
+
+
+def block_of(contents: Contents) -> dict[str, Any]:
+    """The block, read back."""
+    places = Places(contents.nodes, contents.edges)
+    text = details.details(
+        contents,
+        grade(contents, places),
+        places,
+        rates_of(contents, places),
+        histograms(contents.latencies, places),
+    )
+    assert not set("<>&\u2028\u2029") & set(text)
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+def test_markup_is_escaped() -> None:
+    """No text can end the script element or begin another, and it is read back whole."""
+    text = "</script><!--\u2028&amp;"
+    escaped = details.embedded({text: [text]})
+    assert not set("<>&\u2028") & set(escaped)
+    assert json.loads(escaped) == {text: [text]}
+
+
+def test_each_shape_has_its_details(mesh_30: Contents) -> None:
+    """Every node and edge, a text under each heading, rates and histograms as the rows have them."""
+    block = block_of(mesh_30)
+    assert len(block["edges"]) == len(mesh_30.edges)
+    assert len(block["nodes"]) == len(mesh_30.nodes)
+    assert {len(one["f"]) for one in block["edges"].values()} == {len(block["edgeHeads"])}
+    assert {len(one["f"]) for one in block["nodes"].values()} == {len(block["nodeHeads"])}
+    for at, row in enumerate(mesh_30.edges):
+        one = block["edges"][str(at)]
+        counted = [rate["messages"] for rate in mesh_30.rates if rate["bridge"] == row["bridge"]]
+        assert sum(one.get("r", [])) == sum(counted)
+        assert one["f"][0] == f"{row['messages']:,}"
+        start, goal = (mesh_30.nodes[end] for end in one["e"])
+        assert (start["router"], goal["vpn"]) == (row["from_router"], row["to_vpn"])
+
+
+def test_findings_and_spans_are_bounded(mesh_30: Contents) -> None:
+    """The worst findings and the latest spans are kept, and how many there are is said."""
+    edge = mesh_30.edges[0]
+    key = {
+        name: edge[name] for name in ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
+    }
+    finding = next(row for row in mesh_30.findings if row["bridge"] is not None) | {
+        "router": edge["to_router"],
+        "vpn": edge["to_vpn"],
+        "peer_router": edge["from_router"],
+        "peer_vpn": edge["from_vpn"],
+        "bridge": edge["bridge"],
+    }
+    first, last = mesh_30.span
+    many = REPORT_PAGE_SHAPE_FINDINGS
+    contents = Contents(
+        nodes=mesh_30.nodes,
+        edges=[edge],
+        findings=[finding | {"severity": "info"}] * many + [finding | {"severity": "error"}] * 3,
+        links=[
+            key | {"up_ns": first + at, "down_ns": first + at, "reason": None} for at in range(99)
+        ]
+        + [key | {"up_ns": (first + last) // 2, "down_ns": None, "reason": None}],
+        span=mesh_30.span,
+    )
+    block = block_of(contents)
+    one = block["edges"]["0"]
+    assert len(one["w"]) == many
+    assert one["m"] == 3
+    assert [block["findings"][at][0] for at in one["w"][:4]] == ["error"] * 3 + ["info"]
+    assert (len(one["u"]), one["n"]) == (REPORT_PAGE_SPANS, 100)
+    assert one["u"][-1] == [500, 1_000]
+
 
 Make = Callable[..., dict[str, Any]]
 
@@ -77,30 +171,13 @@ class Outline(HTMLParser):
 
 
 @pytest.fixture
-def summary() -> dict[str, Any]:
+def summary(contents: Contents, meshes: ModuleType) -> dict[str, Any]:
     """The fields of a summary, all messages traced."""
-    return {
-        "files": 2,
-        "rows": 5_000,
-        "size_bytes": 80_000,
-        "set_aside": [],
-        "sampling": {"edge": 1.0, "core": 1.0},
-        "routers": 2,
-        "vpns": 3,
-        "bridges": 2,
-        "topics": 1,
-        "ingress": 1_000,
+    given: dict[str, Any] = meshes.summary_of(contents)
+    return given | {
         "ingress_estimated": 1_000,
-        "bridged": 100,
         "bridged_estimated": 100,
-        "delivered": 100,
         "delivered_estimated": 100,
-        "discarded": 0,
-        "rejected": 0,
-        "first_ns": 1_371_000_000_000_000_000,
-        "last_ns": 1_371_000_600_000_000_000,
-        "seconds": 12.3,
-        "page": "report.html",
     }
 
 
@@ -328,3 +405,58 @@ def test_a_browser_runs_nothing_hostile(
     assert browser.run("document.querySelectorAll('img, [onmouseover]').length") == 0
     assert browser.complaints == []
     assert browser.requests[1:] == []
+
+
+def found(*kinds: tuple[str, str]) -> Contents:
+    """Contents with findings of (kind, severity)."""
+    blank = dict.fromkeys(FINDINGS.names)
+    rows = [blank | {"kind": kind, "severity": severity} for kind, severity in kinds]
+    return Contents(nodes=[], edges=[], findings=rows)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "tone", "text"),
+    [
+        ((), "good", "No errors, no warnings"),
+        ((("covered", "info"),), "good", "No errors, no warnings"),
+        ((("black_hole", "warning"),), "warning", "No errors, 1 warning"),
+        ((("loop", "error"), ("loop", "error")), "error", "2 errors, 0 warnings"),
+    ],
+)
+def test_the_worst_sets_the_tone(kinds: tuple[tuple[str, str], ...], tone: str, text: str) -> None:
+    """One error is an error; notes alone are no trouble."""
+    said = verdict(found(*kinds))
+    assert (said.tone, said.text) == (tone, text)
+
+
+def test_findings_are_counted_by_what_they_are_about() -> None:
+    """Areas without findings are left out, the most frequent kind comes first."""
+    said = verdict(
+        found(
+            ("loop", "error"),
+            ("black_hole", "warning"),
+            ("black_hole", "warning"),
+            ("covered", "info"),
+        )
+    )
+    assert [(one.name, one.errors, one.warnings, one.infos) for one in said.areas] == [
+        ("trouble", 1, 2, 0),
+        ("subscriptions", 0, 0, 1),
+    ]
+    assert said.areas[0].kinds == "black hole 2, loop 1"
+
+
+def test_advice_keeps_its_rank_and_finds_its_place() -> None:
+    """By rank whatever the order of the rows; control characters are spelt out."""
+    blank: dict[str, Any] = dict.fromkeys(ADVICE.names)
+    rows = [
+        blank
+        | {"rank": 2, "advice": "second\u202e", "action": "add_link", "router": "c", "vpn": "z"},
+        blank | {"rank": 1, "advice": "first", "router": "a", "vpn": "x"},
+    ]
+    nodes = [{"router": "a", "vpn": "x"}]
+    given = counsels(Contents(nodes=nodes, edges=[], advice=rows), Places(nodes, []))
+    assert [one.advice for one in given] == ["first", r"second\u202e"]
+    assert [one.rank for one in given] == [1, 2]
+    assert [one.shape for one in given] == ["node-0", None]
+    assert given[1].action == "add link"

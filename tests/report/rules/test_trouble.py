@@ -3,14 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame
 
 from vpnrouter.report.analysis import find_trouble
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.schema import Finding
-
-pytestmark = pytest.mark.spark
 
 MakeRow = Callable[..., dict[str, Any]]
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]

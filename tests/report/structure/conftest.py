@@ -2,14 +2,11 @@
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 
-from vpnrouter.report.schema import EDGES
+from vpnrouter.report.schema import EDGES, Rows
 from vpnrouter.report.structure.graph import Mesh
-
-Rows = list[dict[str, Any]]
 
 
 @pytest.fixture

@@ -1,17 +1,20 @@
+"""Over which message VPNs and bridges the shortest and the widest ways lead."""
+
+from __future__ import annotations
+
 import random
 from collections.abc import Callable
-from typing import Any
+from itertools import combinations
 
 import networkx as nx
 import pytest
 
-from vpnrouter.report.structure.centrality import centrality
+from vpnrouter.report.schema import Rows
+from vpnrouter.report.structure.centrality import Widest, centrality
 from vpnrouter.report.structure.graph import Mesh
 
-Rows = list[dict[str, Any]]
 
-
-def reachable(graph: "nx.DiGraph[int]") -> int:
+def reachable(graph: nx.DiGraph[int]) -> int:
     """Ordered pairs with a way between them."""
     return sum(len(nx.descendants(graph, place)) for place in graph)
 
@@ -61,3 +64,19 @@ def test_more_ways_than_a_float_can_count(edge_rows: Callable[..., Rows]) -> Non
 def test_no_bridges(node_rows: Callable[[int], Rows]) -> None:
     """Nothing leads anywhere."""
     assert centrality(Mesh(node_rows(3), [])) == ([0.0, 0.0, 0.0], [], 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_narrowest_step_of_the_widest_way(random_mesh: Callable[..., Mesh], seed: int) -> None:
+    """The same as dropping narrow joints until the two are apart."""
+    mesh = random_mesh(random.Random(seed), 14, 20)
+    widest = Widest(mesh)
+    for one, other in combinations(range(14), 2):
+        expected = None
+        for width in sorted({joint.messages for joint in mesh.joints}):
+            wide = [joint[:2] for joint in mesh.joints if joint.messages >= width]
+            graph: nx.Graph[int] = nx.Graph(wide)
+            graph.add_nodes_from(range(14))
+            if nx.has_path(graph, one, other):
+                expected = width
+        assert widest.between(one, other) == expected, f"seed {seed}"

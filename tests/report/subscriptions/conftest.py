@@ -129,3 +129,9 @@ class Mesh:
 def mesh(digest_of: Callable[[str, list[dict[str, Any]]], DataFrame]) -> Mesh:
     """A mesh without anything in it."""
     return Mesh(digest_of)
+
+
+@pytest.fixture(scope="module")
+def mesh_type() -> type[Mesh]:
+    """For tests that describe one mesh together."""
+    return Mesh

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
-
 from vpnrouter.limits import REPORT_PAIR_STEPS, REPORT_PAIRS, REPORT_STRUCTURE_FINDINGS
 from vpnrouter.report.schema import INFO, Finding, Rows
 from vpnrouter.report.structure.centrality import Centrality, Widest, centrality
@@ -147,18 +145,10 @@ class Structure:
         ]
 
 
-def structure(
-    nodes: Rows, edges: Rows, spark: SparkSession | None = None, traffic: Rows | None = None
-) -> Structure:
-    """Rows of NODES and EDGES in; `traffic`, rows of END_TO_END, says which pairs matter most.
-
-    Spark is only used for meshes beyond REPORT_GRAPH_EDGES.
-
-    Raises:
-        OperationError: the components of a very large mesh were not found.
-    """
+def structure(nodes: Rows, edges: Rows, traffic: Rows | None = None) -> Structure:
+    """Rows of NODES and EDGES in; `traffic`, rows of END_TO_END, says which pairs matter most."""
     mesh = Mesh(nodes, edges)
-    parts = components(mesh, spark)
+    parts = components(mesh)
     found = cuts(mesh)
     central = centrality(mesh)
     return Structure(

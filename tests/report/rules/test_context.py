@@ -1,0 +1,233 @@
+"""What rules share: which bridge a row means, what explains copies, losses by place, figures in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from vpnrouter.report.rules.context import (
+    Bridges,
+    Edge,
+    Excuses,
+    bounded,
+    counted,
+    ends,
+    lasting,
+    losses_by_place,
+    named,
+    percent,
+)
+from vpnrouter.report.schema import Finding
+
+
+def finding(kind: str, messages: int) -> Finding:
+    """An error."""
+    return Finding(kind=kind, severity="error", messages=messages, detail=f"{messages} lost.")
+
+
+def test_the_worst_of_a_kind_stay() -> None:
+    """The last one says how many are left out, kind by kind."""
+    given = [finding("loop", count) for count in (1, 5, 3, 4)] + [finding("hot_bridge", 7)]
+    found = bounded(given, 2)
+    assert [(one.kind, one.messages) for one in found] == [
+        ("hot_bridge", 7),
+        ("loop", 5),
+        ("loop", 4),
+    ]
+    assert [one.detail for one in found] == [
+        "7 lost.",
+        "5 lost.",
+        "4 lost. And 2 more of this kind.",
+    ]
+
+
+def test_nothing_is_said_when_all_are_there() -> None:
+    """As many as the bound."""
+    assert [one.detail for one in bounded([finding("loop", 1), finding("loop", 2)], 2)] == [
+        "2 lost.",
+        "1 lost.",
+    ]
+
+
+MakeRow = Callable[..., dict[str, Any]]
+
+FORTH: Edge = ("a", "x", "b", "y", "way")
+BACK: Edge = ("b", "y", "a", "x", "back")
+OTHER: Edge = ("c", "z", "b", "y", "way")
+
+
+@pytest.fixture
+def bridges(bridge_row: MakeRow) -> Bridges:
+    """Two VPNs that attract from each other, and a third that the one attracts from under the same name."""
+    return Bridges(
+        [bridge_row(), bridge_row("b/y", "a/x", "back"), bridge_row("c/z", "b/y", "way")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "client", "bridge", "edge"),
+    [
+        ("a/x", "#bridge/b/y/way", "", FORTH),
+        ("a/x", "#bridge/b/y/with/slash/n", "", ("a", "x", "b", "y/with/slash", "n")),
+        # The connection of a/x's own bridge carries what b/y attracts as well.
+        ("a/x", "#bridge/back", "", FORTH),
+        ("a/x", "", "way", FORTH),
+        ("a/x", "someone", "", None),
+        ("a/x", "#bridge/unknown", "", None),
+        ("d/x", "#bridge/b/y/way", "", ("d", "x", "b", "y", "way")),
+    ],
+)
+def test_who_sends_names_the_bridge_by_its_client(
+    bridges: Bridges, place: str, client: str, bridge: str, edge: Edge | None
+) -> None:
+    """By its login, by the connection's own bridge, by name; else not at all."""
+    router, vpn = place.split("/")
+    assert bridges.sending(router, vpn, client, bridge) == edge
+
+
+@pytest.mark.parametrize(
+    ("client", "bridge", "path", "edge"),
+    [
+        ("", "way", "c/z", OTHER),
+        ("#bridge/way", "", "q/q>a/x", FORTH),
+        ("", "", "a/x", FORTH),
+        ("", "way", None, None),
+        ("", "gone", "a/x", None),
+    ],
+)
+def test_who_receives_knows_it_by_name_and_way(
+    bridges: Bridges, client: str, bridge: str, path: str | None, edge: Edge | None
+) -> None:
+    """Of several bridges of one name the last VPN visited tells which; what leaves several says none."""
+    assert bridges.receiving("b", "y", client, bridge, path) == edge
+
+
+def test_a_finding_is_at_the_end_that_attracts() -> None:
+    """The other end is the peer."""
+    assert ends(FORTH) == {
+        "router": "b",
+        "vpn": "y",
+        "peer_router": "a",
+        "peer_vpn": "x",
+        "bridge": "way",
+    }
+    assert named(FORTH) == "bridge way from a/x to b/y"
+
+
+SECOND = 1_000_000_000
+EDGE = ("a", "x", "b", "y", "way")
+
+
+def test_a_loop_explains_its_copies() -> None:
+    """As many as came around, with a little margin, and only where they came around."""
+    excuses = Excuses({("b", "y"): 100}, [], [])
+    assert excuses.by_loop("b", "y", 100)
+    assert excuses.by_loop("b", "y", 109)
+    assert not excuses.by_loop("b", "y", 120)
+    assert not excuses.by_loop("b", "other", 1)
+
+
+def test_discards_explain_copies(loss_row: MakeRow) -> None:
+    """Copies that the message VPN threw away as such, with those of a loop; other losses do not count."""
+    losses = [
+        loss_row("duplicate", count=60),
+        loss_row("loop-detected", count=30, bridge="way"),
+        loss_row("duplicate", count=1_000, event="reject"),
+        loss_row("duplicate", count=1_000, vpn="other"),
+        loss_row("transmit-congestion", count=1_000),
+    ]
+    excuses = Excuses({("b", "y"): 10}, losses, [])
+    assert excuses.by_discards("b", "y", 100)
+    assert not excuses.by_discards("b", "y", 120)
+    assert not excuses.by_loop("b", "y", 100)
+    assert not excuses.by_discards("b", "nowhere", 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "explained"),
+    [(100, 101, True), (41, 41, True), (39, 39, False), (159, 170, True), (161, 170, False)],
+)
+def test_a_break_explains_what_comes_soon(
+    link_row: MakeRow, first: int, last: int, explained: bool
+) -> None:
+    """Copies within a minute of a link's end, before or after it by clocks of two routers."""
+    excuses = Excuses({}, [], [link_row(0, 100), link_row(101, None)])
+    assert excuses.by_breaks(EDGE, 5, first * SECOND, last * SECOND) is explained
+
+
+def test_a_break_explains_no_more_than_was_under_way(link_row: MakeRow) -> None:
+    """A window of messages for each end; a bridge that stayed up, and what is none, explain nothing."""
+    links = [link_row(0, 100), link_row(101, 110), link_row(0, None, bridge="steady")]
+    excuses = Excuses({}, [], links)
+    span = 100 * SECOND, 101 * SECOND
+    assert excuses.by_breaks(EDGE, 20_000, *span)
+    assert not excuses.by_breaks(EDGE, 20_001, *span)
+    assert not excuses.by_breaks((*EDGE[:4], "steady"), 1, *span)
+    assert not excuses.by_breaks(None, 1, *span)
+
+
+DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
+
+
+def row(event: str, reason: str, **more: Any) -> dict[str, Any]:
+    """A row of LOSSES at b/y."""
+    empty = {"endpoint": "", "bridge": "", "client": "", "crossed": True, "count": 1, "bytes": 5}
+    times = {"first_ns": 1, "last_ns": 2}
+    return {"router": "b", "vpn": "y", "event": event, "reason": reason, **empty, **times, **more}
+
+
+def test_losses_are_put_together_by_place(digest_of: DigestOf) -> None:
+    """What tells of no trouble is left out; who had been there, and the spans of rejects, are kept."""
+    rows = [
+        row("discard", "loop-detected", example_path="b/y>a/x", weight=2.0),
+        row("discard", "loop-detected", example_path="c/z>b/y", count=2, weight=4.0, last_ns=9),
+        row("discard", "loop-detected", example_path="a/x", count=4),
+        row("discard", "duplicate", count=8, weight=1.0),
+        row("discard", "duplicate", count=8),
+        row("reject", "full", endpoint="q", first_ns=3, last_ns=4),
+        row("reject", "full", endpoint="q", first_ns=5, last_ns=6, count=7),
+        row("discard", "transmit-congestion", client="#bridge/c/z/n", crossed=False),
+        row("discard", "transmit-congestion", client="phone"),
+        row("reject", "rejected", endpoint="q"),
+        row("reject", "full", endpoint="q", crossed=False),
+        row("discard", "no-subscription-match"),
+        row("expire", "max-ttl-expired"),
+    ]
+    found = [
+        one.asDict(recursive=True) for one in losses_by_place(digest_of("losses", rows)).collect()
+    ]
+    figures = [(one["reason"], one["back"], one["count"], one["weight"]) for one in found]
+    assert figures[:2] == [("duplicate", None, 16, None), ("full", None, 8, None)]
+    assert sorted(figures[2:], key=repr) == [
+        ("loop-detected", False, 4, None),
+        ("loop-detected", True, 3, 6.0),
+        ("transmit-congestion", None, 1, None),
+    ]
+    rejects = found[1]
+    assert sorted(span["first_ns"] for span in rejects["spans"]) == [3, 5]
+    assert (rejects["first_ns"], rejects["last_ns"], rejects["bytes"]) == (3, 6, 10)
+    assert all(not one["spans"] for one in found if one["event"] == "discard")
+
+
+def test_counts_have_a_noun_in_number() -> None:
+    """One is one; many have separators, and their own plural where they need one."""
+    assert counted(1, "message") == "1 message"
+    assert counted(12_000, "message") == "12,000 messages"
+    assert counted(0, "copy", "copies") == "0 copies"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.25, "250 ms"), (1, "1.0 s"), (119, "119.0 s"), (180, "3.0 minutes"), (9_000, "2.5 hours")],
+)
+def test_durations_have_a_unit_that_fits(seconds: float, text: str) -> None:
+    """From milliseconds to hours."""
+    assert lasting(seconds) == text
+
+
+def test_a_share_is_said_in_percent() -> None:
+    """Of one."""
+    assert percent(0.125) == "12.5 %"

