@@ -57,8 +57,8 @@ def test_running(
     with opened_elsewhere(stopped.spool):
         assert app.run(["spool", "backup", config, "copy", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["running"] is True
-        assert served.still.keeper.told == [str(tmp_path / "copy")]
-        served.still.keeper.failure = SpoolError("it is there already")
+        assert served.still.store.told == [str(tmp_path / "copy")]
+        served.still.store.failure = SpoolError("it is there already")
         assert app.run(["spool", "backup", config, "copy"]) == 1
         assert capsys.readouterr().err.endswith(": it is there already\n")
 

@@ -2,9 +2,10 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -19,7 +20,9 @@ from vpnrouter.bridges.status import (
     status_of,
 )
 from vpnrouter.config.router import Management
+from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
@@ -32,7 +35,7 @@ from vpnrouter.management.client_source import (
     SubscriptionStatus,
 )
 from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
-from vpnrouter.management.sources import MsgVpnStatus, Sources
+from vpnrouter.management.sources import Sources
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.trace.recorder import Recorder
 
@@ -241,28 +244,82 @@ class StillClients:
         return [AclProfileStatus(msg_vpn, name, connection_count=3) for name in ("z", "a/b")]
 
 
-class StillKeeper:
-    """A SpoolKeeper that notes what it is told."""
+class StillStore:
+    """A Store that notes where it is backed up to."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
         self.failure: Exception | None = None
 
-    async def backup(self, directory: str) -> None:
-        await trio.lowlevel.checkpoint()
+    def backup(self, directory: Path) -> None:
         if self.failure is not None:
             raise self.failure
-        self.told.append(directory)
+        self.told.append(str(directory))
+
+
+class StillBridge:
+    """A bridge that stands still."""
+
+    def __init__(self, router: "Still", key: tuple[str, str]) -> None:
+        self._router = router
+        self._key = key
+
+    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
+        self._router.looked += 1
+        return self._router.bridges[self._key]
+
+    def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
+        return [
+            RemoteSubscriptionStatus(*self._key, "auto", topic, False) for topic in ("a/>", "b/*")
+        ]
+
+    def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
+        return [LocalSubscriptionStatus(*self._key, "auto", "c/>", "p1")]
+
+    def disconnect(self) -> bool:
+        self._router.done.append(("disconnect", *self._key))
+        return self._router.dialling or self._router.bridges[self._key].uptime > 0
+
+    def clear_stats(self) -> None:
+        self._router.done.append(("clear", *self._key))
+
+    def clear_event(self, event: str) -> None:
+        self._router.done.append((event, *self._key))
+
+
+class StillBridges(Mapping[tuple[str, str], StillBridge]):
+    """The bridges of a router that stands still."""
+
+    def __init__(self, router: "Still") -> None:
+        self._router = router
+
+    def __getitem__(self, key: tuple[str, str]) -> StillBridge:
+        if key not in self._router.bridges:
+            raise KeyError(key)
+        return StillBridge(self._router, key)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._router.bridges)
+
+    def __len__(self) -> int:
+        return len(self._router.bridges)
 
 
 class Still:
-    """A Monitor over bridges that were handed in; `queues` and `keeper` are what its spool would have."""
+    """A router with message VPNs of these names, and bridges as they are handed in.
 
-    def __init__(self, msg_vpns: list[str], bridges: list[BridgeStatus]) -> None:
-        self.names = msg_vpns
+    `sources` is what the API sees of it; `queues` and `clients` are put into that when it is served. With
+    `dialling`, bridges that are down have a connection on its way.
+    """
+
+    def __init__(
+        self, msg_vpns: list[str], bridges: list[BridgeStatus], name: str = "here"
+    ) -> None:
+        self.router = Router(name, 1, Recorder())
+        self.add(*msg_vpns)
         self.bridges = {(one.msg_vpn_name, one.bridge_name): one for one in bridges}
-        self.ready = True
         self.looked = 0
+        self.dialling = False
         self.queues = StillQueues(
             {
                 ("blue", "orders"): {n: b"%d" % n for n in range(1, 26)},
@@ -270,7 +327,7 @@ class Still:
                 ("a/b", "x,y"): {7: b"seven"},
             }
         )
-        self.keeper: StillKeeper | None = StillKeeper()
+        self.store = StillStore()
         self.clients = StillClients(
             {
                 ("blue", "c2"): ["b/#", "a"],
@@ -280,49 +337,15 @@ class Still:
             }
         )
         self.done: list[tuple[str, str, str]] = []
+        self.sources = Sources(router=self.router, bridges=StillBridges(self))
+        store: Any = self.store
+        self.sources.store = store
 
-    def router_name(self) -> str:
-        return "here"
-
-    def is_ready(self) -> bool:
-        return self.ready
-
-    def msg_vpn_names(self) -> list[str]:
-        return self.names
-
-    def msg_vpn(self, msg_vpn: str) -> MsgVpnStatus | None:
-        if msg_vpn not in self.names:
-            return None
-        count = len(self.bridge_names(msg_vpn))
-        return MsgVpnStatus(msg_vpn, True, "up", 1, 2, 3, 4, count, 5, 6, 7, 8, 9, {"loop": 9})
-
-    def bridge_names(self, msg_vpn: str) -> list[str]:
-        return [name for place, name in self.bridges if place == msg_vpn]
-
-    def bridge(self, msg_vpn: str, bridge: str) -> BridgeStatus | None:
-        self.looked += 1
-        return self.bridges.get((msg_vpn, bridge))
-
-    def remote_subscriptions(self, msg_vpn: str, bridge: str) -> list[RemoteSubscriptionStatus]:
-        return [
-            RemoteSubscriptionStatus(msg_vpn, bridge, "auto", topic, False)
-            for topic in ("a/>", "b/*")
-        ]
-
-    def local_subscriptions(self, msg_vpn: str, bridge: str) -> list[LocalSubscriptionStatus]:
-        return [LocalSubscriptionStatus(msg_vpn, bridge, "auto", "c/>", "p1")]
-
-    def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
-        self.done.append(("disconnect", msg_vpn, bridge))
-        return self.bridges[msg_vpn, bridge].uptime > 0
-
-    def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> bool:
-        self.done.append(("clear", msg_vpn, bridge))
-        return (msg_vpn, bridge) in self.bridges
-
-    def clear_bridge_event(self, msg_vpn: str, bridge: str, event: str) -> bool:
-        self.done.append((event, msg_vpn, bridge))
-        return (msg_vpn, bridge) in self.bridges
+    def add(self, *msg_vpns: str) -> None:
+        """Message VPNs that come while it runs."""
+        for name in msg_vpns:
+            vpn = MessageVpn(name, self.router.plane, Credentials(False), {}, {}, VpnLimits())
+            self.router.add(vpn)
 
 
 def three_bridges() -> Still:
@@ -347,10 +370,8 @@ def three_bridges() -> Still:
 def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of `monitor`."""
     access = Access.of(Management.model_validate({"users": users or {}}))
-    sources = Sources(
-        monitor=monitor, queues=monitor.queues, spool=monitor.keeper, clients=monitor.clients
-    )
-    return build_app(sources, access)
+    monitor.sources.queues, monitor.sources.clients = monitor.queues, monitor.clients
+    return build_app(monitor.sources, access)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ async def test_pages(standing: Any, opened: Any) -> None:
         assert first["meta"]["count"] == MOST + 5
         second = (await client.get(first["meta"]["paging"]["nextPageUri"])).json()
         names = [row["msgVpnName"] for row in first["data"] + second["data"]]
-        assert names == still.names
+        assert names == list(still.router.vpns)
         assert "paging" not in second["meta"]
         assert second["data"][0].keys() == {"msgVpnName"}
 

@@ -7,11 +7,11 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from vpnrouter.config.router import Management
-from vpnrouter.management.access import Access
-from vpnrouter.management.application import ROUTERS, build_app
+from vpnrouter import limits
+from vpnrouter.events.log import EventLog
+from vpnrouter.management.application import ROUTERS
+from vpnrouter.management.audit import Audit
 from vpnrouter.management.queues import _operator
-from vpnrouter.management.sources import Sources
 
 QUEUE = "/msgVpns/blue/queues/orders"
 CLIENT = "/SEMP/v2/action/msgVpns/blue/clients/c1"
@@ -58,16 +58,6 @@ TOLD: dict[str, tuple[Any, str, str]] = {
 """Each action, by path: its body, and what is told."""
 
 
-class Heard:
-    """An Audit that remembers."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, str, str]] = []
-
-    def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
-        self.told.append((who, what, msg_vpn))
-
-
 def operators() -> list[APIRoute]:
     """Every path that wants somebody who may change things and is no configuration."""
     found = [route for each in ROUTERS for route in each.routes if isinstance(route, APIRoute)]
@@ -96,29 +86,23 @@ def test_no_action_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["ann", ""])
-async def test_actions_are_told(still: Any, name: str) -> None:
+async def test_actions_are_told(standing: Any, still: Any, name: str) -> None:
     """Once each, when it is done; what is refused is not told as done."""
-    heard: Any = Heard()
     users = {name: {"password": "pw", "role": "admin"}} if name else {}
-    sources = Sources(
-        monitor=still,
-        queues=still.queues,
-        spool=still.keeper,
-        clients=still.clients,
-        audit=heard,
-    )
-    app = build_app(sources, Access.of(Management.model_validate({"users": users})))
+    app = standing.application(still, users)
+    log = still.sources.log
     transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
     auth = (name, "pw") if name else None
     still.clients.away.add("c2")
     async with httpx.AsyncClient(
         transport=transport, base_url="http://localhost:1", auth=auth, trust_env=False
     ) as client:
-        for path, (body, msg_vpn, what) in TOLD.items():
+        for number, (path, (body, msg_vpn, what)) in enumerate(TOLD.items()):
             answer = await client.put(path, json=body)
             assert answer.status_code == 200, (path, answer.text)
-            assert heard.told == [(name, what, msg_vpn)], path
-            heard.told.clear()
+            [told] = log.after(number, 9)
+            user = f"user {name}" if name else "somebody on this machine"
+            assert (told.name, told.text, told.msg_vpn) == (name, f"{user}: {what}", msg_vpn), path
         still.queues.refusal = "full"
         for path in (
             f"/SEMP/v2/action{QUEUE}/msgs/1/delete",
@@ -128,4 +112,15 @@ async def test_actions_are_told(still: Any, name: str) -> None:
             f"{BRIDGE}/clearEvent",
         ):
             assert (await client.put(path)).status_code == 400, path
-        assert heard.told == []
+        assert log.last_event_id == len(TOLD)
+
+
+def test_brute_force_does_not_fill_the_log() -> None:
+    """A few denials a second are events, the others are counted with the next one."""
+    log = EventLog("here", lambda: 7)
+    audit = Audit(log)
+    for _ in range(1_000):
+        audit.denied("192.0.2.1", "wrong")
+    found = log.newest(2_000)
+    assert limits.EVENT_DENIALS <= len(found) <= 3 * limits.EVENT_DENIALS
+    assert found[0].text == "login from 192.0.2.1 failed: wrong"

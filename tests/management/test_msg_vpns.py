@@ -1,4 +1,8 @@
+from dataclasses import fields
 from typing import Any
+
+from vpnrouter.management.msg_vpns import MsgVpnStatus
+from vpnrouter.management.rows import camel, names_of
 
 PATH = "/SEMP/v2/monitor/msgVpns"
 
@@ -21,10 +25,20 @@ async def test_list(still: Any, opened: Any) -> None:
 
 async def test_one(still: Any, opened: Any) -> None:
     """One message VPN with what was counted, discards by reason."""
+    vpn = still.router.vpns["blue"]
     async with opened(still) as client:
+        before = (await client.get(f"{PATH}/blue")).json()["data"]
+        vpn.discards.add("loop-detected", 3)
+        vpn.discards.add("client-not-connected", 2)
+        vpn.enabled = False
         answer = (await client.get(f"{PATH}/blue")).json()
-    assert answer["data"]["bridgeCount"] == 2
-    assert answer["data"]["discarded"] == {"loop": 9}
+    data = answer["data"]
+    assert (before["state"], before["discarded"], data["state"]) == ("up", {}, "down")
+    assert (data["bridgeCount"], data["msgVpnConnections"], data["rxMsgCount"]) == (2, 0, 0)
+    assert data["discarded"] == {"loop-detected": 3, "client-not-connected": 2}
+    assert (data["discardedMsgCount"], data["rxDiscarded"]) == (5, {"loop-detected": 3})
+    assert (data["rxDiscardedMsgCount"], data["txDiscardedMsgCount"]) == (3, 2)
+    assert data["txDiscarded"] == {"client-not-connected": 2}
     assert answer["links"]["uri"].endswith(f"{PATH}/blue")
 
 
@@ -34,3 +48,8 @@ async def test_links_lead_on(still: Any, opened: Any) -> None:
         for links in (await client.get(PATH)).json()["links"]:
             for uri in links.values():
                 assert (await client.get(uri)).status_code == 200, uri
+
+
+def test_every_attribute_is_shown() -> None:
+    """A message VPN has no attribute that a row would leave out."""
+    assert names_of(MsgVpnStatus) == tuple(camel(field.name) for field in fields(MsgVpnStatus))

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.sources import TraceLook, TraceWish
+from vpnrouter.management.live_traces import TraceLook, TraceWish
 
 PATH = "/vpnrouter/v1/traces"
 READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
 
 
 class Tap:
-    """A TraceTap that notes what it is asked."""
+    """Traces that are shown whatever is asked, and note what is."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[TraceWish, int, int]] = []
@@ -23,10 +23,9 @@ class Tap:
 
 
 @pytest.fixture
-def tap(standing: Any, monkeypatch: pytest.MonkeyPatch) -> Tap:
+def tap(still: Any) -> Tap:
     """What applications of this test get their traces from."""
-    made, tap = standing.Sources, Tap()
-    monkeypatch.setattr(standing, "Sources", lambda **parts: made(**parts, traces=tap))
+    still.sources.traces = tap = Tap()
     return tap
 
 

@@ -1,6 +1,7 @@
 """Bridges of two routers as their operators see them: backlog, cleared counts, a connection that is dropped."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,6 @@ from vpnrouter.core.discards import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.terms import ALWAYS
 from vpnrouter.management.sources import Sources
 from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
-from vpnrouter.server.management import RouterMonitor
 from vpnrouter.server.monitor.bridges import BridgeSources
 from vpnrouter.server.monitor.cleared import ClearedEndpoints
 from vpnrouter.server.monitor.clients import RouterClients
@@ -63,14 +63,12 @@ class Seen:
     def __init__(self, node: Any) -> None:
         self.node = node
         self.bridges = BridgeSources(node.book, node.bridges)
-        self.monitor = RouterMonitor(node.router, self.bridges)
         self.clients = RouterClients(node.book, node.bridges, ClearedEndpoints())
-        self.sources = Sources(monitor=self.monitor, clients=self.clients)
+        self.sources = Sources(router=node.router, bridges=self.bridges, clients=self.clients)
 
     def bridge(self, msg_vpn: str, name: str) -> Any:
         """One bridge as it stands; it is in balance."""
-        status = self.monitor.bridge(msg_vpn, name)
-        assert status is not None
+        status = self.bridges[msg_vpn, name].status(time.monotonic_ns())
         assert (status.rx_imbalance, status.tx_imbalance) == (0, 0)
         return status
 
@@ -127,8 +125,8 @@ async def _clients(edge: Seen, core: Seen) -> None:
 def _cleared(edge: Seen, core: Seen) -> None:
     """Each end clears its own; the balance stays, and what is not asked to be cleared is whole."""
     whole = core.bridges["yellow", "from-blue"].status(0, whole=True)
-    assert core.monitor.clear_bridge_stats("yellow", "from-blue")
-    assert edge.monitor.clear_bridge_stats("blue", PEER)
+    core.bridges["yellow", "from-blue"].clear_stats()
+    edge.bridges["blue", PEER].clear_stats()
     near, far = core.bridge("yellow", "from-blue"), edge.bridge("blue", PEER)
     assert (near.delivered_rx_msg_count, near.data_rx_msg_count, near.failure_count) == (0, 0, 0)
     assert (far.data_tx_msg_count, far.offered_tx_msg_count, far.tx_byte_count) == (0, 0, 0)
@@ -138,14 +136,12 @@ def _cleared(edge: Seen, core: Seen) -> None:
     record.counters.data_rx(1, 9, 1)
     record.counters.discard_rx(TTL_EXCEEDED)
     assert core.bridge("yellow", "from-blue").ttl_exceeded_event_raised
-    assert core.monitor.clear_bridge_event("yellow", "from-blue", "ttl-exceeded")
+    core.bridges["yellow", "from-blue"].clear_event("ttl-exceeded")
     near = core.bridge("yellow", "from-blue")
     assert not near.ttl_exceeded_event_raised
     assert near.discarded_rx == {TTL_EXCEEDED: 1}
     for name in ("none", PEER):
-        assert not core.monitor.clear_bridge_stats("yellow", name)
-        assert not core.monitor.clear_bridge_event("yellow", name, "ttl-exceeded")
-        assert not core.monitor.disconnect_bridge("yellow", name)
+        assert ("yellow", name) not in core.bridges
 
 
 async def _backlog(edge: Seen, core: Seen, publisher: Any) -> None:
@@ -165,8 +161,8 @@ async def _backlog(edge: Seen, core: Seen, publisher: Any) -> None:
     assert far.backlog_oldest_msg_age_ms == far.local_queue_oldest_msg_age_ms >= 0
     near = core.bridge("yellow", "from-blue")
     assert near.backlog_msg_count == near.rx_in_flight_msg_count == 3
-    assert core.monitor.clear_bridge_stats("yellow", "from-blue")
-    assert edge.monitor.clear_bridge_stats("blue", PEER)
+    core.bridges["yellow", "from-blue"].clear_stats()
+    edge.bridges["blue", PEER].clear_stats()
     near = core.bridge("yellow", "from-blue")
     assert (near.data_rx_msg_count, near.guaranteed_rx_msg_count) == (3, 0)
     terms = terms.copy()
@@ -185,8 +181,8 @@ async def _dropped(edge: Seen, core: Seen) -> None:
     counted = core.bridge("yellow", "from-blue").data_rx_msg_count
     assert counted == 3
     for drop in (
-        lambda: core.monitor.disconnect_bridge("yellow", "from-blue"),
-        lambda: edge.monitor.disconnect_bridge("blue", PEER),
+        core.bridges["yellow", "from-blue"].disconnect,
+        edge.bridges["blue", PEER].disconnect,
         lambda: core.clients.disconnect("yellow", "#bridge/from-blue"),
         lambda: edge.clients.disconnect("blue", PEER),
     ):
@@ -214,13 +210,13 @@ async def _by_http(port: int) -> None:
     assert vpn["rxMsgCount"] >= 5
 
 
-@pytest.mark.parametrize("name", ["none", "from-blue"])
-async def test_a_bridge_that_is_down(running: Any, name: str) -> None:
+async def test_a_bridge_that_is_down(running: Any) -> None:
     """There is nothing to drop, and its counts can be cleared all the same."""
     async with running(CORE.replace("LINK", "1"), "core") as node:
         seen = Seen(node)
-        assert not seen.monitor.disconnect_bridge("yellow", name)
-        assert seen.monitor.clear_bridge_stats("yellow", name) == (name == "from-blue")
+        assert not seen.bridges["yellow", "from-blue"].disconnect()
+        seen.bridges["yellow", "from-blue"].clear_stats()
+        assert seen.bridge("yellow", "from-blue").failure_count == 0
 
 
 WANTING = """
@@ -262,14 +258,14 @@ async def test_what_a_bridge_lacks(running: Any, port: Any, configured: Any) -> 
             assert row.remote_address in {f"127.0.0.1:{link}", f"[::1]:{link}"}
             assert row.local_interface in {"127.0.0.1", "::1"}
             assert [(one.enabled, one.up) for one in row.remotes] == [(True, True), (False, False)]
-            asked = core.monitor.remote_subscriptions("yellow", "from-blue")
+            asked = core.bridges["yellow", "from-blue"].remote_subscriptions()
             assert [
                 (one.remote_subscription_topic, one.up, one.refused_reason) for one in asked
             ] == [
                 ("weather/>", True, ""),
                 ("private/>", False, "403 Subscription ACL Denied: private/>"),
             ]
-            (granted,) = edge.monitor.local_subscriptions("blue", PEER)
+            (granted,) = edge.bridges["blue", PEER].local_subscriptions()
             assert (granted.local_subscription_topic, granted.dto_priority) == ("weather/>", "p1")
             await _children(port(core_node, "http"))
             one = bridge_figures(row)
@@ -347,7 +343,7 @@ async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any) 
             for one in both:
                 await until(lambda one=one: core.bridge("yellow", one).remote_queue_msg_count == 3)
             assert bridge_figures(core.bridge("yellow", first)).remote_queue == 3
-            assert core.monitor.disconnect_bridge("yellow", first)
+            assert core.bridges["yellow", first].disconnect()
             await until(lambda: not core.bridge("yellow", other).remote_queue_standby)
             assert core.bridge("yellow", other).bound_to_queue
 

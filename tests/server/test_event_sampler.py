@@ -9,8 +9,8 @@ import pytest
 from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
+from vpnrouter.management.meters import VpnMeters
 from vpnrouter.server.events.sampler import SELDOM, EventSampler
-from vpnrouter.server.monitor.meters import VpnMeters
 
 TEXT = """
 msg_vpns:

@@ -10,7 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.status import status_of
+from vpnrouter.core.router import Router
 from vpnrouter.management.metrics.figures import BridgeFigures
+from vpnrouter.management.sources import Sources
 from vpnrouter.server.monitor.figures import (
     BEHIND,
     FIRST,
@@ -18,7 +20,7 @@ from vpnrouter.server.monitor.figures import (
     bridge_figures,
     higher,
 )
-from vpnrouter.server.traces import LiveTraces
+from vpnrouter.trace.recorder import Recorder
 
 ONE = """
 listeners:
@@ -128,7 +130,7 @@ class OneBridge:
 def test_counts_of_a_bridge_do_not_go_back() -> None:
     """What a shared connection counted stays while it is down; a bridge made anew begins anew."""
     bridges: Any = OneBridge()
-    numbers: Any = RouterNumbers(None, None, bridges, None, None, LiveTraces("r"))  # type: ignore[arg-type]
+    numbers: Any = RouterNumbers(Sources(router=Router("here", 1, Recorder())), bridges, None, None)
     seen = []
     for sent, lost in ((5, {"duplicate": 1}), (9, {}), (3, {}), (11, {"duplicate": 2})):
         bridges.shown = replace(bridges.shown, data_tx_msg_count=sent, discarded_tx=lost)

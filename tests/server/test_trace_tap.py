@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from vpnrouter import limits
-from vpnrouter.management.sources import TraceWish
-from vpnrouter.server.traces import LEASE_NS, SECOND_NS, LiveTraces, each_of
+from vpnrouter.management.live_traces import LEASE_NS, SECOND_NS, LiveTraces, TraceWish
+from vpnrouter.server.traces import each_of
 from vpnrouter.trace import events, parquet
 from vpnrouter.trace.recorder import Context, Recorder
 

@@ -1,4 +1,4 @@
-"""vpnrouter.server.monitor.meters: rates of what is summed up, and sums that are right whoever comes and goes."""
+"""vpnrouter.management.meters: rates of what is summed up, and sums that are right whoever comes and goes."""
 
 import importlib.util
 from pathlib import Path
@@ -11,8 +11,8 @@ import trio.testing
 
 from vpnrouter.bridges.status import Rate
 from vpnrouter.core.vpn import Sums, totals
-from vpnrouter.server.monitor import meters as vpn_meters
-from vpnrouter.server.monitor.meters import VpnMeters
+from vpnrouter.management import meters as vpn_meters
+from vpnrouter.management.meters import VpnMeters
 
 PLACE = Path(__file__).parents[1] / "core" / "world.py"
 SECOND = 1_000_000_000

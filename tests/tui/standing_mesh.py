@@ -3,21 +3,20 @@
 import importlib.util
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from vpnrouter.bridges.status import RemoteStatus
-from vpnrouter.config.router import Management
+from vpnrouter.bridges.status import BridgeRates, Rate, RemoteStatus
+from vpnrouter.core.vpn import VpnTotals
 from vpnrouter.errors import TopicError
-from vpnrouter.management.access import Access
-from vpnrouter.management.application import build_app
 from vpnrouter.management.client_source import (
     ClientStatus,
     NoClients,
     SubscriptionStatus,
 )
-from vpnrouter.management.sources import EventStatus, NoEvents, Sources, TraceLook, TraceWish
+from vpnrouter.management.events import EventStatus
+from vpnrouter.management.live_traces import TraceLook, TraceWish
 
 PLACE = Path(__file__).parents[1] / "management" / "standing.py"
 
@@ -77,20 +76,33 @@ class StillClients(NoClients):
         return (msg_vpn, client) in self.clients
 
 
-class StillEvents(NoEvents):
-    """An EventSource over events that were handed in."""
+class StillLog:
+    """An EventLog of events that were handed in."""
 
     def __init__(self) -> None:
         self.log: list[EventStatus] = []
 
+    @property
     def last_event_id(self) -> int:
         return self.log[-1].event_id if self.log else 0
 
-    def events(self, after: int, most: int, sees: Any = None) -> list[EventStatus]:
-        return [one for one in self.log if one.event_id > after][:most]
+    def after(self, event_id: int, most: int, sees: Any = None) -> list[Any]:
+        return [_event(one) for one in self.log if one.event_id > event_id][:most]
 
-    def newest_events(self, most: int, sees: Any = None) -> list[EventStatus]:
-        return self.log[-most:]
+    def newest(self, most: int, sees: Any = None) -> list[Any]:
+        return [_event(one) for one in self.log[-most:]]
+
+
+def _event(one: EventStatus) -> Any:
+    kind = SimpleNamespace(level_name=one.level, scope=one.scope, name=one.event, area=one.area)
+    return SimpleNamespace(
+        event_id=one.event_id,
+        time_ns=one.time_ns,
+        kind=kind,
+        msg_vpn=one.msg_vpn_name,
+        name=one.name,
+        text=one.text,
+    )
 
 
 class StillTraces:
@@ -106,55 +118,40 @@ class StillTraces:
         return TraceLook(after + len(rows), rows)
 
 
+class StillMeters:
+    """VpnMeters with rates that were handed in."""
+
+    def __init__(self) -> None:
+        self.rates_of: dict[str, int] = {}
+
+    def totals(self, vpn: Any) -> VpnTotals:
+        return VpnTotals(5, 6, 7, 8, vpn.discards.counts)
+
+    def rates(self, vpn: Any) -> BridgeRates:
+        rate = self.rates_of.get(vpn.name, 0)
+        return BridgeRates(rx_msg=Rate(rate), tx_msg=Rate(2 * rate))
+
+
 class StillRouter(standing.Still):  # type: ignore[misc, name-defined]
-    """A Monitor with everything else that the API asks of a router."""
+    """A router that stands still, with everything else that the API asks of one."""
 
     def __init__(self, name: str, msg_vpns: list[str], bridges: list[Any]) -> None:
-        super().__init__(msg_vpns, bridges)
-        self.name = name
+        super().__init__(msg_vpns, bridges, name)
+        self.dialling = True
         self.clients = StillClients([])
-        self.events = StillEvents()
-        self.traces = StillTraces()
-        self.rates: dict[str, int] = {}
-        self.losses: dict[str, dict[str, int]] = {}
-        self.reconnected: list[str] = []
-
-    def router_name(self) -> str:
-        return self.name
-
-    def msg_vpn(self, msg_vpn: str) -> Any:
-        status = super().msg_vpn(msg_vpn)
-        if status is None:
-            return None
-        rate = self.rates.get(msg_vpn, 0)
-        lost = self.losses.get(msg_vpn, {})
-        count = len(self.clients.client_names(msg_vpn))
-        return replace(
-            status,
-            msg_vpn_connections=count,
-            rx_msg_rate=rate,
-            tx_msg_rate=2 * rate,
-            discarded=lost,
-            discarded_msg_count=sum(lost.values()),
-        )
-
-    def disconnect_bridge(self, msg_vpn: str, bridge: str) -> bool:
-        self.reconnected.append(bridge)
-        return True
+        self.events = self.sources.log = StillLog()
+        self.traces = self.sources.traces = StillTraces()
+        self.meters = self.sources.meters = StillMeters()
 
 
-def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
+def application(router: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of a StillRouter."""
-    access = Access.of(Management.model_validate({"users": users or {}}))
-    sources = Sources(
-        monitor=monitor,
-        queues=monitor.queues,
-        spool=monitor.keeper,
-        clients=monitor.clients,
-        events=monitor.events,
-        traces=monitor.traces,
-    )
-    return build_app(sources, access)
+    for msg_vpn, name in router.clients.clients:
+        router.router.vpns[msg_vpn].publishers[name] = None
+    return standing_application(router, users)
+
+
+standing_application = standing.application
 
 
 def serving(
@@ -217,8 +214,9 @@ def edge() -> StillRouter:
             ),
         ],
     )
-    router.rates = {"blue": 1_250, "green": 3}
-    router.losses = {"blue": {"transmit-congestion": 12, "no-subscription-match": 900}}
+    router.meters.rates_of = {"blue": 1_250, "green": 3}
+    for reason, count in (("transmit-congestion", 12), ("no-subscription-match", 900)):
+        router.router.vpns["blue"].discards.add(reason, count)
     router.clients = StillClients(
         [
             ClientStatus(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -18,7 +19,7 @@ from vpnrouter.bridges.status import (
     RemoteSubscriptionStatus,
 )
 from vpnrouter.management.body import body_of, invalid, not_allowed, not_found
-from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, acted, answers
+from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, acted, answers
 from vpnrouter.management.msg_vpns import MONITOR
 from vpnrouter.management.queues import ACTION, OperatorHere
 from vpnrouter.management.rows import (
@@ -32,7 +33,7 @@ from vpnrouter.management.rows import (
     row_of,
     segment,
 )
-from vpnrouter.management.sources import Monitor
+from vpnrouter.management.sources import Sources, names_of_bridges
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -58,12 +59,12 @@ RemoteKey = Annotated[
     "", summary="List bridges", responses=answers(BridgeStatus, many=True), response_model=None
 )
 async def bridges(
-    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, asked: AskedMany
+    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, asked: AskedMany
 ) -> Response:
     """The bridges of a message VPN."""
-    keys = [(msg_vpn, name) for name in monitor.bridge_names(msg_vpn)]
+    keys = [(msg_vpn, name) for name in names_of_bridges(sources, msg_vpn)]
     links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_row, monitor), links, BridgeStatus)
+    return await asked.reply(request, keys, partial(_row, sources), links, BridgeStatus)
 
 
 @routes.get(
@@ -73,10 +74,10 @@ async def bridges(
     response_model=None,
 )
 async def bridge(
-    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedOne
+    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedOne
 ) -> Response:
     """One bridge."""
-    status = bridge_of(monitor, msg_vpn, key)
+    status = bridge_of(sources, msg_vpn, key)
     links = _links(root_of(request), (msg_vpn, status.bridge_name))
     return asked.reply(request, row_of(status), links, BridgeStatus)
 
@@ -88,10 +89,10 @@ async def bridge(
     response_model=None,
 )
 async def remote_msg_vpns(
-    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
+    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
 ) -> Response:
     """The remote message VPNs of a bridge."""
-    status = bridge_of(monitor, msg_vpn, key)
+    status = bridge_of(sources, msg_vpn, key)
     remotes = {_remote_key(remote): remote for remote in status.remotes}
     links = partial(_remote_links, root_of(request), (msg_vpn, status.bridge_name))
     return await asked.reply(
@@ -107,14 +108,14 @@ async def remote_msg_vpns(
 )
 async def remote_msg_vpn(
     request: Request,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     msg_vpn: MsgVpnHere,
     key: BridgeKey,
     written: RemoteKey,
     asked: AskedOne,
 ) -> Response:
     """One remote message VPN of a bridge."""
-    status = bridge_of(monitor, msg_vpn, key)
+    status = bridge_of(sources, msg_vpn, key)
     wanted = _parts(written, 3)
     for remote in status.remotes:
         if _remote_key(remote) == wanted:
@@ -150,11 +151,11 @@ async def _children(
     response_model=None,
 )
 async def remote_subscriptions(
-    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
+    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
 ) -> Response:
     """The topics that a bridge asks its remote for, and whether it has been granted them."""
-    name = bridge_of(monitor, msg_vpn, key).bridge_name
-    found = monitor.remote_subscriptions(msg_vpn, name)
+    name = bridge_of(sources, msg_vpn, key).bridge_name
+    found = sources.bridges[msg_vpn, name].remote_subscriptions()
     return await _children(request, asked, RemoteSubscriptionStatus, found, (msg_vpn, name))
 
 
@@ -165,11 +166,11 @@ async def remote_subscriptions(
     response_model=None,
 )
 async def local_subscriptions(
-    request: Request, monitor: MonitorHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
+    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
 ) -> Response:
     """The topics that the bridge of the remote asks for here, over the same connection."""
-    name = bridge_of(monitor, msg_vpn, key).bridge_name
-    found = monitor.local_subscriptions(msg_vpn, name)
+    name = bridge_of(sources, msg_vpn, key).bridge_name
+    found = sources.bridges[msg_vpn, name].local_subscriptions()
     return await _children(request, asked, LocalSubscriptionStatus, found, (msg_vpn, name))
 
 
@@ -180,23 +181,23 @@ async def local_subscriptions(
     response_model=None,
 )
 async def all_bridges(
-    request: Request, monitor: MonitorHere, caller: CallerHere, asked: AskedMany
+    request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedMany
 ) -> Response:
     """The bridges of all message VPNs that the user sees, each with its remote message VPNs."""
     keys = [
         (msg_vpn, name)
-        for msg_vpn in monitor.msg_vpn_names()
+        for msg_vpn in sources.router.vpns
         if caller.sees(msg_vpn)
-        for name in monitor.bridge_names(msg_vpn)
+        for name in names_of_bridges(sources, msg_vpn)
     ]
     links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_whole_row, monitor), links, BridgeStatus)
+    return await asked.reply(request, keys, partial(_whole_row, sources), links, BridgeStatus)
 
 
-def bridge_of(monitor: Monitor, msg_vpn: str, key: str) -> BridgeStatus:
+def bridge_of(sources: Sources, msg_vpn: str, key: str) -> BridgeStatus:
     """The bridge of a compound key in a path; raises RequestError where there is none."""
     name, virtual_router = _parts(key, 2)
-    status = monitor.bridge(msg_vpn, name) if virtual_router == VIRTUAL_ROUTER else None
+    status = _status(sources, (msg_vpn, name)) if virtual_router == VIRTUAL_ROUTER else None
     if status is None:
         raise not_found(f"bridge {name},{virtual_router} in msgVpn {msg_vpn}")
     return status
@@ -210,13 +211,19 @@ def _parts(key: str, count: int) -> Key:
     return parts
 
 
-def _row(monitor: Monitor, key: Key) -> Row | None:
-    status = monitor.bridge(*key)
+def _status(sources: Sources, key: Key) -> BridgeStatus | None:
+    msg_vpn, name = key
+    found = sources.bridges.get((msg_vpn, name))
+    return None if found is None else found.status(time.monotonic_ns())
+
+
+def _row(sources: Sources, key: Key) -> Row | None:
+    status = _status(sources, key)
     return None if status is None else row_of(status)
 
 
-def _whole_row(monitor: Monitor, key: Key) -> Row | None:
-    status = monitor.bridge(*key)
+def _whole_row(sources: Sources, key: Key) -> Row | None:
+    status = _status(sources, key)
     if status is None:
         return None
     return row_of(status) | {"remotes": [row_of(remote) for remote in status.remotes]}
@@ -257,14 +264,14 @@ EVENTS: Final = ("ttl-exceeded",)
 async def disconnect(
     request: Request,
     caller: OperatorHere,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     msg_vpn: MsgVpnHere,
     key: BridgeKey,
 ) -> Response:
     """Drop the connection, with both bridges that may use it. They connect again; to keep one down, disable it."""
     await body_of(request, {})
-    name = bridge_of(monitor, msg_vpn, key).bridge_name
-    if not monitor.disconnect_bridge(msg_vpn, name):
+    name = bridge_of(sources, msg_vpn, key).bridge_name
+    if not sources.bridges[msg_vpn, name].disconnect():
         raise not_allowed(f"bridge {name} is not connected")
     acted(request, caller, f"dropped the connection of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})
@@ -274,15 +281,14 @@ async def disconnect(
 async def clear_stats(
     request: Request,
     caller: OperatorHere,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     msg_vpn: MsgVpnHere,
     key: BridgeKey,
 ) -> Response:
     """Begin the counts anew; what is in flight counts as received, or offered, afterwards."""
     await body_of(request, {})
-    name = bridge_of(monitor, msg_vpn, key).bridge_name
-    if not monitor.clear_bridge_stats(msg_vpn, name):
-        raise not_found(f"bridge {name} in msgVpn {msg_vpn}")
+    name = bridge_of(sources, msg_vpn, key).bridge_name
+    sources.bridges[msg_vpn, name].clear_stats()
     acted(request, caller, f"cleared the counts of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})
 
@@ -291,7 +297,7 @@ async def clear_stats(
 async def clear_event(
     request: Request,
     caller: OperatorHere,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     msg_vpn: MsgVpnHere,
     key: BridgeKey,
 ) -> Response:
@@ -299,8 +305,7 @@ async def clear_event(
     event = (await body_of(request, {"eventName": str})).get("eventName", "")
     if event not in EVENTS:
         raise invalid(f"eventName: one of {', '.join(EVENTS)} is needed")
-    name = bridge_of(monitor, msg_vpn, key).bridge_name
-    if not monitor.clear_bridge_event(msg_vpn, name, event):
-        raise not_found(f"bridge {name} in msgVpn {msg_vpn}")
+    name = bridge_of(sources, msg_vpn, key).bridge_name
+    sources.bridges[msg_vpn, name].clear_event(event)
     acted(request, caller, f"cleared event {event} of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})

@@ -13,8 +13,8 @@ from vpnrouter.management.body import body_of, not_allowed, not_found
 from vpnrouter.management.client_source import ClientSource, ClientStatus, SubscriptionStatus
 from vpnrouter.management.context import (
     CallerHere,
-    MonitorHere,
     MsgVpnHere,
+    SourcesHere,
     acted,
     answers,
     sources_of,
@@ -144,7 +144,7 @@ async def client_subscription(
 async def all_clients(
     request: Request,
     source: ClientsHere,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     caller: CallerHere,
     asked: AskedMany,
 ) -> Response:
@@ -152,7 +152,7 @@ async def all_clients(
     # In order already: sorting a list that is sorted takes no time.
     keys = [
         (msg_vpn, name)
-        for msg_vpn in sorted(monitor.msg_vpn_names())
+        for msg_vpn in sorted(sources.router.vpns)
         if caller.sees(msg_vpn)
         for name in source.client_names(msg_vpn)
     ]

@@ -9,7 +9,7 @@ from vpnrouter.management.access import Caller
 from vpnrouter.management.body import not_found
 from vpnrouter.management.gate import caller_of
 from vpnrouter.management.rows import schema_of
-from vpnrouter.management.sources import Monitor, Sources
+from vpnrouter.management.sources import Sources
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -31,24 +31,24 @@ def acted(request: Request, caller: Caller, what: str, msg_vpn: str = "") -> Non
     sources_of(request).audit.acted(caller.name, what, msg_vpn)
 
 
-async def _monitor(request: Request) -> Monitor:
-    return sources_of(request).monitor
+async def _sources(request: Request) -> Sources:
+    return sources_of(request)
 
 
 async def _caller(request: Request) -> Caller:
     return caller_of(request)
 
 
-MonitorHere = Annotated[Monitor, Depends(_monitor)]
+SourcesHere = Annotated[Sources, Depends(_sources)]
 CallerHere = Annotated[Caller, Depends(_caller)]
 
 
 async def _msg_vpn(
-    monitor: MonitorHere, caller: CallerHere, name: Annotated[str, Path(alias="msgVpnName")]
+    sources: SourcesHere, caller: CallerHere, name: Annotated[str, Path(alias="msgVpnName")]
 ) -> str:
     msg_vpn = unquote(name)
     # One answer for what is not there and what is hidden.
-    if not caller.sees(msg_vpn) or msg_vpn not in monitor.msg_vpn_names():
+    if not caller.sees(msg_vpn) or msg_vpn not in sources.router.vpns:
         raise not_found(f"msgVpn {msg_vpn}")
     return msg_vpn
 

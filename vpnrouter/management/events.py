@@ -1,6 +1,7 @@
 """`GET /vpnrouter/v1/events`: the event log."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from operator import eq
 from typing import Annotated, Final
@@ -9,10 +10,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from vpnrouter import limits
+from vpnrouter.events.log import Event
 from vpnrouter.management.body import invalid, not_found
-from vpnrouter.management.context import CallerHere, MonitorHere, answers, sources_of
+from vpnrouter.management.context import CallerHere, SourcesHere, answers
 from vpnrouter.management.rows import row_of, rows_reply
-from vpnrouter.management.sources import EventStatus
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 
@@ -25,6 +26,29 @@ ID_MOST: Final = (1 << 53) - 1
 _PARAMETERS: Final = frozenset({"after", "count", "msgVpnName"})
 
 
+@dataclass(frozen=True, slots=True)
+class EventStatus:
+    """One event of the log."""
+
+    event_id: int
+    """Rising by one; the log keeps the last ones."""
+    time_ns: int
+    """Since 1970."""
+    level: str
+    """`debug`, `info`, `notice`, `warning` or `error`."""
+    scope: str
+    """`SYSTEM`, `VPN` or `CLIENT`."""
+    event: str
+    """The field's name, such as `VPN_BRIDGING_LINK_DOWN`; "" for what has none."""
+    msg_vpn_name: str
+    """"" for what is the router's as a whole."""
+    name: str
+    """The client, bridge, queue or listener that it is about; "" for none."""
+    text: str
+    area: str = ""
+    """The part of the router that `logging.levels` has a level for."""
+
+
 @ours.get(
     "/events",
     summary="List events",
@@ -34,7 +58,7 @@ _PARAMETERS: Final = frozenset({"after", "count", "msgVpnName"})
 async def events(
     request: Request,
     caller: CallerHere,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     after: Annotated[
         int | None,
         Query(
@@ -52,13 +76,25 @@ async def events(
     sees: Callable[[str], bool] | None = None if caller.msg_vpns is None else caller.sees
     if msg_vpn:
         # One answer for what is not there and what is hidden.
-        if not caller.sees(msg_vpn) or msg_vpn not in monitor.msg_vpn_names():
+        if not caller.sees(msg_vpn) or msg_vpn not in sources.router.vpns:
             raise not_found(f"msgVpn {msg_vpn}")
         sees = partial(eq, msg_vpn)
-    source = sources_of(request).events
-    if after is None:
-        found = source.newest_events(count, sees)
-    else:
-        found = source.events(after, count, sees)
-    meta = {"lastEventId": source.last_event_id()}
-    return rows_reply(request, [row_of(event) for event in found], meta)
+    log = sources.log
+    found = log.newest(count, sees) if after is None else log.after(after, count, sees)
+    meta = {"lastEventId": log.last_event_id}
+    return rows_reply(request, [row_of(_status(event)) for event in found], meta)
+
+
+def _status(event: Event) -> EventStatus:
+    kind = event.kind
+    return EventStatus(
+        event_id=event.event_id,
+        time_ns=event.time_ns,
+        level=kind.level_name,
+        scope=kind.scope,
+        event=kind.name,
+        msg_vpn_name=event.msg_vpn,
+        name=event.name,
+        text=event.text,
+        area=kind.area,
+    )

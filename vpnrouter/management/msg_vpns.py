@@ -1,5 +1,6 @@
 """Message VPNs: `/SEMP/v2/monitor/msgVpns`."""
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -7,9 +8,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from vpnrouter.management.body import not_found
-from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
+from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, answers
+from vpnrouter.management.meters import by_direction
 from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
-from vpnrouter.management.sources import Monitor, MsgVpnStatus
+from vpnrouter.management.sources import Sources, names_of_bridges
 
 MONITOR: Final = "/SEMP/v2/monitor"
 
@@ -22,16 +24,59 @@ COLLECTIONS: Final = (
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns", tags=["msgVpn"])
 
 
+@dataclass(frozen=True, slots=True)
+class MsgVpnStatus:
+    """One message VPN as monitoring shows it. Counts are since the router started; those of many clients, and all
+    rates, are about a second old.
+    """
+
+    msg_vpn_name: str
+    enabled: bool
+    state: str
+    """`up` or `down`."""
+    msg_vpn_connections: int
+    """Clients that are connected, bridges of other routers included."""
+    subscription_count: int
+    max_connection_count: int
+    max_subscription_count: int
+    bridge_count: int
+    rx_msg_count: int
+    rx_byte_count: int
+    tx_msg_count: int
+    tx_byte_count: int
+    discarded_msg_count: int
+    discarded: dict[str, int]
+    """Messages by reason of core/discards.py."""
+    rx_discarded_msg_count: int = 0
+    tx_discarded_msg_count: int = 0
+    """Those among them that were on their way to a client: it had no room, had gone, or had sent them itself."""
+    rx_discarded: dict[str, int] = field(default_factory=dict)
+    tx_discarded: dict[str, int] = field(default_factory=dict)
+    """Each of the two by reason."""
+    rejected_msg_count: int = 0
+    """Guaranteed messages that were refused: their publishers know."""
+    msg_spool_usage: int = 0
+    """Bytes in its queues, topic endpoints and sessions."""
+    average_rx_byte_rate: int = 0
+    average_rx_msg_rate: int = 0
+    average_tx_byte_rate: int = 0
+    average_tx_msg_rate: int = 0
+    rx_byte_rate: int = 0
+    rx_msg_rate: int = 0
+    tx_byte_rate: int = 0
+    tx_msg_rate: int = 0
+
+
 @routes.get(
     "", summary="List message VPNs", responses=answers(MsgVpnStatus, many=True), response_model=None
 )
 async def msg_vpns(
-    request: Request, monitor: MonitorHere, caller: CallerHere, asked: AskedMany
+    request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedMany
 ) -> Response:
     """The message VPNs that the user sees."""
-    keys = [(name,) for name in monitor.msg_vpn_names() if caller.sees(name)]
+    keys = [(name,) for name in sources.router.vpns if caller.sees(name)]
     links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_row, monitor), links, MsgVpnStatus)
+    return await asked.reply(request, keys, partial(_row, sources), links, MsgVpnStatus)
 
 
 @routes.get(
@@ -41,18 +86,59 @@ async def msg_vpns(
     response_model=None,
 )
 async def msg_vpn(
-    request: Request, monitor: MonitorHere, name: MsgVpnHere, asked: AskedOne
+    request: Request, sources: SourcesHere, name: MsgVpnHere, asked: AskedOne
 ) -> Response:
     """One message VPN."""
     key = (name,)
-    row = _row(monitor, key)
+    row = _row(sources, key)
     if row is None:
         raise not_found(f"msgVpn {name}")
     return asked.reply(request, row, _links(root_of(request), key), MsgVpnStatus)
 
 
-def _row(monitor: Monitor, key: Key) -> Row | None:
-    status = monitor.msg_vpn(*key)
+def status_of(sources: Sources, msg_vpn: str) -> MsgVpnStatus | None:
+    """The state, counts and rates of one message VPN; None where there is none of that name."""
+    vpn = sources.router.vpns.get(msg_vpn)
+    if vpn is None:
+        return None
+    sums = sources.meters.totals(vpn)
+    rates = sources.meters.rates(vpn)
+    not_sent, not_taken = by_direction(sums.discards)
+    tx_discarded, rx_discarded = sum(not_sent.values()), sum(not_taken.values())
+    return MsgVpnStatus(
+        msg_vpn_name=vpn.name,
+        enabled=vpn.enabled,
+        state="up" if vpn.enabled else "down",
+        msg_vpn_connections=len(vpn.publishers),
+        subscription_count=vpn.subscription_count,
+        max_connection_count=vpn.limits.max_connection_count,
+        max_subscription_count=vpn.limits.max_subscription_count,
+        bridge_count=len(names_of_bridges(sources, msg_vpn)),
+        rx_msg_count=sums.rx_msg_count,
+        rx_byte_count=sums.rx_byte_count,
+        tx_msg_count=sums.tx_msg_count,
+        tx_byte_count=sums.tx_byte_count,
+        discarded_msg_count=rx_discarded + tx_discarded,
+        discarded=sums.discards,
+        rx_discarded_msg_count=rx_discarded,
+        tx_discarded_msg_count=tx_discarded,
+        rx_discarded=not_taken,
+        tx_discarded=not_sent,
+        rejected_msg_count=vpn.rejected,
+        msg_spool_usage=vpn.spooled_bytes,
+        average_rx_byte_rate=rates.rx_byte.average,
+        average_rx_msg_rate=rates.rx_msg.average,
+        average_tx_byte_rate=rates.tx_byte.average,
+        average_tx_msg_rate=rates.tx_msg.average,
+        rx_byte_rate=rates.rx_byte.current,
+        rx_msg_rate=rates.rx_msg.current,
+        tx_byte_rate=rates.tx_byte.current,
+        tx_msg_rate=rates.tx_msg.current,
+    )
+
+
+def _row(sources: Sources, key: Key) -> Row | None:
+    status = status_of(sources, *key)
     return None if status is None else row_of(status)
 
 

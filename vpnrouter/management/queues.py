@@ -21,8 +21,8 @@ from vpnrouter.management.access import Caller
 from vpnrouter.management.body import body_of, busy, forbidden, invalid, not_allowed, not_found
 from vpnrouter.management.context import (
     CallerHere,
-    MonitorHere,
     MsgVpnHere,
+    SourcesHere,
     acted,
     answers,
     sources_of,
@@ -177,14 +177,14 @@ async def msgs(
 async def all_queues(
     request: Request,
     source: QueuesHere,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     caller: CallerHere,
     asked: AskedMany,
 ) -> Response:
     """The queues of all message VPNs that the user sees."""
     keys = [
         (msg_vpn, name)
-        for msg_vpn in monitor.msg_vpn_names()
+        for msg_vpn in sources.router.vpns
         if caller.sees(msg_vpn)
         for name in source.queue_names(msg_vpn)
     ]

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
-from vpnrouter.management.context import CallerHere, MonitorHere, answers
+from vpnrouter.management.context import CallerHere, SourcesHere, answers
 from vpnrouter.management.rows import AskedOne, root_of, row_of
 
 routes: Final = APIRouter(prefix="/health", tags=["health"])
@@ -27,11 +27,11 @@ async def live() -> dict[str, str]:
     response_model=None,
     responses={503: {"description": "It does not serve yet, or it stops"}},
 )
-async def ready(monitor: MonitorHere) -> JSONResponse:
+async def ready(sources: SourcesHere) -> JSONResponse:
     """Answer 200 from the moment all listeners are bound until the router stops, else 503."""
-    if monitor.is_ready():
-        return JSONResponse({"status": "ready"})
-    return JSONResponse({"status": "not ready"}, 503)
+    if sources.stopping:
+        return JSONResponse({"status": "not ready"}, 503)
+    return JSONResponse({"status": "ready"})
 
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1/router", tags=["vpnrouter"])
@@ -59,13 +59,13 @@ class RouterStatus:
     response_model=None,
 )
 async def router(
-    request: Request, monitor: MonitorHere, caller: CallerHere, asked: AskedOne
+    request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedOne
 ) -> Response:
     """The router's name, and what the user may do, so that screens offer no more than that."""
     status = RouterStatus(
-        monitor.router_name(),
+        sources.router.name,
         __version__,
-        monitor.is_ready(),
+        not sources.stopping,
         caller.name,
         caller.role,
         caller.msg_vpns is None,

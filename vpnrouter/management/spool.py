@@ -1,8 +1,10 @@
 """The spool as a whole: a backup of it while the router runs."""
 
 import posixpath
+from pathlib import Path
 from typing import Final
 
+import trio
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -22,15 +24,17 @@ async def backup(request: Request, caller: OperatorHere) -> Response:
     # The copy holds the messages of all message VPNs.
     if caller.msg_vpns is not None:
         raise forbidden(f"User {caller.name} does not see all message VPNs")
-    keeper = sources_of(request).spool
-    if keeper is None:
+    sources = sources_of(request)
+    store = sources.store
+    if store is None:
         raise no_path(f"{request.url.path}: this router has no spool (guaranteed_msging)")
     body = await body_of(request, {"directory": str})
     directory = body.get("directory", "")
     if not posixpath.isabs(directory) or "\0" in directory or len(directory) > limits.PATH_LENGTH:
         raise invalid("directory: an absolute path on the router's machine is needed")
     try:
-        await keeper.backup(directory)
+        async with sources.backups:
+            await trio.to_thread.run_sync(store.backup, Path(directory))
     except SpoolError as error:
         raise not_allowed(str(error)) from error
     acted(request, caller, f"backed up the spool to {directory}")

@@ -14,7 +14,7 @@ from vpnrouter.limits import MANAGEMENT_PAGE_ROWS
 from vpnrouter.management.body import invalid
 from vpnrouter.management.client_source import ClientSource, SubscriptionStatus
 from vpnrouter.management.clients import ClientsHere
-from vpnrouter.management.context import CallerHere, MonitorHere, MsgVpnHere, answers
+from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, answers
 from vpnrouter.management.msg_vpns import MONITOR
 from vpnrouter.management.rows import AskedMany, Key, Links, Many, Row, root_of, row_of, segment
 
@@ -36,12 +36,12 @@ _QUERY: Final = frozenset({"topic", "count", "cursor", "where", "select"})
 async def all_subscriptions(
     request: Request,
     source: ClientsHere,
-    monitor: MonitorHere,
+    sources: SourcesHere,
     caller: CallerHere,
     asked: AskedMany,
 ) -> Response:
     """The subscriptions of clients, bridges of other routers, queues and topic endpoints that the user sees."""
-    msg_vpns = [name for name in sorted(monitor.msg_vpn_names()) if caller.sees(name)]
+    msg_vpns = [name for name in sorted(sources.router.vpns) if caller.sees(name)]
     return await _page(request, source, msg_vpns, asked)
 
 

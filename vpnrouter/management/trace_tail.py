@@ -9,8 +9,8 @@ from vpnrouter import limits
 from vpnrouter.errors import TopicError
 from vpnrouter.management.body import busy, invalid
 from vpnrouter.management.context import CallerHere, sources_of
+from vpnrouter.management.live_traces import TraceWish
 from vpnrouter.management.rows import rows_reply
-from vpnrouter.management.sources import TraceWish
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import EVENT_NAMES
 

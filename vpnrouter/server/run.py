@@ -23,8 +23,7 @@ from vpnrouter.server.apply.editor import RouterEditor
 from vpnrouter.server.apply.reload import Reload, reload_file
 from vpnrouter.server.events.log import RouterEvents
 from vpnrouter.server.events.narrate import PeerLog, say, tell
-from vpnrouter.server.management import RouterMonitor, keep_rates
-from vpnrouter.server.monitor.bridges import BridgeSources
+from vpnrouter.server.monitor.bridges import BridgeSources, keep_rates
 from vpnrouter.server.monitor.cleared import ClearedEndpoints
 from vpnrouter.server.monitor.clients import RouterClients
 from vpnrouter.server.monitor.figures import RouterNumbers
@@ -36,8 +35,8 @@ from vpnrouter.server.net.loop import drive, keep_time, keep_working, kept, sett
 from vpnrouter.server.net.reactor import Host, flush_ready
 from vpnrouter.server.net.tls import HandshakeFailures
 from vpnrouter.server.spool.sheets import Sheets
-from vpnrouter.server.spool.spooling import StoreKeeper, open_spool
-from vpnrouter.server.traces import LiveTraces, check_traces, keep_traces
+from vpnrouter.server.spool.spooling import open_spool
+from vpnrouter.server.traces import check_traces, keep_traces
 from vpnrouter.server.verify import Verifier
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
@@ -284,16 +283,14 @@ async def _serve(
                 spooling.serve_with(reactor)
             runners: list[BridgeRunner] = []
             bridges = BridgeSources(book, runners)
-            monitor = RouterMonitor(router, bridges)
             cleared = ClearedEndpoints()
-            sources = Sources(monitor=monitor, clients=RouterClients(book, runners, cleared))
+            sources = Sources(
+                router=router, bridges=bridges, clients=RouterClients(book, runners, cleared)
+            )
             if spooling is not None:
                 sources.queues = RouterQueues(router, spooling.spool, cleared)
-                sources.spool = StoreKeeper(spooling.store)
-            sources.events = sources.audit = events
-            live = LiveTraces(router.name)
-            sources.traces = live
-            figures = RouterNumbers(router, monitor, bridges, reactor, spooling, live)
+                sources.store = spooling.store
+            figures = RouterNumbers(sources, bridges, reactor, spooling)
             sources.figures = figures
             answering = Answering(book, reactor, nursery, streams, config.management, sources)
             for key, listener in zip(served(config.listeners), bound, strict=True):
@@ -317,9 +314,9 @@ async def _serve(
                 sheets.restore_bridges()
                 spooling.sheets = sheets
                 begin("balance sheets", sheets.keep)
-            begin("rates of bridges", partial(keep_rates, lambda: bridges.now().values()))
-            begin("rates of message VPNs", monitor.meters.keep)
-            begin("events", partial(events.run, host, bridges.items, monitor.meters))
+            begin("rates of bridges", partial(keep_rates, bridges))
+            begin("rates of message VPNs", sources.meters.keep)
+            begin("events", partial(events.run, host, bridges.items, sources.meters))
             stopping = trio.Event()
             editor: RouterEditor | None = None
             reread: Callable[[], Awaitable[object]] | None = None
@@ -335,11 +332,11 @@ async def _serve(
             settle()
             ready(Node(book, runners, answering, reload, editor))
             if config.trace is not None and config.trace.enabled:
-                begin("traces", partial(keep_traces, config.trace, router, live))
+                begin("traces", partial(keep_traces, config.trace, router, sources.traces))
             try:
                 await stopping.wait()
             finally:
-                monitor.stopping = True
+                sources.stopping = True
                 events.stopping()
                 say_goodbye(router, host, _links(book, runners))
                 nursery.cancel_scope.cancel()

@@ -20,7 +20,7 @@ from vpnrouter.core.router import Router
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
-from vpnrouter.management.sources import Edited, Examined, Sources
+from vpnrouter.management.sources import Edited, Examined
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.trace.recorder import Recorder
 
@@ -93,8 +93,8 @@ def application(
 ) -> Any:
     """The application over an editor and a router that stands still."""
     access = Access.of(Management.model_validate({"users": users or {}}))
-    sources = Sources(monitor=monitor, queues=monitor.queues, spool=monitor.keeper, editor=editor)
-    return build_app(sources, access)
+    monitor.sources.editor = editor
+    return build_app(monitor.sources, access)
 
 
 @contextmanager

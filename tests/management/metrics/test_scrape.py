@@ -13,15 +13,9 @@ READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
 
 
 @pytest.fixture
-def told(still: Any, figures: Any, standing: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A router that stands still and has figures; the sources of its application are in `sources`."""
-    made = standing.Sources
-
-    def with_figures(**parts: Any) -> Any:
-        still.sources = made(**parts, figures=figures)
-        return still.sources
-
-    monkeypatch.setattr(standing, "Sources", with_figures)
+def told(still: Any, figures: Any) -> Any:
+    """A router that stands still and has figures."""
+    still.sources.figures = figures
     return still
 
 

@@ -26,11 +26,11 @@ def test_reconnect(looking: Any, mesh: Any) -> None:
         assert "Reconnect bridge from-red in message VPN green?" in await seen.press("R")
         await seen.press("enter")
         await seen.press("n")
-        assert router.reconnected == []
+        assert router.done == []
         await seen.press("R")
         await seen.press("y")
         await seen.pilot.app.workers.wait_for_complete()
-        assert router.reconnected == ["from-red"]
+        assert router.done == [("disconnect", "green", "from-red")]
         assert "bridge from-red connects again" in await seen.screen()
         assert "connects again" not in await seen.press("j"), "the next key takes it away"
 

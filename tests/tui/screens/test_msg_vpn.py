@@ -41,7 +41,7 @@ def test_gone(looking: Any, mesh: Any) -> None:
 
     async def test(seen: Any) -> None:
         await seen.press("enter")
-        router.names.remove("blue")
+        del router.router.vpns["blue"]
         assert "this message VPN is not there" in await seen.look()
 
     looking(test, router)

@@ -21,7 +21,7 @@ def test_map_moves_with_the_keys(looking: Any, mesh: Any) -> None:
 def test_many_message_vpns(looking: Any, mesh: Any) -> None:
     """What does not fit is reached by moving."""
     router = mesh.edge()
-    router.names += [f"v{number:02}" for number in range(20)]
+    router.add(*[f"v{number:02}" for number in range(20)])
 
     async def test(seen: Any) -> None:
         screen = await seen.press("5")

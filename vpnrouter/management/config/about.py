@@ -10,7 +10,7 @@ from vpnrouter.management.access import Caller
 from vpnrouter.management.body import not_found
 from vpnrouter.management.config.editing import NO_OPAQUE_PASSWORD, EditorHere
 from vpnrouter.management.config.routes import CONFIG
-from vpnrouter.management.context import CallerHere, MonitorHere
+from vpnrouter.management.context import CallerHere, SourcesHere
 from vpnrouter.management.rows import (
     AskedMany,
     AskedOne,
@@ -74,9 +74,9 @@ def _add(api: str) -> None:
         return _reply(request, row, {"uri": uri, "msgVpnsUri": f"{uri}/msgVpns"}, asked.select)
 
     async def user_msg_vpns(
-        request: Request, caller: CallerHere, monitor: MonitorHere, asked: AskedMany
+        request: Request, caller: CallerHere, sources: SourcesHere, asked: AskedMany
     ) -> Response:
-        keys = [(name,) for name in monitor.msg_vpn_names() if caller.sees(name)]
+        keys = [(name,) for name in sources.router.vpns if caller.sees(name)]
         selected = parse_select(asked.select, _USER_VPN)
 
         def row(key: Key) -> Row:

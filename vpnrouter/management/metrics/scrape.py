@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.management.body import busy, invalid
-from vpnrouter.management.context import CallerHere, MonitorHere, sources_of
+from vpnrouter.management.context import CallerHere, SourcesHere
 
 routes: Final = APIRouter(tags=["vpnrouter"])
 
@@ -31,11 +31,10 @@ GZIP: Final = 31
     responses={200: {"description": "Samples", "content": {"text/plain": {}}}},
     response_model=None,
 )
-async def metrics(request: Request, monitor: MonitorHere, caller: CallerHere) -> Response:
+async def metrics(request: Request, sources: SourcesHere, caller: CallerHere) -> Response:
     """What the router counts, as far as the user sees it: see docs/metrics.md."""
     if request.query_params:
         raise invalid(f"there is no query parameter {min(request.query_params)}")
-    sources = sources_of(request)
     exposition = sources.exposition
     openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
     if exposition.making.statistics().tasks_waiting >= limits.METRICS_WAITING:
@@ -44,7 +43,7 @@ async def metrics(request: Request, monitor: MonitorHere, caller: CallerHere) ->
     async with exposition.making:
         page = await exposition.page(
             sources.figures,
-            monitor.router_name(),
+            sources.router.name,
             sees,
             user="" if sees is None else caller.name,
             openmetrics=openmetrics,

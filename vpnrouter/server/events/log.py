@@ -23,18 +23,17 @@ from vpnrouter.core.barrier import TASK
 from vpnrouter.events import table
 from vpnrouter.events.log import Event, EventLog, RateLimit, as_json, readable, shortened
 from vpnrouter.events.table import AREAS, CONFIG, NAMES
-from vpnrouter.management.sources import EventStatus
 from vpnrouter.server.events.narrate import log_to
 from vpnrouter.server.events.publisher import EventPublisher
 from vpnrouter.server.events.sampler import LOOK_S, EventSampler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from vpnrouter.config.router import Logging, RouterConfig
     from vpnrouter.core.router import Router
-    from vpnrouter.server.management import BridgeSource
-    from vpnrouter.server.monitor.meters import VpnMeters
+    from vpnrouter.management.meters import VpnMeters
+    from vpnrouter.management.sources import BridgeSource
     from vpnrouter.server.net.reactor import Host
 
 
@@ -190,7 +189,7 @@ def _level(written: Logging, area: str) -> int:
 
 @final
 class RouterEvents:
-    """The event log of one router, an EventSource and Audit of its API.
+    """The event log of one router, written and published.
 
     Made in the router's own task, before anything is started: the tasks inherit the log (narrate.py).
     `follow(config)` says where the configuration in force is, once it can change.
@@ -206,7 +205,6 @@ class RouterEvents:
         self.publisher = EventPublisher(router, self._config)
         self.publisher.watch()
         self.log.listeners += [self._stderr, self.publisher]
-        self._denials = RateLimit(limits.EVENT_DENIALS)
         router.plane.events = self.log
         barrier = router.plane.barrier
         self.log.on_fault = lambda error: barrier.caught(error, TASK, "event log", "", "one event")
@@ -238,54 +236,3 @@ class RouterEvents:
         """The router stops: what can be written is written."""
         self.log.raise_event(table.SHUTDOWN, text="stopping")
         self._stderr.tick(time.time_ns())
-
-    # -- EventSource -----------------------------------------------------------------------------
-
-    def last_event_id(self) -> int:
-        """Id of the newest event, 0 for none."""
-        return self.log.last_event_id
-
-    def events(
-        self, after: int, most: int, sees: Callable[[str], bool] | None = None
-    ) -> Sequence[EventStatus]:
-        """At most `most` events with ids above `after`, by rising id, of message VPNs that `sees` is true for."""
-        return [_status(event) for event in self.log.after(after, most, sees)]
-
-    def newest_events(
-        self, most: int, sees: Callable[[str], bool] | None = None
-    ) -> Sequence[EventStatus]:
-        """The last `most` events, by rising id, of message VPNs that `sees` is true for."""
-        return [_status(event) for event in self.log.newest(most, sees)]
-
-    # -- Audit -----------------------------------------------------------------------------------
-
-    def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
-        """Raise the event that user `who` did something by the API."""
-        self.log.raise_event(table.ACTION, msg_vpn, who, f"{_user(who)}: {what}")
-
-    def denied(self, peer: str, why: str) -> None:
-        """Raise the event of a failed login from address `peer`, as often as the limit of such events allows."""
-        if not self._denials.admits(table.LOGIN_DENIED.name, time.time_ns()):
-            return
-        before = sum(self._denials.suppressed().values())
-        more = f"; {before:,} more before" if before else ""
-        self.log.raise_event(table.LOGIN_DENIED, "", peer, f"login from {peer} failed: {why}{more}")
-
-
-def _user(who: str) -> str:
-    return f"user {who}" if who else "somebody on this machine"
-
-
-def _status(event: Event) -> EventStatus:
-    kind = event.kind
-    return EventStatus(
-        event_id=event.event_id,
-        time_ns=event.time_ns,
-        level=kind.level_name,
-        scope=kind.scope,
-        event=kind.name,
-        msg_vpn_name=event.msg_vpn,
-        name=event.name,
-        text=event.text,
-        area=kind.area,
-    )

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.log import EventLog
-    from vpnrouter.server.management import BridgeSource
-    from vpnrouter.server.monitor.meters import VpnMeters
+    from vpnrouter.management.meters import VpnMeters
+    from vpnrouter.management.sources import BridgeSource
     from vpnrouter.settings.event import EndpointEvent, PercentThreshold, RateThreshold, VpnEvent
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
+
+import trio
 
 from vpnrouter.bridges.bridge import Outbound
 from vpnrouter.bridges.counters import Counters
@@ -370,6 +373,19 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
             self._cleared.keep([*own, *book.records.values()])
         self._found = found
         return found
+
+
+SAMPLE_S: Final = 1.0
+"""Seconds between samples of the counts of bridges."""
+
+
+async def keep_rates(bridges: BridgeSources) -> None:
+    """Sample the counts of all bridges about once a second, for ever."""
+    while True:
+        now_ns = time.monotonic_ns()
+        for source in bridges.now().values():
+            source.sample(now_ns)
+        await trio.sleep(SAMPLE_S)
 
 
 def _in_flight(record: Bridge) -> int:

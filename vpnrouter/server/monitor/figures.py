@@ -18,6 +18,7 @@ from vpnrouter.build_info import build_kind
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
+from vpnrouter.management.meters import by_direction
 from vpnrouter.management.metrics.families import Histogram
 from vpnrouter.management.metrics.figures import (
     BridgeFigures,
@@ -28,7 +29,6 @@ from vpnrouter.management.metrics.figures import (
     SpoolFigures,
     TraceFigures,
 )
-from vpnrouter.server.management import by_direction
 from vpnrouter.server.monitor.queues import SHOWN, QueueNumbers, by_reason
 
 if TYPE_CHECKING:
@@ -36,15 +36,13 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.status import BridgeStatus
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.management.metrics.figures import QueueFigures
-    from vpnrouter.server.management import RouterMonitor
+    from vpnrouter.management.sources import Sources
     from vpnrouter.server.monitor.bridges import BridgeSources
     from vpnrouter.server.net.listeners import Answering
     from vpnrouter.server.net.reactor import Reactor
     from vpnrouter.server.spool.spooling import Spooling
-    from vpnrouter.server.traces import LiveTraces
 
 
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -137,19 +135,16 @@ class RouterNumbers:
 
     def __init__(
         self,
-        router: Router,
-        monitor: RouterMonitor,
+        sources: Sources,
         bridges: BridgeSources,
         reactor: Reactor | None,
         spooling: Spooling | None,
-        traces: LiveTraces,
     ) -> None:
-        self._router = router
-        self._monitor = monitor
+        self._sources = sources
+        self._router = sources.router
         self._bridges = bridges
         self._reactor = reactor
         self._spooling = spooling
-        self._traces = traces
         self._queues = None if spooling is None else QueueNumbers(spooling.spool)
         self._lag = Durations()
         self._began_s = time.monotonic()
@@ -177,7 +172,7 @@ class RouterNumbers:
         }
         return RouterFigures(
             info,
-            int(self._monitor.is_ready()),
+            int(not self._sources.stopping),
             round(time.monotonic() - self._began_s, 3),
             sum(len(vpn.publishers) for vpn in router.vpns.values()),
             router.protocol_errors,
@@ -213,7 +208,7 @@ class RouterNumbers:
 
     def traces(self) -> TraceFigures | None:
         """The figures of routing traces; None where nothing is traced."""
-        status = self._traces.status()
+        status = self._sources.traces.status()
         if status is None:
             return None
         return TraceFigures(
@@ -222,7 +217,7 @@ class RouterNumbers:
             status.files,
             status.size_bytes,
             status.removed,
-            self._traces.tails,
+            self._sources.traces.tails,
         )
 
     def listeners(self) -> Iterator[ListenerFigures]:
@@ -251,7 +246,7 @@ class RouterNumbers:
                 yield self._msg_vpn(vpn)
 
     def _msg_vpn(self, vpn: MessageVpn) -> MsgVpnFigures:
-        sums = self._monitor.meters.totals(vpn)
+        sums = self._sources.meters.totals(vpn)
         sessions = session_messages = session_size = log_messages = log_size = 0
         for (kind, _), endpoint in endpoints_of(vpn).items():
             if kind == SESSION:

@@ -40,23 +40,6 @@ if TYPE_CHECKING:
     from vpnrouter.spool.store import Store
 
 
-@final
-class StoreKeeper:
-    """The SpoolKeeper of a router: one backup at a time, in a thread of its own."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._one = trio.Lock()
-
-    async def backup(self, directory: str) -> None:
-        """Write a consistent copy of the store into `directory`, in a thread, one copy at a time.
-
-        Raises SpoolError when that cannot be done.
-        """
-        async with self._one:
-            await trio.to_thread.run_sync(self._store.backup, Path(directory))
-
-
 MEGABYTE: Final = 1_000_000
 
 

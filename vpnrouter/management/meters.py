@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter.bridges.status import NO_RATES, BridgeRates, RateMeter
+from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
 from vpnrouter.core.vpn import Sums, VpnTotals, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
@@ -27,6 +28,16 @@ millisecond. As few are added up anew whenever somebody asks."""
 
 SAMPLE_S: Final = 1.0
 """Seconds between samples."""
+
+
+NOT_SENT: Final = (TRANSMIT_CONGESTION, CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY)
+"""Discards of messages that were on their way to a client; all others are counted as they come in."""
+
+
+def by_direction(discards: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Discards of a message VPN by reason: of messages on their way to a client, and of all others."""
+    sent = {reason: count for reason, count in discards.items() if reason in NOT_SENT}
+    return sent, {reason: count for reason, count in discards.items() if reason not in sent}
 
 
 @final

@@ -1,0 +1,224 @@
+"""Routing traces for whoever looks at them while they happen.
+
+Rows are taken from the tables that the writer's thread makes of blocks anyway, and in that thread: nothing here
+runs for a message. While somebody looks, blocks are handed over twice a second instead of with each file.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, final
+
+from vpnrouter import limits
+from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.grammar import SMF, parse_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from vpnrouter.trace.writer import Status, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class TraceWish:
+    """Which rows somebody wants to see; "" wants all."""
+
+    topic: str = ""
+    """A topic filter in the SMF dialect, checked. It leaves out rows that have no topic."""
+    event: str = ""
+    """A name of trace/events.py."""
+    msg_vpn: str = ""
+    trace_id: str = ""
+    """32 lower-case hexadecimal digits."""
+    seen: frozenset[str] | None = None
+    """The message VPNs whose rows may be shown at all, None for those of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLook:
+    """What there is to see behind a mark."""
+
+    mark: int
+    """To ask for what comes after this."""
+    rows: Sequence[Mapping[str, object]]
+    """Names and values of columns as in trace files, and `router`; what is null is left out."""
+    missed: int = 0
+    """Rows between the marks that fitted the wish, or may have, and are not shown: too many at a time."""
+    tracing: bool = True
+    """False where the router traces nothing."""
+
+
+SECOND_NS: Final = 1_000_000_000
+
+LEASE_NS: Final = 10 * SECOND_NS
+"""How long somebody who does not come back counts as looking."""
+
+Row = dict[str, object]
+
+
+@final
+class Tail:
+    """The rows that fit one wish. One thread adds, another one looks; `lock` of LiveTraces is theirs.
+
+    Each row that fits has a number, one above that of the row before, whether or not it is kept.
+    """
+
+    def __init__(self, wish: TraceWish, number: int) -> None:
+        self.wish = wish
+        self.number = number
+        self.until_ns = 0
+        self.filter = parse_filter(wish.topic, SMF) if wish.topic else None
+        self.rows: deque[tuple[int, Row]] = deque(maxlen=limits.TRACE_TAIL_ROWS)
+        self._second = 0
+        self._left = limits.TRACE_TAIL_RATE
+
+    def room(self, now_ns: int) -> int:
+        """How many rows more are copied in this second."""
+        second = now_ns // SECOND_NS
+        if second != self._second:
+            self._second = second
+            self._left = limits.TRACE_TAIL_RATE
+        return self._left
+
+    def add(self, rows: list[Row], count: int) -> None:
+        """Keep `rows`, the first ones of `count` that fit."""
+        for number, row in enumerate(rows, self.number + 1):
+            self.rows.append((number, row))
+        self.number += count
+        self._left -= len(rows)
+
+    def look(self, after: int, most: int) -> TraceLook:
+        """At most `most` rows behind mark `after`, the oldest first, and how many are not shown."""
+        found = [(number, row) for number, row in self.rows if number > after]
+        shown = found[:most]
+        mark = shown[-1][0] if len(found) > len(shown) else self.number
+        return TraceLook(mark, [row for _, row in shown], max(0, mark - after - len(shown)))
+
+
+@final
+class LiveTraces:
+    """Routing traces as they happen, for whoever looks; nothing is kept while nobody does.
+
+    `writer` is the one that runs, None where nothing is traced.
+    """
+
+    def __init__(self, router: str, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self.writer: Writer | None = None
+        self._router = router
+        self._clock_ns = clock_ns
+        self._lock = threading.Lock()
+        self._tails: dict[TraceWish, Tail] = {}
+
+    # -- the router's thread ---------------------------------------------------------------------
+
+    @property
+    def tails(self) -> int:
+        """How many wishes are looked at."""
+        self._forget()
+        return len(self._tails)
+
+    def status(self) -> Status | None:
+        """What became of the rows until now; None where nothing is traced."""
+        return None if self.writer is None else self.writer.status()
+
+    def look(self, wish: TraceWish, after: int, most: int) -> TraceLook | None:
+        """At most `most` rows of `wish` behind mark `after` (0: from now on), the oldest first.
+
+        A wish that nobody has come back to for some seconds is forgotten with its rows. None when TRACE_TAILS
+        other wishes are looked at already.
+        """
+        if self.writer is None:
+            return TraceLook(after, (), tracing=False)
+        self._forget()
+        with self._lock:
+            tail = self._tails.get(wish)
+            if tail is None:
+                if len(self._tails) >= limits.TRACE_TAILS:
+                    return None
+                # Marks of the same wish go on rising when it was forgotten meanwhile.
+                tail = Tail(wish, max(1, after))
+                self._tails[wish] = tail
+            tail.until_ns = self._clock_ns() + LEASE_NS
+            return tail.look(after or tail.number, most)
+
+    def _forget(self) -> None:
+        if not self._tails:
+            return
+        now_ns = self._clock_ns()
+        with self._lock:
+            self._tails = {
+                wish: tail for wish, tail in self._tails.items() if tail.until_ns > now_ns
+            }
+
+    # -- the writer's thread ---------------------------------------------------------------------
+
+    def offer(self, table: pa.Table) -> None:
+        """Copy the rows of one block to the tails that want them."""
+        if not self._tails:
+            return
+        with self._lock:
+            tails = list(self._tails.values())
+        for tail in tails:
+            now_ns = self._clock_ns()
+            if tail.until_ns <= now_ns:
+                continue
+            rows, count = fitting(table, tail, tail.room(now_ns))
+            for row in rows:
+                row["router"] = self._router
+            with self._lock:
+                tail.add(rows, count)
+
+
+def fitting(table: pa.Table, tail: Tail, most: int) -> tuple[list[Row], int]:
+    """The first `most` rows that fit, and how many do; those that were not examined count as fitting."""
+    # In the writer's thread pyarrow is loaded; whoever traces nothing never loads it.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wish = tail.wish
+    wanted: dict[str, Any] = {"event": wish.event, "trace_id": wish.trace_id, "vpn": wish.msg_vpn}
+    mask = None
+    for column, value in wanted.items():
+        if value:
+            mask = _both(mask, pc.equal(_plain(table.column(column)), pa.scalar(value)))
+    if wish.seen is not None:
+        seen = pa.array(sorted(wish.seen), pa.string())
+        mask = _both(mask, pc.is_in(_plain(table.column("vpn")), value_set=seen))
+    if tail.filter is not None:
+        topics = table.column("topic").combine_chunks()
+        if isinstance(topics, pa.ChunkedArray):
+            topics = topics.chunk(0)
+        names = topics.dictionary.to_pylist()
+        fits = [matches(tail.filter, name) for name in islice(names, limits.TRACE_TAIL_TOPICS)]
+        # Beyond the bound a topic may fit: its rows are counted, and never shown.
+        fits += [True] * (len(names) - len(fits))
+        mask = _both(mask, pc.take(pa.array(fits, pa.bool_()), topics.indices))
+    chosen = table if mask is None else table.filter(pc.fill_null(mask, fill_value=False))
+    rows = [
+        {name: value for name, value in row.items() if value is not None}
+        for row in chosen.slice(0, most).to_pylist()
+    ]
+    if tail.filter is not None:
+        rows = [row for row in rows if matches(tail.filter, str(row["topic"]))]
+    return rows, chosen.num_rows
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts instead of a dictionary's indices."""
+    import pyarrow as pa
+
+    return column.cast(pa.string())
+
+
+def _both(mask: pa.ChunkedArray | None, more: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Rows that meet both conditions."""
+    import pyarrow.compute as pc
+
+    return more if mask is None else pc.and_kleene(mask, more)
