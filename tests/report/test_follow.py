@@ -194,15 +194,17 @@ class Following:
         self.summaries: list[dict[str, Any]] = []
         self._changed = threading.Condition()
         self._errors = output.with_suffix(".err")
-        # As in the session of all tests.
+        # As in the session of all tests: rows are few, and to compile what is run a few times takes longer.
         (traces.parent / "spark-defaults.conf").write_text("spark.sql.codegen.wholeStage false\n")
+        lightly = "-XX:TieredStopAtLevel=1"
+        quick = {"SPARK_CONF_DIR": str(traces.parent), "JAVA_TOOL_OPTIONS": lightly}
         with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, "report", str(traces), *_OPTIONS, str(output)],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**os.environ, "SPARK_CONF_DIR": str(traces.parent)},
+                env={**os.environ, **quick},
             )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

@@ -8,13 +8,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession, functions
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructType
-from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
 from vpnrouter.report import output, schema
@@ -167,36 +164,6 @@ def test_every_table_names_its_columns_once() -> None:
         assert all(field.nullable for field in table.fields), name
 
 
-def test_an_estimate_needs_every_weight(spark: SparkSession) -> None:
-    """The sum of weights where all are known, null where one is not, 0 where no row counts."""
-    rows = [
-        ("a", True, 2.5),
-        ("a", True, 2.5),
-        ("a", False, None),
-        ("b", True, None),
-        ("c", False, 1.0),
-    ]
-    frame = spark.createDataFrame(rows, "name string, counts boolean, weight double")
-    found = frame.groupBy("name").agg(
-        schema.estimate_where(functions.col("counts")).alias("estimate"),
-        schema.count_where(functions.col("counts")).alias("count"),
-    )
-    assert {row.name: (row.estimate, row["count"]) for row in found.collect()} == {
-        "a": (5, 2),
-        "b": (None, 1),
-        "c": (0, 0),
-    }
-
-
-def test_conform_orders_and_casts(spark: SparkSession) -> None:
-    """Columns get the declared order and type, and no other stays."""
-    frame = spark.createDataFrame([(1, "x", 2)], "discarded int, more string, start_ns int")
-    full = frame.withColumns(
-        {name: functions.lit(0) for name in ("ingress", "bridged", "delivered")}
-    )
-    assertSchemaEqual(schema.conform(full, schema.TIMELINE).schema, schema.TIMELINE)
-
-
 def file(router: str, rows: int, sample: float | None) -> TraceFile:
     """A trace file."""
     path = Path(f"/traces/{router}.parquet")
@@ -281,38 +248,12 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_both_files_say_the_same(tmp_path: Path) -> None:
-    """What is written as Parquet and as JSON comes back as the rows, and nothing else is left."""
-    output.prepare(tmp_path / "out")
-    output.write_parquet(tmp_path / "out", "topics", ROWS, SHAPE)
-    output.write_rows(tmp_path / "out", "topics", ROWS)
-    found = pq.read_table(tmp_path / "out/tables/topics.parquet")
-    assert found.to_pylist() == ROWS
-    assert found.schema.types == [pa.string(), pa.int64()]
-    assert json.loads((tmp_path / "out/topics.json").read_text()) == ROWS
-    assert sorted(path.name for path in (tmp_path / "out").rglob("*")) == [
-        "tables",
-        "topics.json",
-        "topics.parquet",
-    ]
-
-
 def test_the_shape_says_what_columns_there_are(tmp_path: Path) -> None:
     """A column that no row has is null, and no other one is written."""
     output.prepare(tmp_path)
     output.write_parquet(tmp_path, "topics", [{"topic": "a", "colour": "red"}], SHAPE)
     rows = pq.read_table(tmp_path / "tables/topics.parquet").to_pylist()
     assert rows == [{"topic": "a", "count": None}]
-
-
-def test_an_empty_table_keeps_its_shape(tmp_path: Path) -> None:
-    """No rows are valid JSON, and Parquet still names the columns."""
-    output.prepare(tmp_path)
-    output.write_rows(tmp_path, "topics", [])
-    output.write_parquet(tmp_path, "topics", [], SHAPE)
-    assert json.loads((tmp_path / "topics.json").read_text()) == []
-    found = pq.read_table(tmp_path / "tables/topics.parquet")
-    assert (found.num_rows, found.column_names) == (0, SHAPE.names)
 
 
 def test_a_folder_of_tables_is_made_for_parquet_alone(tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ from vpnrouter.report.rules.places import (
     standing,
     unmatched,
 )
-from vpnrouter.report.schema import Finding, Rows, rows_of, worst_first
+from vpnrouter.report.schema import BRIDGE_CLIENT, Finding, Rows, rows_of, worst_first
 from vpnrouter.report.structure.structure import structure
-from vpnrouter.report.subscriptions.held import BRIDGE_CLIENT, Edge, by_client, held
+from vpnrouter.report.subscriptions.held import Edge, by_client, held
 from vpnrouter.report.subscriptions.over_broad import (
     Crossing,
     crossings,

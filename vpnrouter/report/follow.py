@@ -45,12 +45,12 @@ from vpnrouter.report.digests.counts import (
 from vpnrouter.report.digests.digest import Digests, combined
 from vpnrouter.report.digests.journeys import message
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
-from vpnrouter.report.digests.sums import EDGE, Corrections, bucket, ends, stretch_of
+from vpnrouter.report.digests.sums import Corrections, bucket, ends, stretch_of
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.flows.ends import width_for
 from vpnrouter.report.inventory import Inventory, Span, look_at_all, take_inventory
 from vpnrouter.report.output import HTML, Summary, summary_of, write_report
-from vpnrouter.report.schema import TRACE_FILE, Rows, conform
+from vpnrouter.report.schema import EDGE, TRACE_FILE, Rows, conform
 from vpnrouter.report.spark import DamagedTraceFile, Progress, read_traces, read_until, spark_errors
 
 WINDOW_S: Final = 5

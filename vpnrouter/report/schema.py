@@ -7,7 +7,7 @@ counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
@@ -28,6 +28,26 @@ from vpnrouter.trace.schema import COLUMNS
 
 Rows = list[dict[str, Any]]
 """Rows of a table on the driver, by column."""
+
+Edge = tuple[str, str, str, str, str]
+"""A bridge: router and message VPN that messages come from, those they come to, its name ("" where none is known)."""
+
+EDGE: Final = ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
+"""The columns that name an edge: the remote message VPN, where messages come from, the local one, and the bridge."""
+
+BRIDGE_CLIENT: Final = "#bridge/"
+"""How the client name begins under which a bridge logs in: "#bridge/ROUTER/VPN/BRIDGE"."""
+
+
+def edge_named(row: Mapping[str, Any]) -> Edge:
+    """The edge of a row that has the columns of one."""
+    return (
+        row["from_router"],
+        row["from_vpn"],
+        row["to_router"],
+        row["to_vpn"],
+        row["bridge"] or "",
+    )
 
 
 def struct(**fields: DataType) -> StructType:

@@ -1,11 +1,11 @@
-"""Findings in a few words, and scenes to look them up in."""
+"""Findings in a few words, and contexts to look them up in."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from vpnrouter.report.advice.context import Scene
+from vpnrouter.report.advice.context import MeshContext
 from vpnrouter.report.schema import WARNING, Finding
 
 
@@ -26,15 +26,15 @@ def finding() -> Callable[..., Finding]:
 
 
 @pytest.fixture
-def scene() -> Callable[..., Scene]:
-    """Makes a scene of findings, edges, nodes and what bridges subscribe to."""
+def context() -> Callable[..., MeshContext]:
+    """Makes a context of findings, edges, nodes and what bridges subscribe to."""
 
     def make(
         *findings: Finding,
         edges: Sequence[Any] = (),
         nodes: Sequence[Any] = (),
         subscriptions: Sequence[Any] = (),
-    ) -> Scene:
-        return Scene(findings, list(nodes), list(edges), list(subscriptions))
+    ) -> MeshContext:
+        return MeshContext(findings, list(nodes), list(edges), list(subscriptions))
 
     return make

@@ -12,7 +12,7 @@ from vpnrouter.report.advice import advise as module
 from vpnrouter.report.advice.advise import CURES, advise
 from vpnrouter.report.advice.context import (
     Item,
-    Scene,
+    MeshContext,
     at,
     bridge_named,
     bridge_of,
@@ -168,10 +168,10 @@ def test_bounded(finding: MakeFinding, edges: Rows, monkeypatch: pytest.MonkeyPa
     assert [row["action"] for row in rows] == ["add_subscription", "add_subscription", "set_clock"]
 
 
-MakeScene = Callable[..., Scene]
+MakeContext = Callable[..., MeshContext]
 
 
-def test_what_follows_goes_without_saying(scene: MakeScene, finding: MakeFinding) -> None:
+def test_what_follows_goes_without_saying(context: MakeContext, finding: MakeFinding) -> None:
     """A missing message VPN has no bridges, and a missing bridge has no subscriptions."""
     findings = [
         finding("missing_vpn", "a/x", severity=ERROR, detail="at f:1:1"),
@@ -179,7 +179,7 @@ def test_what_follows_goes_without_saying(scene: MakeScene, finding: MakeFinding
         finding("missing_bridge", "b/x > a/y", severity=ERROR, bridge="q"),
         finding("missing_subscription", "b/x > a/y", severity=ERROR, bridge="q", topic="t"),
     ]
-    (item,) = apply_configuration(scene(*findings), findings)
+    (item,) = apply_configuration(context(*findings), findings)
     assert item.advice == (
         "See whether router a runs with the configuration given, and why it lacks message VPN a/x,"
         " bridge q (b/x to a/y)."
@@ -190,21 +190,21 @@ def test_what_follows_goes_without_saying(scene: MakeScene, finding: MakeFinding
     assert (item.severity, item.router, item.vpn) == (ERROR, "a", None)
 
 
-def test_one_missing_subscription(scene: MakeScene, finding: MakeFinding) -> None:
+def test_one_missing_subscription(context: MakeContext, finding: MakeFinding) -> None:
     """Alone, it is named in full."""
     one = finding("missing_subscription", "b/x > a/y", bridge="q", topic="t", client="c")
-    (item,) = apply_configuration(scene(one), [one])
+    (item,) = apply_configuration(context(one), [one])
     assert "subscription t of bridge q (b/x to a/y)" in item.advice
     assert (item.bridge, item.topic, item.client) == ("q", "t", "c")
 
 
-def test_what_no_file_has(scene: MakeScene, finding: MakeFinding) -> None:
+def test_what_no_file_has(context: MakeContext, finding: MakeFinding) -> None:
     """To be written down, or to go."""
     findings = [
         finding("unknown_vpn", "a/x", detail="was seen, and is not configured"),
         finding("unknown_bridge", "b/x > a/y", bridge="q", messages=7),
     ]
-    (item,) = write_down(scene(*findings), findings)
+    (item,) = write_down(context(*findings), findings)
     assert item.advice.endswith("message VPN a/x, bridge q (b/x to a/y).")
     assert (item.gain, item.severity) == (7, WARNING)
 
@@ -246,7 +246,7 @@ def test_what_findings_have_in_common() -> None:
     assert place_of(findings[1])["bridge"] == "b"
 
 
-def test_an_endpoint_that_blocks(scene: MakeScene, finding: MakeFinding) -> None:
+def test_an_endpoint_that_blocks(context: MakeContext, finding: MakeFinding) -> None:
     """Its spans together, and the bridge that stands behind it."""
     findings = [
         finding(
@@ -262,7 +262,7 @@ def test_an_endpoint_that_blocks(scene: MakeScene, finding: MakeFinding) -> None
         for seconds in (5.0, 7.0)
     ]
     stalled = finding("stalled_bridge", "a/x > b/x", bridge="q", messages=300)
-    (item,) = relieve_endpoint(scene(*findings), [*findings, stalled])
+    (item,) = relieve_endpoint(context(*findings), [*findings, stalled])
     assert item.advice.startswith("Give endpoint orders in b/x a higher quota")
     assert item.evidence == (
         "It refused 20 times for 12.0 s in all (full) what came first, and with it bridge q"
@@ -271,14 +271,14 @@ def test_an_endpoint_that_blocks(scene: MakeScene, finding: MakeFinding) -> None
     assert (item.severity, item.gain, item.endpoint) == (ERROR, 320, "orders")
 
 
-def test_partitions_and_clocks(scene: MakeScene, finding: MakeFinding) -> None:
+def test_partitions_and_clocks(context: MakeContext, finding: MakeFinding) -> None:
     """Each says what to change and takes its evidence from the finding."""
     skew = finding("skewed_partition", "a/x", endpoint="q", messages=50, value=3.2)
-    (item,) = spread_partitions(scene(skew), [skew])
+    (item,) = spread_partitions(context(skew), [skew])
     assert "queue q in a/x" in item.advice
     assert "3.2 times the mean" in item.evidence
     clock = finding("clock_skew", router="a", peer_router="b", value=-2.5)
-    (item,) = set_clock(scene(clock), [clock])
+    (item,) = set_clock(context(clock), [clock])
     assert (item.router, item.peer_router) == ("a", "b")
     assert "2.5 s off" in item.evidence
 
@@ -288,7 +288,7 @@ def test_partitions_and_clocks(scene: MakeScene, finding: MakeFinding) -> None:
     [(0, 100, True), (400, 100, True), (2_000, 100, False), (0, 1_500, False)],
 )
 def test_a_message_vpn_that_only_passes_on(
-    scene: MakeScene, edge: Make, node: Make, ingress: int, other: int, advised: bool
+    context: MakeContext, edge: Make, node: Make, ingress: int, other: int, advised: bool
 ) -> None:
     """Only where few clients are near it and most of it goes to and from one other router."""
     edges = [
@@ -296,7 +296,7 @@ def test_a_message_vpn_that_only_passes_on(
         edge("near/relay", "far/y", messages=1_000, bytes=10),
         edge("near/relay", "else/x", messages=other),
     ]
-    found = list(moves(scene(edges=edges, nodes=[node("near", "relay", ingress=ingress)])))
+    found = list(moves(context(edges=edges, nodes=[node("near", "relay", ingress=ingress)])))
     assert [one.advice for one in found] == (
         ["Move message VPN relay from router near to router far, or bridge past it."]
         if advised
@@ -306,14 +306,14 @@ def test_a_message_vpn_that_only_passes_on(
         assert found[0].effect.startswith("2,000 messages and 20 B")
 
 
-def test_no_move_within_a_router(scene: MakeScene, edge: Make, node: Make) -> None:
+def test_no_move_within_a_router(context: MakeContext, edge: Make, node: Make) -> None:
     """What joins message VPNs of one router is where it should be, and what is not traced is not judged."""
     edges = [edge("a/x", "a/y", messages=9_000), edge("b/x", "b/z", messages=9_000)]
     nodes = [node("a", "y"), node("b", "z", traced=False)]
-    assert list(moves(scene(edges=edges, nodes=nodes))) == []
+    assert list(moves(context(edges=edges, nodes=nodes))) == []
 
 
-def test_ways(scene: MakeScene, edge: Make) -> None:
+def test_ways(context: MakeContext, edge: Make) -> None:
     """Shortest, in the direction of messages, over the busiest of bridges side by side."""
     edges = [
         edge("a/x", "b/x"),
@@ -321,7 +321,7 @@ def test_ways(scene: MakeScene, edge: Make) -> None:
         edge("b/x", "c/x", bridge="busy", messages=9),
         edge("a/x", "d/x"),
     ]
-    here = scene(edges=edges)
+    here = context(edges=edges)
     way = here.way(("a", "x"), ("c", "x"))
     assert way is not None
     assert [one["bridge"] for one in way] == ["fares", "busy"]
@@ -330,7 +330,7 @@ def test_ways(scene: MakeScene, edge: Make) -> None:
     assert here.busiest(("b", "x"), ("a", "x")) is None
 
 
-def test_filters_that_bridges_share(scene: MakeScene, edge: Make) -> None:
+def test_filters_that_bridges_share(context: MakeContext, edge: Make) -> None:
     """What one bridge of a loop asks for and all others do as well."""
     edges = [edge("a/x", "b/x"), edge("b/x", "a/x")]
     held = [
@@ -338,13 +338,13 @@ def test_filters_that_bridges_share(scene: MakeScene, edge: Make) -> None:
         for one in ("orders/>", "news/*", "!orders/test")
     ]
     held.append({"router": "b", "vpn": "x", "client": "#bridge/a/x/fares", "filter": "orders/eu/>"})
-    here = scene(edges=edges, subscriptions=held)
+    here = context(edges=edges, subscriptions=held)
     assert here.shared(edges) == ["orders/>"]
     assert here.shared(edges[::-1]) == ["orders/eu/>"]
-    assert scene(edges=edges).shared(edges) == []
+    assert context(edges=edges).shared(edges) == []
 
 
-def test_who_waits_for_a_topic(scene: MakeScene, finding: MakeFinding) -> None:
+def test_who_waits_for_a_topic(context: MakeContext, finding: MakeFinding) -> None:
     """Clients of other message VPNs whose filter matches, in either dialect; bridges do not count."""
     waiting = [
         finding("never_matched", "b/x", client="one", topic="fares/+"),
@@ -353,7 +353,7 @@ def test_who_waits_for_a_topic(scene: MakeScene, finding: MakeFinding) -> None:
         finding("never_matched", "a/x", client="three", topic="fares/>"),
         finding("never_matched", "b/x", client="four", topic="#share//"),
     ]
-    here = scene(*waiting)
+    here = context(*waiting)
     assert [one.client for one in here.wanted.elsewhere(("a", "x"), "fares/eu")] == ["one", "two"]
 
 
@@ -376,7 +376,7 @@ def test_words(finding: MakeFinding, edge: Make) -> None:
     assert bridge_of(finding("x", "b/y", bridge="q")) == "bridge q (b/y)"
 
 
-def test_idle_subscriptions(scene: MakeScene, finding: MakeFinding) -> None:
+def test_idle_subscriptions(context: MakeContext, finding: MakeFinding) -> None:
     """Clients with the same idle filters are one piece of advice, others have one each."""
     idle = [
         finding("never_matched", "a/x", client="one", topic="old/>", messages=10),
@@ -384,7 +384,7 @@ def test_idle_subscriptions(scene: MakeScene, finding: MakeFinding) -> None:
         finding("never_matched", "a/x", client="three", topic="b", messages=10),
         finding("never_matched", "a/x", client="three", topic="c", messages=10),
     ]
-    both, three = drop_unmatched(scene(*idle), idle)
+    both, three = drop_unmatched(context(*idle), idle)
     assert both.advice == "Drop the subscription old/> of clients one, two in a/x."
     assert (both.topic, both.client) == ("old/>", None)
     assert three.advice == "Drop the subscriptions b, c of client three in a/x."
@@ -393,13 +393,13 @@ def test_idle_subscriptions(scene: MakeScene, finding: MakeFinding) -> None:
 
 
 def test_a_black_hole_that_others_wait_for(
-    scene: MakeScene, finding: MakeFinding, edge: Make
+    context: MakeContext, finding: MakeFinding, edge: Make
 ) -> None:
     """The subscription goes on each bridge of the way there; who waits is not told to give up."""
     hole = finding("black_hole", "a/x", topic="fares/eu", messages=40, bytes=2_048)
     lost = finding("black_hole", "a/x", topic="junk", messages=2, bytes=10)
     idle = finding("never_matched", "c/x", client="shop", topic="fares/>")
-    here = scene(hole, lost, idle, edges=[edge("a/x", "b/x"), edge("b/x", "c/x", bridge="on")])
+    here = context(hole, lost, idle, edges=[edge("a/x", "b/x"), edge("b/x", "c/x", bridge="on")])
     bridged, junk = add_for_black_holes(here, [hole, lost])
     assert bridged.advice == (
         "Add the remote subscription fares/> on bridge fares (a/x to b/x) and on bridge on (b/x to c/x)."
@@ -412,16 +412,18 @@ def test_a_black_hole_that_others_wait_for(
     assert list(drop_unmatched(here, [idle])) == []
 
 
-def test_a_black_hole_without_a_way(scene: MakeScene, finding: MakeFinding) -> None:
+def test_a_black_hole_without_a_way(context: MakeContext, finding: MakeFinding) -> None:
     """Then a bridge is needed."""
     hole = finding("black_hole", "a/x", topic="fares/eu", messages=40)
     idle = finding("never_matched", "c/x", client="shop", topic="fares/>")
-    (item,) = add_for_black_holes(scene(hole, idle), [hole])
+    (item,) = add_for_black_holes(context(hole, idle), [hole])
     assert item.advice == "Add a bridge from a/x to c/x with the remote subscription fares/>."
     assert (item.router, item.peer_router, item.bridge) == ("c", "a", None)
 
 
-def test_a_bridge_that_brings_too_much(scene: MakeScene, finding: MakeFinding, edge: Make) -> None:
+def test_a_bridge_that_brings_too_much(
+    context: MakeContext, finding: MakeFinding, edge: Make
+) -> None:
     """What to subscribe to instead, what to drop and what to leave out, in one sentence."""
     fields = {"bridge": "fares", "client": "#bridge/b/x/fares", "bytes": 512}
     findings = [
@@ -439,7 +441,7 @@ def test_a_bridge_that_brings_too_much(scene: MakeScene, finding: MakeFinding, e
         ),
         finding("wasted_crossing", "a/x > b/x", topic="r/1", messages=5, value=0.2, **fields),
     ]
-    (item,) = narrow(scene(edges=[edge("a/x", "b/x", messages=200)]), findings)
+    (item,) = narrow(context(edges=[edge("a/x", "b/x", messages=200)]), findings)
     assert item.advice == (
         "On bridge fares (a/x to b/x): subscribe to p/>, q in place of >; drop the subscription old/>;"
         " leave out r/1 with an exception or a narrower filter."
@@ -452,10 +454,10 @@ def test_a_bridge_that_brings_too_much(scene: MakeScene, finding: MakeFinding, e
     assert (item.gain, item.topic) == (100, None)
 
 
-def test_covered(scene: MakeScene, finding: MakeFinding) -> None:
+def test_covered(context: MakeContext, finding: MakeFinding) -> None:
     """A filter that another one takes in."""
     one = finding("covered", "a/x", client="c", topic="a/b", severity=INFO, detail="a/> covers it")
-    (item,) = drop_covered(scene(one), [one])
+    (item,) = drop_covered(context(one), [one])
     assert item.advice == "Drop the subscription a/b of client c in a/x."
     assert item.evidence == "Of a/b: a/> covers it."
     assert item.score == 0.0
@@ -473,7 +475,7 @@ CLEAR: dict[str, Any] = {"cut": False}
     ],
 )
 def test_the_least_bridge_of_a_loop(
-    scene: MakeScene, finding: MakeFinding, edge: Make, detail: str
+    context: MakeContext, finding: MakeFinding, edge: Make, detail: str
 ) -> None:
     """It gives up the filter that all the others have as well."""
     edges = [
@@ -488,73 +490,73 @@ def test_the_least_bridge_of_a_loop(
         {"router": "c", "vpn": "z", "client": "#bridge/a/x/fares", "filter": "t/>"},
     ]
     loop = finding("loop", "a/x", severity=ERROR, messages=5, bytes=100, detail=detail)
-    (item,) = break_loop(scene(loop, edges=edges, subscriptions=held), [loop])
+    (item,) = break_loop(context(loop, edges=edges, subscriptions=held), [loop])
     assert item.advice.startswith("Drop the remote subscription t/* on bridge fares (b/y y to c/z)")
     assert (item.router, item.peer_vpn, item.topic, item.gain) == ("c", "y y", "t/*", 5)
     assert "this bridge carries the least of the loop, 20 messages." in item.evidence
 
 
-def test_a_loop_of_unknown_bridges(scene: MakeScene, finding: MakeFinding) -> None:
+def test_a_loop_of_unknown_bridges(context: MakeContext, finding: MakeFinding) -> None:
     """There is still something to say."""
     loop = finding("loop", "a/x", severity=ERROR, detail="it goes round")
-    (item,) = break_loop(scene(loop), [loop])
+    (item,) = break_loop(context(loop), [loop])
     assert item.advice == "Drop one of the remote subscriptions that make a loop at a/x."
 
 
-def test_a_loop_that_was_stopped(scene: MakeScene, finding: MakeFinding) -> None:
+def test_a_loop_that_was_stopped(context: MakeContext, finding: MakeFinding) -> None:
     """Both reasons for one bridge are one piece of advice."""
     findings = [
         finding("loop_stopped", "a/x > b/x", bridge="q", messages=3, severity=INFO, reason=one)
         for one in ("loop-detected", "ttl-exceeded")
     ]
-    (item,) = end_in_vain(scene(*findings), findings)
+    (item,) = end_in_vain(context(*findings), findings)
     assert "bridge q (a/x to b/x)" in item.advice
     assert "6 traced messages came over it only to be discarded (loop-detected, ttl-exceeded)" in (
         item.evidence
     )
 
 
-def test_two_ways_and_their_duplicates(scene: MakeScene, finding: MakeFinding) -> None:
+def test_two_ways_and_their_duplicates(context: MakeContext, finding: MakeFinding) -> None:
     """Duplicates at clients where messages come by two ways have their cause there."""
     findings = [
         finding("duplicate", "a/x", client="c", messages=9, value=9.0, detail="dup."),
         finding("two_ways", "a/x", messages=4, value=4.0, detail="Both b/x:q and c/x:r."),
     ]
-    (item,) = drop_way(scene(*findings), findings)
+    (item,) = drop_way(context(*findings), findings)
     assert item.advice.startswith("Let what comes to a/x by two ways come by one")
     assert (item.evidence, item.effect) == (
         "Both b/x:q and c/x:r.",
         "4 copies less of 4 traced messages.",
     )
-    (alone,) = drop_way(scene(*findings[:1]), findings[:1])
+    (alone,) = drop_way(context(*findings[:1]), findings[:1])
     assert alone.advice.startswith("See why c in a/x gets messages twice")
 
 
-def test_a_link_that_fails(scene: MakeScene, finding: MakeFinding, edge: Make) -> None:
+def test_a_link_that_fails(context: MakeContext, finding: MakeFinding, edge: Make) -> None:
     """Flaps and stalls of one bridge, and how much hangs on it."""
     findings = [
         finding("flapping_link", "a/x > b/x", bridge="fares", value=12.0, detail="Flaps."),
         finding("stalled_bridge", "a/x > b/x", bridge="fares", value=90.0, detail="Stands."),
     ]
-    here = scene(*findings, edges=[edge("a/x", "b/x", messages=1_000, cut=True)])
+    here = context(*findings, edges=[edge("a/x", "b/x", messages=1_000, cut=True)])
     (item,) = repair_link(here, findings)
     assert item.evidence == "Flaps. Stands."
     assert item.effect == (
         "12 interruptions less and 90.0 s less without messages, for 1,000 traced messages that"
         " cross, and nothing leads around it."
     )
-    (stall,) = repair_link(scene(findings[1]), findings[1:])
+    (stall,) = repair_link(context(findings[1]), findings[1:])
     assert stall.advice.startswith("Find out what holds up bridge fares (a/x to b/x)")
 
 
-def test_a_hot_bridge(scene: MakeScene, finding: MakeFinding) -> None:
+def test_a_hot_bridge(context: MakeContext, finding: MakeFinding) -> None:
     """Where it brings what nobody wants, that is what to take away first."""
     hot = finding("hot_bridge", "a/x > b/x", bridge="q", messages=70, bytes=7_000, value=0.25)
     broad = finding("over_broad", "a/x > b/x", bridge="q", messages=500)
     other = finding("over_broad", "a/x > c/x", bridge="q", messages=500)
-    (plain,) = relieve_bridge(scene(hot, other), [hot])
+    (plain,) = relieve_bridge(context(hot, other), [hot])
     assert "a second bridge" in plain.advice
-    (item,) = relieve_bridge(scene(hot, broad), [hot])
+    (item,) = relieve_bridge(context(hot, broad), [hot])
     assert "which bring what nobody receives" in item.advice
     assert "70 traced messages, 25.0 % of its load" in item.evidence
     assert "500 messages on it were wanted by nobody" in item.evidence

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.report.digests import sums
-from vpnrouter.report.digests.sums import EDGE, Corrections, ends
+from vpnrouter.report.digests.sums import Corrections, ends
+from vpnrouter.report.schema import EDGE
 
 
 def test_a_bucket_holds_durations_within_three_percent(spark: SparkSession) -> None:

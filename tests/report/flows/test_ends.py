@@ -11,8 +11,6 @@ from pyspark.sql import DataFrame
 from vpnrouter.report.flows import ends
 from vpnrouter.report.flows import tables as module
 from vpnrouter.report.flows.ends import (
-    EDGE,
-    edge_named,
     edge_of,
     link_changes,
     rows_in,
@@ -22,7 +20,7 @@ from vpnrouter.report.flows.ends import (
     with_edge,
 )
 from vpnrouter.report.flows.tables import Span, flaps, links, spans_of, time_up
-from vpnrouter.report.schema import LENGTHS
+from vpnrouter.report.schema import EDGE, LENGTHS, edge_named
 from vpnrouter.wire.link import codes
 
 FARES = ("edge", "blue", "core", "yellow", "fares")

@@ -15,7 +15,7 @@ from vpnrouter.report import schema
 from vpnrouter.report.digests.sums import middle_ns
 from vpnrouter.report.flows import tables as module
 from vpnrouter.report.flows.clocks import clock_offsets
-from vpnrouter.report.flows.ends import EDGE, rows_in, totals
+from vpnrouter.report.flows.ends import rows_in, totals
 from vpnrouter.report.flows.tables import (
     Latency,
     Seen,
@@ -41,7 +41,7 @@ from vpnrouter.report.flows.tables import (
     ways_and_lengths,
     worst,
 )
-from vpnrouter.report.schema import DISCARDS, EDGES, NODES, RATES, TIMELINE, TOPICS, WAYS
+from vpnrouter.report.schema import DISCARDS, EDGE, EDGES, NODES, RATES, TIMELINE, TOPICS, WAYS
 
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 NAMES = ("places", "paths", "uses", "losses", "delays", "hops", "states")

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 
 from vpnrouter.report.rules.context import (
     Bridges,
-    Edge,
     Excuses,
     bounded,
     counted,
@@ -20,7 +19,7 @@ from vpnrouter.report.rules.context import (
     named,
     percent,
 )
-from vpnrouter.report.schema import Finding
+from vpnrouter.report.schema import Edge, Finding
 
 
 def finding(kind: str, messages: int) -> Finding:

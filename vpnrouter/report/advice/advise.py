@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from vpnrouter.limits import REPORT_ADVICE, REPORT_ADVICE_ACTION
-from vpnrouter.report.advice.context import Item, Scene
+from vpnrouter.report.advice.context import Item, MeshContext
 from vpnrouter.report.advice.subscriptions import (
     add_for_black_holes,
     apply_configuration,
@@ -34,7 +34,7 @@ _CLIENT: Final = ("router", "vpn", "client")
 _ENDPOINT: Final = ("router", "vpn", "endpoint")
 _ROUTER: Final = ("router",)
 
-Builder = Callable[[Scene, Sequence[Finding]], Iterator[Item]]
+Builder = Callable[[MeshContext, Sequence[Finding]], Iterator[Item]]
 
 
 class _Cure(NamedTuple):
@@ -87,8 +87,8 @@ def advise(
     findings are new, and the evidence says so too. `subscriptions` are those that bridges hold: rows with
     `router`, `vpn`, `client` and `filter`; with them a loop's filter can be named.
     """
-    scene = Scene(findings, nodes, edges, subscriptions or [])
-    items = [*_cured(scene, changes or []), *moves(scene)]
+    context = MeshContext(findings, nodes, edges, subscriptions or [])
+    items = [*_cured(context, changes or []), *moves(context)]
     items.extend(add_link(way, edges) for way in structure.second_ways)
     items.sort(key=lambda one: (-one.score, one.action, one.advice))
     kept: list[Item] = []
@@ -100,25 +100,25 @@ def advise(
     return [item.row(rank) for rank, item in enumerate(kept, 1)]
 
 
-def _cured(scene: Scene, changes: Rows) -> Iterator[Item]:
+def _cured(context: MeshContext, changes: Rows) -> Iterator[Item]:
     new = {
         (row["measure"], *(row[name] for name in _BRIDGE))
         for row in changes
         if row["what"] == "finding" and row["change"] == "new"
     }
     causes: dict[tuple[str | None, ...], list[Finding]] = {}
-    for one in _with_their_causes(scene.findings):
+    for one in _with_their_causes(context.findings):
         cure = CURES.get(one.kind)
         if cure is not None:
             key = (cure.builder.__name__, *(getattr(one, name) for name in cure.cause))
             causes.setdefault(key, []).append(one)
     order = {cure.builder.__name__: turn for turn, cure in enumerate(CURES.values())}
-    followed = _follow_ups(scene.findings)
+    followed = _follow_ups(context.findings)
     for key in sorted(causes, key=lambda one: order[one[0] or ""]):
         group = causes[key]
         together = [*group, *(more for one in group for more in followed.get(one, []))]
         fresh = any((one.kind, *(getattr(one, name) for name in _BRIDGE)) in new for one in group)
-        for item in CURES[group[0].kind].builder(scene, together):
+        for item in CURES[group[0].kind].builder(context, together):
             yield _marked(item) if fresh else item
 
 

@@ -96,7 +96,7 @@ SHOWN: Final = 3
 
 
 @final
-class Scene:
+class MeshContext:
     """`findings` are all; `subscriptions` what bridges hold at their remote message VPNs, in the dialect of
     links.
     """

@@ -7,7 +7,7 @@ from typing import Final
 
 from vpnrouter.report.advice.context import (
     Item,
-    Scene,
+    MeshContext,
     at,
     bridge_named,
     bridge_of,
@@ -34,7 +34,7 @@ _UNKNOWN: Final = {
 }
 
 
-def apply_configuration(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """What one router has in its file and not at work: what a missing message VPN lacks as well goes without saying,
     and so does what a missing bridge lacks.
     """
@@ -64,7 +64,7 @@ def apply_configuration(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]
     )
 
 
-def write_down(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def write_down(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """What is at work at one router and not in its file."""
     first = findings[0]
     yield Item(
@@ -94,13 +94,13 @@ def _counts(findings: Sequence[Finding], nouns: dict[str, str]) -> str:
     )
 
 
-def drop_unmatched(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`never_matched` of one message VPN: clients with the same idle filters are one piece of advice. A subscription
     that another message VPN has messages for is not dropped, see `add_for_black_holes`.
     """
     by_client: dict[str, list[Finding]] = {}
     for one in findings:
-        if one not in scene.wanted.met:
+        if one not in context.wanted.met:
             by_client.setdefault(one.client or "", []).append(one)
     alike: dict[frozenset[str], list[list[Finding]]] = {}
     for group in by_client.values():
@@ -129,7 +129,7 @@ def drop_unmatched(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
         )
 
 
-def drop_covered(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`covered` of one client: filters that another one of it takes in."""
     first = findings[0]
     yield Item(
@@ -147,7 +147,7 @@ def drop_covered(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def narrow(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`over_broad` and `wasted_crossing` of one bridge."""
     broad = [one for one in findings if one.kind == "over_broad"]
     crossing = [one for one in findings if one.kind == "wasted_crossing"]
@@ -158,7 +158,7 @@ def narrow(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
         steps.append(f"leave out {topics} with an exception or a narrower filter")
     sentence = "; ".join(steps)
     messages, total = messages_of(findings), bytes_of(findings)
-    edge = scene.busiest(
+    edge = context.busiest(
         (first.peer_router or "", first.peer_vpn or ""), (first.router or "", first.vpn or "")
     )
     share = max(one.value or 0.0 for one in findings)
@@ -183,7 +183,7 @@ def _narrowed(one: Finding) -> str:
     return f"subscribe to {one.detail} in place of {one.topic}"
 
 
-def add_for_black_holes(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`black_hole` of one message VPN: topics that clients elsewhere wait for are to be bridged there; the rest is
     to be subscribed to, or not to be published.
     """
@@ -191,14 +191,14 @@ def add_for_black_holes(scene: Scene, findings: Sequence[Finding]) -> Iterator[I
     wanted: dict[tuple[str, str], list[tuple[Finding, Finding]]] = {}
     unwanted: list[Finding] = []
     for hole in findings:
-        found = list(scene.wanted.elsewhere(here, hole.topic or ""))
+        found = list(context.wanted.elsewhere(here, hole.topic or ""))
         for one in found:
             wanted.setdefault((one.router or "", one.vpn or ""), []).append((hole, one))
-        scene.wanted.met.update(found)
+        context.wanted.met.update(found)
         if not found:
             unwanted.append(hole)
     for there, matched in wanted.items():
-        yield _bridged(scene, here, there, matched)
+        yield _bridged(context, here, there, matched)
     if unwanted:
         messages = messages_of(unwanted)
         yield Item(
@@ -217,7 +217,7 @@ def add_for_black_holes(scene: Scene, findings: Sequence[Finding]) -> Iterator[I
 
 
 def _bridged(
-    scene: Scene,
+    context: MeshContext,
     here: tuple[str, str],
     there: tuple[str, str],
     matched: Sequence[tuple[Finding, Finding]],
@@ -225,7 +225,7 @@ def _bridged(
     holes = list(dict.fromkeys(hole for hole, _ in matched))
     filters = list(dict.fromkeys(one.topic or "" for _, one in matched))
     clients = listed(one.client or "?" for _, one in matched)
-    way = scene.way(here, there)
+    way = context.way(here, there)
     text = listed(filters)
     if way:
         named = " and on ".join(bridge_named(edge) for edge in way)

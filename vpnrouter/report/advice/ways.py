@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from vpnrouter.report.advice.context import (
     Item,
-    Scene,
+    MeshContext,
     at,
     bridge_named,
     bridge_of,
@@ -35,7 +35,7 @@ MOVE_MESSAGES: Final = 1_000
 """Crossings below which a move is not worth its while."""
 
 
-def relieve_endpoint(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`head_of_line` of one endpoint, with the `stalled_bridge` that comes of it."""
     blocks = [one for one in findings if one.kind == "head_of_line"]
     first = blocks[0]
@@ -60,7 +60,7 @@ def relieve_endpoint(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def spread_partitions(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def spread_partitions(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """Advise against `skewed_partition` of one queue."""
     first = findings[0]
     yield Item(
@@ -77,7 +77,7 @@ def spread_partitions(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def set_clock(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def set_clock(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """Advise against `clock_skew` of one router."""
     first = findings[0]
     yield Item(
@@ -92,12 +92,12 @@ def set_clock(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def moves(scene: Scene) -> Iterator[Item]:
+def moves(context: MeshContext) -> Iterator[Item]:
     """Message VPNs whose traffic crosses to and from one other router, and hardly concerns clients here: moved
     there, their bridges join message VPNs of one router.
     """
     crossing: dict[Place, dict[str, tuple[int, int]]] = {}
-    for edge in scene.edges:
+    for edge in context.edges:
         start, goal = start_of(edge), goal_of(edge)
         for here, there in ((start, goal), (goal, start)):
             messages, total = crossing.setdefault(here, {}).get(there[0], (0, 0))
@@ -106,7 +106,7 @@ def moves(scene: Scene) -> Iterator[Item]:
     for place, peers in sorted(crossing.items()):
         crossed = sum(messages for messages, _ in peers.values())
         router, (messages, total) = max(peers.items(), key=lambda one: (one[1][0], one[0]))
-        node = scene.nodes.get(place)
+        node = context.nodes.get(place)
         if node is None or not node["traced"] or router == place[0] or crossed < MOVE_MESSAGES:
             continue
         local = sum(node[name] or 0 for name in ("ingress", "delivered", "spooled"))
@@ -134,16 +134,16 @@ _CYCLE: Final = re.compile(
 """A loop as its finding draws it: a/x>b/y>a/x."""
 
 
-def break_loop(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """A `loop`: the bridge of it that carries the least is to give up what goes round."""
     for one in findings:
         cycle = _cycle(one)
-        edges = [edge for step in pairwise(cycle) if (edge := scene.busiest(*step)) is not None]
+        edges = [edge for step in pairwise(cycle) if (edge := context.busiest(*step)) is not None]
         messages = one.messages or 0
         if edges:
             least = min(edges, key=lambda edge: (bool(edge["cut"]), edge["messages"] or 0))
             others = [edge for edge in edges if edge is not least]
-            filters = scene.shared([least, *others])
+            filters = context.shared([least, *others])
             what = (
                 f"the remote subscription {listed(filters)}"
                 if filters
@@ -171,7 +171,7 @@ def break_loop(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
         )
 
 
-def end_in_vain(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def end_in_vain(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`loop_stopped` of one bridge: what it brings is discarded, so it need not bring it."""
     first, messages = findings[0], messages_of(findings)
     over = bridge_of(first) if first.bridge else f"the bridges into {at((first.router, first.vpn))}"
@@ -189,7 +189,7 @@ def end_in_vain(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def drop_way(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def drop_way(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`two_ways` and `duplicate` in one message VPN."""
     ways = [one for one in findings if one.kind == "two_ways"]
     first = (ways or list(findings))[0]
@@ -220,13 +220,13 @@ def drop_way(_: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def repair_link(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`flapping_link` and `stalled_bridge` of one bridge."""
     first = findings[0]
     flaps = [one for one in findings if one.kind == "flapping_link"]
     stalls = [one for one in findings if one.kind == "stalled_bridge"]
     start = (first.peer_router or "", first.peer_vpn or "")
-    edge = scene.busiest(start, (first.router or "", first.vpn or ""))
+    edge = context.busiest(start, (first.router or "", first.vpn or ""))
     messages = (edge["messages"] or 0) if edge else messages_of(findings)
     only = ", and nothing leads around it" if edge and edge["cut"] else ""
     told = [one.detail for one in findings if one.detail]
@@ -253,12 +253,12 @@ def repair_link(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def relieve_bridge(scene: Scene, findings: Sequence[Finding]) -> Iterator[Item]:
+def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     """`hot_bridge`: less over it, or a second one beside it."""
     first, messages = findings[0], messages_of(findings)
     wasted = [
         one
-        for one in scene.findings
+        for one in context.findings
         if one.kind in {"over_broad", "wasted_crossing"} and place_of(one) == place_of(first)
     ]
     cure = (

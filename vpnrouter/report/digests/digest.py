@@ -38,7 +38,7 @@ from vpnrouter.report.digests.journeys import (
     two_ways,
 )
 from vpnrouter.report.digests.schema import DIGESTS
-from vpnrouter.report.digests.sums import Corrections
+from vpnrouter.report.digests.sums import Corrections, weighed
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.schema import Rows, conform
 from vpnrouter.report.spark import Progress
@@ -68,8 +68,7 @@ def combined(name: str, parts: DataFrame) -> DataFrame:
         elif column in _MOST:
             figures[column] = F.max(column)
         elif column == "weight":
-            known = F.count("weight") == F.count(F.lit(1))
-            figures[column] = F.when(known, F.sum("weight"))
+            figures[column] = weighed()
     keys = [column for column in schema.names if column not in figures]
     grouped = parts.groupBy(*keys).agg(*(value.alias(key) for key, value in figures.items()))
     return conform(grouped, schema)

@@ -22,8 +22,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.schema import DOUBLES, HOPS
-from vpnrouter.report.digests.sums import EDGE, Corrections, bucket, ends
-from vpnrouter.report.schema import conform
+from vpnrouter.report.digests.sums import Corrections, bucket, ends
+from vpnrouter.report.schema import EDGE, conform
 
 _SEND: Final = 0
 _RECEIVE: Final = 1

@@ -95,10 +95,6 @@ def stretch_of(time_ns: Column, width_ns: int) -> Column:
     return time_ns - F.pmod(time_ns, F.lit(width_ns))
 
 
-EDGE: Final = ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
-"""What names an edge: the remote message VPN, where messages come from, the local one, and the bridge."""
-
-
 def ends(remote: Column) -> dict[str, Column]:
     """The columns of EDGE for a row that the remote router wrote (`remote` true) or the local one."""
     return {

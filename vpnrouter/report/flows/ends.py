@@ -12,6 +12,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from vpnrouter.limits import REPORT_LINK_CHANGES
+from vpnrouter.report.digests.sums import ends, weighed
+from vpnrouter.report.schema import Edge
 
 _SECOND_NS: Final = 1_000_000_000
 _MILLISECOND_NS: Final = 1_000_000
@@ -31,12 +33,6 @@ def width_for(span_ns: int, most: int = 60) -> int:
     """
     return next((width for width in _WIDTHS if span_ns <= width * most), _WIDTHS[-1])
 
-
-Edge = tuple[str, str, str, str, str]
-"""From router and VPN, to router and VPN, name of the bridge ("" where none is known)."""
-
-EDGE: Final = ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
-"""The columns of an edge."""
 
 CROSSINGS: Final = ("bridge_send", "bridge_receive")
 """Events of messages on a bridge: at the remote router, and at the local one."""
@@ -58,17 +54,6 @@ def edge_of(row: Mapping[str, Any]) -> Edge | None:
     return (*start, *goal, row["bridge"] or "")
 
 
-def edge_named(row: Mapping[str, Any]) -> Edge:
-    """The edge of a row that has the columns of one."""
-    return (
-        row["from_router"],
-        row["from_vpn"],
-        row["to_router"],
-        row["to_vpn"],
-        row["bridge"] or "",
-    )
-
-
 def remote_end() -> Column:
     """Whether a row of PLACES was written at the remote end: senders always are there."""
     return (F.col("event") == "bridge_send") | (
@@ -83,20 +68,7 @@ def with_edge(frame: DataFrame) -> DataFrame:
     known = F.lit(True)
     for name in ("router", "vpn", "peer_router", "peer_vpn"):
         known &= F.col(name).isNotNull()
-    remote = remote_end()
-
-    def either(there: str, here: str) -> Column:
-        return F.when(remote, F.col(there)).otherwise(F.col(here))
-
-    return frame.where(known).withColumns(
-        {
-            "from_router": either("router", "peer_router"),
-            "from_vpn": either("vpn", "peer_vpn"),
-            "to_router": either("peer_router", "router"),
-            "to_vpn": either("peer_vpn", "vpn"),
-            "bridge": F.coalesce(F.col("bridge"), F.lit("")),
-        }
-    )
+    return frame.where(known).withColumns(ends(remote_end()))
 
 
 _BATCH_ROWS: Final = 10_000
@@ -121,12 +93,6 @@ def collected(frame: DataFrame, schema: StructType) -> pa.Table:
     return frame.toArrow().cast(to_arrow_schema(schema))
 
 
-def weights() -> Column:
-    """The sum of the weights of a group's digest rows; null when one is not known."""
-    unknown = F.count(F.when(F.col("weight").isNull(), F.lit(1)))
-    return F.when(unknown == 0, F.sum("weight"))
-
-
 def totals(places: DataFrame) -> pa.Table:
     """PLACES in; one row an event and place out, over all time.
 
@@ -140,7 +106,7 @@ def totals(places: DataFrame) -> pa.Table:
     by_stretch = known.groupBy(*_PLACE, "start_ns").agg(
         F.sum("count").alias("count"),
         F.sum(F.when(F.col("mode") == "direct", F.col("count")).otherwise(0)).alias("direct"),
-        weights().alias("weight"),
+        weighed(),
         F.coalesce(F.sum("bytes"), F.lit(0)).alias("bytes"),
         F.min("first_ns").alias("first_ns"),
         F.max("last_ns").alias("last_ns"),
@@ -150,7 +116,7 @@ def totals(places: DataFrame) -> pa.Table:
         .agg(
             F.sum("count").alias("count"),
             F.sum("direct").alias("direct"),
-            weights().alias("weight"),
+            weighed(),
             F.sum("bytes").alias("bytes"),
             F.min("first_ns").alias("first_ns"),
             F.max("last_ns").alias("last_ns"),

@@ -21,27 +21,24 @@ from vpnrouter.limits import (
     REPORT_TOPICS,
     REPORT_WAYS,
 )
-from vpnrouter.report.digests.sums import middle_ns, percentiles
+from vpnrouter.report.digests.sums import middle_ns, percentiles, weighed
 from vpnrouter.report.flows.clocks import comparable, one_clock
 from vpnrouter.report.flows.ends import (
     CHANGES,
     CROSSINGS,
-    EDGE,
-    Edge,
     collected,
-    edge_named,
     edge_of,
     histogram,
     link_changes,
     rows_in,
     table_of,
     totals,
-    weights,
     with_edge,
 )
 from vpnrouter.report.schema import (
     CLOCKS,
     DISCARDS,
+    EDGE,
     EDGES,
     END_TO_END,
     LATENCIES,
@@ -52,8 +49,10 @@ from vpnrouter.report.schema import (
     TIMELINE,
     TOPICS,
     WAYS,
+    Edge,
     Rows,
     conform,
+    edge_named,
 )
 from vpnrouter.wire.link import codes
 
@@ -73,7 +72,7 @@ def discards(losses: DataFrame) -> DataFrame:
         .groupBy("router", "vpn", "event", "reason", "place")
         .agg(
             F.sum("count").alias("messages"),
-            F.round(weights()).alias("messages_estimated"),
+            F.round(weighed()).alias("messages_estimated"),
             F.coalesce(F.sum("bytes"), F.lit(0)).alias("bytes"),
             F.min("example_topic").alias("example_topic"),
             F.min("first_ns").alias("first_ns"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from vpnrouter.report.schema import Rows
+from vpnrouter.report.schema import EDGE, Rows
 from vpnrouter.text import printable
 
 
@@ -138,7 +138,7 @@ def _long_duration(seconds: int, *, negative: bool) -> str:
 
 
 Row = dict[str, Any]
-_ENDS: Final = ("from_router", "from_vpn", "to_router", "to_vpn")
+_ENDS: Final = EDGE[:4]
 
 
 class Places:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.limits import REPORT_TROUBLE_ROWS
-from vpnrouter.report.schema import Finding, Rows, worst_first
+from vpnrouter.report.schema import BRIDGE_CLIENT, Edge, Finding, Rows, edge_named, worst_first
 
 
 def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
@@ -57,24 +57,6 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-CLIENT: Final = "#bridge/"
-"""How the name of a bridge's client begins, in both of its message VPNs."""
-
-Edge = tuple[str, str, str, str, str]
-"""A bridge: router and VPN that messages come from, those they come to, name."""
-
-
-def edge_of(row: dict[str, Any]) -> Edge:
-    """The bridge of a row of EDGES or LINKS."""
-    return (
-        row["from_router"],
-        row["from_vpn"],
-        row["to_router"],
-        row["to_vpn"],
-        row["bridge"] or "",
-    )
-
-
 def ends(edge: Edge) -> dict[str, Any]:
     """The fields of a finding about a bridge: its place is the end that attracts."""
     from_router, from_vpn, to_router, to_vpn, bridge = edge
@@ -97,7 +79,7 @@ class Bridges:
     """The bridges of a mesh, found by what trace rows say of them."""
 
     def __init__(self, edges: Rows) -> None:
-        known = [edge_of(row) for row in edges]
+        known = [edge_named(row) for row in edges]
         self.rows: dict[Edge, dict[str, Any]] = dict(zip(known, edges, strict=True))
         self._into: dict[tuple[str, str], list[Edge]] = {}
         self._out_of: dict[tuple[str, str], list[Edge]] = {}
@@ -108,13 +90,15 @@ class Bridges:
     def sending(self, router: str, vpn: str, client: str, bridge: str) -> Edge | None:
         """The bridge over which `router`/`vpn` sends to its `client`, or to the bridge of that name."""
         here = self._out_of.get((router, vpn), [])
-        if client.startswith(CLIENT):
+        if client.startswith(BRIDGE_CLIENT):
             logged_in = self._by_login(here, router, vpn, client)
             if logged_in is not None:
                 return logged_in
             # The connection that an own bridge made carries messages of the peer's bridge as well.
             own = _only(
-                edge for edge in self._into.get((router, vpn), []) if client == f"{CLIENT}{edge[4]}"
+                edge
+                for edge in self._into.get((router, vpn), [])
+                if client == f"{BRIDGE_CLIENT}{edge[4]}"
             )
             if own is not None:
                 return _only(edge for edge in here if edge[2:4] == own[0:2])
@@ -123,9 +107,9 @@ class Bridges:
     @staticmethod
     def _by_login(here: Iterable[Edge], router: str, vpn: str, client: str) -> Edge | None:
         for edge in here:
-            if client == f"{CLIENT}{edge[2]}/{edge[3]}/{edge[4]}":
+            if client == f"{BRIDGE_CLIENT}{edge[2]}/{edge[3]}/{edge[4]}":
                 return edge
-        peer_router, first, rest = client.removeprefix(CLIENT).partition("/")
+        peer_router, first, rest = client.removeprefix(BRIDGE_CLIENT).partition("/")
         peer_vpn, second, name = rest.rpartition("/")
         return (router, vpn, peer_router, peer_vpn, name) if first and second else None
 
@@ -138,7 +122,9 @@ class Bridges:
         been: the VPN visited last is the other end. None where these leave several.
         """
         here = self._into.get((router, vpn), [])
-        name = bridge or (client.removeprefix(CLIENT) if client.startswith(CLIENT) else "")
+        name = bridge or (
+            client.removeprefix(BRIDGE_CLIENT) if client.startswith(BRIDGE_CLIENT) else ""
+        )
         if name:
             here = [edge for edge in here if edge[4] == name]
         if len(here) > 1 and path:
@@ -230,7 +216,7 @@ class Excuses:
         self._downs: dict[Edge, list[int]] = {}
         for row in links:
             if row["down_ns"] is not None:
-                self._downs.setdefault(edge_of(row), []).append(row["down_ns"])
+                self._downs.setdefault(edge_named(row), []).append(row["down_ns"])
 
     def by_loop(self, router: str, vpn: str, copies: int) -> bool:
         """Whether as many messages as `copies` came around a loop."""

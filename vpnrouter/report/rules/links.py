@@ -21,16 +21,14 @@ from vpnrouter.limits import REPORT_TROUBLE_STALLS
 from vpnrouter.report.rules.context import (
     TRANSMIT_CONGESTION,
     Bridges,
-    Edge,
     counted,
-    edge_of,
     ends,
     lasting,
     named,
     percent,
 )
 from vpnrouter.report.rules.places import agreed, groups_of
-from vpnrouter.report.schema import ERROR, Finding, Rows
+from vpnrouter.report.schema import EDGE, ERROR, Edge, Finding, Rows, edge_named
 
 _SECOND_NS: Final = 1_000_000_000
 _TOO_OFTEN: Final = ((3_600 * _SECOND_NS, 3), (24 * 3_600 * _SECOND_NS, 6))
@@ -45,7 +43,7 @@ def flapping_links(links: Rows) -> list[Finding]:
     """
     by_edge: dict[Edge, list[tuple[int | None, int | None]]] = {}
     for row in links:
-        by_edge.setdefault(edge_of(row), []).append((row["up_ns"], row["down_ns"]))
+        by_edge.setdefault(edge_named(row), []).append((row["up_ns"], row["down_ns"]))
     found = []
     for edge, spans in by_edge.items():
         ups = [up for up, _ in spans if up is not None]
@@ -156,7 +154,6 @@ _TIMES_LATENCY: Final = 3
 _LEAST_SENT: Final = 5
 """Messages sent in vain: fewer may all be lost by chance."""
 
-_EDGE: Final = ["from_router", "from_vpn", "to_router", "to_vpn", "bridge"]
 _FOREVER: Final = 1 << 63
 
 
@@ -182,12 +179,12 @@ def unanswered(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
         F.when(sent, F.col("count")).otherwise(0).alias("sent"),
         F.when(sent, 0).otherwise(F.col("count")).alias("received"),
     )
-    by_stretch = crossing.groupBy(*_EDGE, "start_ns").agg(
+    by_stretch = crossing.groupBy(*EDGE, "start_ns").agg(
         F.sum("sent").alias("sent"), F.sum("received").alias("received")
     )
     in_vain = (F.col("sent") > 0) & (F.col("received") == 0)
     return (
-        by_stretch.groupBy(*_EDGE)
+        by_stretch.groupBy(*EDGE)
         .agg(
             F.sum("received").alias("arrived"),
             F.count(F.when(in_vain, 1)).alias("quiet"),
@@ -201,7 +198,7 @@ def unanswered(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
         )
         .orderBy(F.desc("quiet"))
         .limit(REPORT_TROUBLE_STALLS)
-        .select(*_EDGE, "stretches")
+        .select(*EDGE, "stretches")
     )
 
 
@@ -259,12 +256,12 @@ def stalled_bridges(
     ups: dict[Edge, list[tuple[int, int]]] = {}
     for link in links:
         up, down = link["up_ns"], link["down_ns"]
-        ups.setdefault(edge_of(link), []).append(
+        ups.setdefault(edge_named(link), []).append(
             (-_FOREVER if up is None else up, _FOREVER if down is None else down)
         )
     found = []
     for row in rows:
-        edge = edge_of(row)
+        edge = edge_named(row)
         known = bridges.rows.get(edge, {})
         least = max(_LEAST_NS, _TIMES_LATENCY * (known.get("latency_p99_ns") or 0))
         spans = ups.get(edge, [(-_FOREVER, _FOREVER)])

@@ -15,6 +15,7 @@ from typing import Any, Final, final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from vpnrouter.report.schema import BRIDGE_CLIENT, EDGE
 from vpnrouter.topics.grammar import MQTT as MQTT_DIALECT
 from vpnrouter.topics.grammar import SMF as SMF_DIALECT
 
@@ -22,9 +23,6 @@ MQTT: Final = "mqtt"
 SMF: Final = "smf"
 DIALECTS: Final = {MQTT: MQTT_DIALECT, SMF: SMF_DIALECT}
 """The dialects of `vpnrouter.topics.grammar` by their names in trace files."""
-
-BRIDGE_CLIENT: Final = "#bridge/"
-"""What the name of a client begins with under which a bridge logs in: "#bridge/ROUTER/VPN/BRIDGE"."""
 
 _ONE: Final = "[^/]*"
 # A topic that begins with these is matched only by filters whose first level is literal (TOPIC-23, TOPIC-24).
@@ -134,10 +132,6 @@ class Edge:
     def client(self) -> str:
         """The name under which it logs in to the remote router."""
         return f"{BRIDGE_CLIENT}{self.to_router}/{self.to_vpn}/{self.bridge}"
-
-
-EDGE: Final = ["from_router", "from_vpn", "to_router", "to_vpn", "bridge"]
-"""The columns that name an edge."""
 
 
 def edge_of(row: Mapping[str, Any]) -> Edge:

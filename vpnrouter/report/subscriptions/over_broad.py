@@ -17,8 +17,8 @@ from vpnrouter.limits import (
     REPORT_WASTED_EDGES,
     REPORT_WAYS_ON,
 )
-from vpnrouter.report.schema import WARNING, Finding, Rows
-from vpnrouter.report.subscriptions.held import DIALECTS, EDGE, Edge, edge_of
+from vpnrouter.report.schema import EDGE, WARNING, Finding, Rows
+from vpnrouter.report.subscriptions.held import DIALECTS, Edge, edge_of
 from vpnrouter.report.subscriptions.narrow import narrower
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, Filter, parse_filter
