@@ -14,7 +14,7 @@ from vpnrouter.config.bridge_terms import (
     subscriptions,
     terms_of,
 )
-from vpnrouter.config.msg_vpn import TlsServerCert
+from vpnrouter.config.declared import TlsServerCert
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 REMOTE = {"name": "blue", "location": "h"}

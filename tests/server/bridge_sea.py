@@ -15,7 +15,7 @@ import trio.testing
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.bridges.link import LinkDoor
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.msg_vpn import TlsServerCert
+from vpnrouter.config.declared import TlsServerCert
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import ClientUsername, Credentials, PeerCertificate

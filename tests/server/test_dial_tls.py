@@ -12,8 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
 from vpnrouter.config.bridge import ClientCertRemoteAuthentication
+from vpnrouter.config.declared import TlsServerCert
 from vpnrouter.config.listeners import ListenerTls
-from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net import tls as handshake
 from vpnrouter.server.net.tls import ServerTls, client_context, secure, tls_reason

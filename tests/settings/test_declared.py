@@ -15,24 +15,24 @@ from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.shape import model_at
 from vpnrouter.core.guaranteed.terms import EndpointTerms, default_session_terms, terms_of
 from vpnrouter.core.profile import ClientProfile as RunningProfile
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.management.client_source import ClientProfileStatus
 from vpnrouter.management.config import kinds
 from vpnrouter.management.config.kind import Kind
 from vpnrouter.management.queue_source import QueueStatus
 from vpnrouter.management.rows import camel, names_of
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
-from vpnrouter.server.apply.assemble import profile_of
+from vpnrouter.server.apply.assemble import bounds_of, profile_of
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.endpoint import (
     GuaranteedMsging,
-    Mqtt,
     Queue,
     ReplayLog,
     SessionQueue,
     TopicEndpoint,
 )
-from vpnrouter.settings.event import VpnEvent
+from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import (
     Effect,
     Place,
@@ -68,19 +68,27 @@ ALL = (
         ClientProfile, (*VPN, "client_profiles", "*"), kinds.CLIENT_PROFILE, ClientProfileStatus
     ),
     Declared(AclProfile, (*VPN, "acl_profiles", "*"), kinds.ACL_PROFILE),
-    Declared(Mqtt, (*VPN, "mqtt")),
-    Declared(VpnEvent, (*VPN, "event")),
+    Declared(MsgVpn, VPN, kinds.MSG_VPN),
     Declared(GuaranteedMsging, ("guaranteed_msging",)),
 )
 
-HELD = (Queue, TopicEndpoint, SessionQueue, ReplayLog, ClientProfile)
-"""Those that a running object holds to, attribute by attribute."""
+RECEIVERS = {
+    Queue: ("terms", "EndpointTerms"),
+    TopicEndpoint: ("terms", "EndpointTerms"),
+    SessionQueue: ("terms", "EndpointTerms"),
+    ReplayLog: ("terms", "EndpointTerms"),
+    ClientProfile: ("profile", "ClientProfile"),
+    MsgVpn: ("limits", "bounds"),
+}
+"""What code calls the running objects that hold to the attributes of these classes."""
 
 EACH = [(each, place) for each in ALL for place in each.of.places]
 NAMED = [f"{each.of.__name__}-{place.name}" for each, place in EACH]
 every_attribute = pytest.mark.parametrize(("declared", "place"), EACH, ids=NAMED)
 
-HELD_EACH = [(each, place) for each, place in EACH if each.of in HELD and place.held is not None]
+HELD_EACH = [
+    (each, place) for each, place in EACH if each.of in RECEIVERS and place.held is not None
+]
 every_held = pytest.mark.parametrize(
     ("declared", "place"), HELD_EACH, ids=[f"{e.of.__name__}-{p.name}" for e, p in HELD_EACH]
 )
@@ -170,6 +178,25 @@ def test_range(declared: Declared, place: Place) -> None:
             written(declared.of, place, beyond)
 
 
+TEXTS = [(each, place) for each, place in EACH if place.attribute.text is not None]
+
+
+@pytest.mark.parametrize(
+    ("declared", "place"), TEXTS, ids=[f"{e.of.__name__}-{p.name}" for e, p in TEXTS]
+)
+def test_length(declared: Declared, place: Place) -> None:
+    """A text, or each of a list, is as long as it may be at most, and not one character longer or shorter."""
+    text = place.attribute.text
+    assert text is not None
+    for length in (text.least, text.most):
+        value: Any = ("a" * length,) if place.attribute.default == () else "a" * length
+        assert value_at(written(declared.of, place, value), place) == value
+    for length in {text.least - 1, text.most + 1} - {-1}:
+        value = ("a" * length,) if place.attribute.default == () else "a" * length
+        with pytest.raises(ValidationError):
+            written(declared.of, place, value)
+
+
 @every_attribute
 def test_effect(declared: Declared, place: Place) -> None:
     """What a change does is decided for each, and stands in the table that a reload follows."""
@@ -195,22 +222,25 @@ def test_semp(declared: Declared, place: Place) -> None:
     found = declared.kind.attributes[one.semp_name or camel(place.name)]
     assert found.keys == place.path
     assert found.bounds == (None if one.least is None else (one.least, one.most))
-    default = "" if one.default is None else one.default
+    default = {None: "", (): []}.get(one.default, one.default)
     assert found.written_default == default
     assert found.default == (default if one.semp_default is None else one.semp_default)
     assert found.ours == place.ours
     value = other(declared.of, place)
-    assert found.taken(found.shown(value_at(written(declared.of, place, value), place))) == value
+    back = found.taken(found.shown(value_at(written(declared.of, place, value), place)))
+    assert (tuple(back) if isinstance(value, tuple) else back) == value
 
 
 def running_of(written: Any) -> Any:
     """The running object of what is written."""
+    if isinstance(written, MsgVpn):
+        return bounds_of(written)
     return profile_of("p", written) if isinstance(written, ClientProfile) else terms_of(written)
 
 
 def values_of(running: Any) -> dict[str, Any]:
     """The attributes of a running object."""
-    of = ClientProfile if isinstance(running, RunningProfile) else Queue
+    of = {EndpointTerms: Queue, RunningProfile: ClientProfile, VpnLimits: MsgVpn}[type(running)]
     return {name: getattr(running, name) for name in held_defaults(of)}
 
 
@@ -275,6 +305,7 @@ def annotated(path: str, name: str) -> dict[str, str]:
     [
         ("vpnrouter/core/guaranteed/terms.py", EndpointTerms, Queue),
         ("vpnrouter/core/profile.py", RunningProfile, ClientProfile),
+        ("vpnrouter/core/vpn.py", VpnLimits, MsgVpn),
     ],
 )
 def test_compiled_classes(path: str, running: type, of: type[Settings]) -> None:
@@ -325,13 +356,12 @@ def unread(of: type[Settings], reads: Reads) -> Iterator[str]:
 
     The queue of sessions is a class of its own, beside the group that it stands in.
     """
-    profile = issubclass(of, ClientProfile)
-    receivers = ("profile", "ClientProfile") if profile else ("terms", "EndpointTerms")
+    receivers = next((RECEIVERS[each] for each in of.__mro__ if each in RECEIVERS), ())
     for place in of.places:
-        if of in HELD and place.held is not None:
+        if receivers and place.held is not None:
             known = any(f"{each}.{place.held}" in reads.qualified for each in receivers)
         else:
-            known = set(place.path) <= reads.names or place.path[0] == "session_queue"
+            known = set(place.path) <= reads.names or "session_queue" in place.path
         if not known:
             yield ".".join(place.path)
 

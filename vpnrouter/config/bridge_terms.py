@@ -28,8 +28,8 @@ from vpnrouter.wire.link.frames import (
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
     from vpnrouter.config.listeners import ListenerTls
-    from vpnrouter.config.msg_vpn import TlsServerCert
     from vpnrouter.core.credentials import PeerCertificate
+    from vpnrouter.settings.message_vpn import TlsServerCert
 
 
 LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}

@@ -3,30 +3,28 @@
 from typing import TYPE_CHECKING
 
 from vpnrouter.config.model import model_of
-from vpnrouter.settings import acl_profile, client_profile, endpoint, event
+from vpnrouter.settings import acl_profile, client_profile, endpoint, message_vpn
 
 if TYPE_CHECKING:
     from vpnrouter.settings.acl_profile import AclProfile
     from vpnrouter.settings.client_profile import ClientProfile
-    from vpnrouter.settings.endpoint import GuaranteedMsging, Mqtt, Queue, ReplayLog, TopicEndpoint
-    from vpnrouter.settings.event import VpnEvent
+    from vpnrouter.settings.endpoint import GuaranteedMsging, Queue, ReplayLog, TopicEndpoint
+    from vpnrouter.settings.message_vpn import TlsServerCert
 else:
     AclProfile = model_of(acl_profile.AclProfile)
     ClientProfile = model_of(client_profile.ClientProfile)
     GuaranteedMsging = model_of(endpoint.GuaranteedMsging)
-    Mqtt = model_of(endpoint.Mqtt)
     Queue = model_of(endpoint.Queue)
     ReplayLog = model_of(endpoint.ReplayLog)
+    TlsServerCert = model_of(message_vpn.TlsServerCert)
     TopicEndpoint = model_of(endpoint.TopicEndpoint)
-    VpnEvent = model_of(event.VpnEvent)
 
 __all__ = (
     "AclProfile",
     "ClientProfile",
     "GuaranteedMsging",
-    "Mqtt",
     "Queue",
     "ReplayLog",
+    "TlsServerCert",
     "TopicEndpoint",
-    "VpnEvent",
 )

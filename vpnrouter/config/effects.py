@@ -16,8 +16,8 @@ from vpnrouter.config.model import Model
 from vpnrouter.config.secrets import Secret
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
-from vpnrouter.settings.endpoint import GuaranteedMsging, Mqtt, Queue, ReplayLog, TopicEndpoint
-from vpnrouter.settings.event import VpnEvent
+from vpnrouter.settings.endpoint import GuaranteedMsging, Queue, ReplayLog, TopicEndpoint
+from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import Effect, Settings
 from vpnrouter.text import printable
 
@@ -173,42 +173,8 @@ TABLE: Final[dict[Pattern, Row]] = {
         Effect.IN_PLACE,
         "tls.certificate tls.key tls.key_password tls.min_version tls.client_ca tls.client_crl",
     ),
-    **_rows(_VPN, Effect.IN_PLACE, "enabled", off=Effect.DISCONNECT),
-    # Where authentication is enabled, names that are not listed may not stay.
-    **_rows(
-        _VPN,
-        Effect.DISCONNECT,
-        "authentication.basic.enabled authentication.client_cert.enabled",
-        off=Effect.NEXT_LOGIN,
-    ),
-    **_rows(
-        _VPN,
-        Effect.NEXT_LOGIN,
-        "authentication.client_cert.ca authentication.client_cert.max_chain_depth"
-        " authentication.client_cert.username_source"
-        " authentication.client_cert.validate_date_enabled",
-    ),
-    # As in the field: every TLS bridge of the message VPN shakes hands again.
-    **_rows(
-        _VPN,
-        Effect.RECONNECT,
-        "bridging.tls_server_cert.ca bridging.tls_server_cert.crl"
-        " bridging.tls_server_cert.max_chain_depth bridging.tls_server_cert.trusted_common_names"
-        " bridging.tls_server_cert.validate_date_enabled"
-        " bridging.tls_server_cert.validate_name_enabled",
-    ),
-    **_rows(
-        _VPN,
-        Effect.IN_PLACE,
-        "max_connection_count max_egress_flow_count max_endpoint_count max_ingress_flow_count"
-        " max_msg_spool_usage max_retained_msg_count max_subscription_count max_topic_bytes"
-        " max_topic_levels",
-    ),
-    **_declared(f"{_VPN}.event", VpnEvent),
-    **_declared(f"{_VPN}.mqtt", Mqtt),
+    **_declared(_VPN, MsgVpn),
     **_declared(f"{_VPN}.replay_logs.*", ReplayLog),
-    # A client and a link were told at their login how large a message may be.
-    **_rows(_VPN, Effect.NEXT_LOGIN, "max_msg_size"),
     **_declared(_PROFILE, ClientProfile),
     **_declared(_ACL, AclProfile),
     **_rows(_USERNAME, Effect.NEXT_LOGIN, "enabled", off=Effect.DISCONNECT),

@@ -101,6 +101,11 @@ def model_of(declared: type[Settings]) -> type[Model]:
     return _MADE[declared]
 
 
+def is_made(model: type) -> bool:
+    """Whether a class is a model that `model_of` made."""
+    return model in _MADE.values()
+
+
 S = TypeVar("S", bound=Settings)
 
 
@@ -127,7 +132,9 @@ def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
         rules.append(Field(ge=declared.least, le=declared.most))
     if text is not None:
         rules.append(
-            Field(max_length=text.most) if text.check is str else AfterValidator(text.check)
+            Field(min_length=text.least or None, max_length=text.most)
+            if text.check is str
+            else AfterValidator(text.check)
         )
     many = isinstance(declared.default, tuple)
     kind = str if many else hint

@@ -17,7 +17,7 @@ import yaml
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from vpnrouter.config.model import Model
+from vpnrouter.config.model import Model, is_made
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.shape import Kind, bounds_of, kind_of
 from vpnrouter.settings.schema import Settings
@@ -47,8 +47,11 @@ def field_docs(model: type[Model]) -> dict[str, str]:
     """The string under each field of a model, or under its declaration, each as one line."""
     docs: dict[str, str] = {}
     for base in reversed(model.__mro__):
-        made = issubclass(base, Model) and issubclass(base, Settings)
-        if not made and issubclass(base, (Model, Settings)) and base not in (Model, Settings):
+        if (
+            issubclass(base, (Model, Settings))
+            and base not in (Model, Settings)
+            and not is_made(base)
+        ):
             docs |= _strings(base)
     return docs
 
@@ -58,7 +61,7 @@ def _strings(of: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(of))).body[0]
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     docs: dict[str, str] = {}
-    for name, each in of.declared.items() if issubclass(of, Settings) else ():
+    for name, each in vars(of).get("declared", {}).items():
         if each.like is not None:
             owner, known = each.like
             docs[name] = _strings(owner)[known]

@@ -235,16 +235,25 @@ class SessionQueue(Settings, effect=Effect.NEXT_LOGIN):
     """Whether messages expire, as MQTT 5 wants it."""
 
 
-class Mqtt(Settings, effect=Effect.IN_PLACE):
+class Mqtt(Settings, effect=Effect.IN_PLACE, held=False):
     """What holds for the MQTT sessions of a message VPN."""
 
-    max_session_count: int = attribute(limits.MQTT_SESSIONS, least=0, most=10_000_000, ours=True)
+    max_session_count: int = attribute(
+        limits.MQTT_SESSIONS, least=0, most=10_000_000, ours=True, held="max_mqtt_session_count"
+    )
     """Sessions that outlive their connection. Beyond: refused. 0: no bound."""
 
     session_queue: SessionQueue = group(SessionQueue, ours=True)
     """The queue of each session with QoS 1 or 2 subscriptions, for sessions that begin from now on."""
 
-    retain_max_memory: int = attribute(limits.RETAINED_MEGABYTES, least=-1, most=2_147_483_647)
+    retain_max_memory: int = attribute(
+        limits.RETAINED_MEGABYTES,
+        least=-1,
+        most=2_147_483_647,
+        held="max_retained_bytes",
+        scale=MEGABYTES,
+        held_least=-1,
+    )
     """Megabytes of retained messages, topics and properties included, -1 for no bound. Beyond: delivered but not
     retained, counted."""
 

@@ -110,7 +110,7 @@ class Publish(Settings):
     """Topics that they are published on."""
 
 
-class VpnEvent(Settings, effect=Effect.IN_PLACE):
+class VpnEvent(Settings, effect=Effect.IN_PLACE, held=False):
     """Events of a message VPN."""
 
     publish: Publish = group(Publish)
@@ -119,7 +119,14 @@ class VpnEvent(Settings, effect=Effect.IN_PLACE):
     log_tag: str = attribute("", text=Text(0, 32))
     """Text that stands before each published event."""
 
-    large_msg_threshold: int = attribute(1024, least=0, most=LONGEST, effect=Effect.NEXT_LOGIN)
+    large_msg_threshold: int = attribute(
+        1024,
+        least=0,
+        most=LONGEST,
+        effect=Effect.NEXT_LOGIN,
+        held="large_msg_size",
+        scale=1024,
+    )
     """Kilobytes of a message from which on a client's is told of, once; 0 never."""
 
     connection_count_threshold: PercentThreshold = group(PercentThreshold)

@@ -88,9 +88,9 @@ class Attribute:
     `off` is the effect where a switch goes to false. `text` holds for a text, and for each item of a list. The
     running object has the value under the name `held` ("": its own name, joined with those of its groups; None:
     elsewhere), as one of `codes`, or times `scale` and at least `held_least`; `monitored` says whether monitoring
-    shows it. In SEMP the name is `semp_name` where it is not its own in camel case, and the default `semp_default`
-    where that differs; `ours` is not in the field at all; `child` says why it is no attribute there. `like` is the
-    attribute that it was made of.
+    shows it; `file` that it names a file of the router. In SEMP the name is `semp_name` where it is not its own in
+    camel case, and the default `semp_default` where that differs; `ours` is not in the field at all; `child` says
+    why it is no attribute there. `like` is the attribute that it was made of.
     """
 
     default: Value = None
@@ -106,6 +106,7 @@ class Attribute:
     scale: int = 1
     held_least: int = 0
     monitored: bool = True
+    file: bool = False
     semp_name: str = ""
     semp_default: Value = None
     ours: bool = False
@@ -177,7 +178,8 @@ def _places(declared: Mapping[str, Attribute], above: Place) -> Iterator[Place]:
 class Settings:
     """Base of what is declared. `effect` holds for all attributes of the class that have none of their own.
 
-    An attribute in a group that names no effect has that of the group.
+    An attribute in a group that names no effect has that of the group. With `held` False a running object has only
+    those that name what they are called there.
     """
 
     declared: ClassVar[Mapping[str, Attribute]] = MappingProxyType({})
@@ -186,13 +188,16 @@ class Settings:
     places: ClassVar[tuple[Place, ...]] = ()
     """All attributes, those in groups included, in the order in which they are declared."""
 
-    def __init_subclass__(cls, effect: Effect | None = None, **more: Value) -> None:
+    def __init_subclass__(
+        cls, effect: Effect | None = None, *, held: bool = True, **more: Value
+    ) -> None:
         """Collect what the class declares: the values in its body are no attributes of its instances."""
         super().__init_subclass__(**more)
         found = {}
         for name, value in list(vars(cls).items()):
             if isinstance(value, Attribute):
-                found[name] = replace(value, effect=value.effect or effect)
+                known = value.held if held else value.held or None
+                found[name] = replace(value, effect=value.effect or effect, held=known)
                 delattr(cls, name)
         if found:
             cls.declared = MappingProxyType({**cls.declared, **found})

@@ -20,10 +20,10 @@ from vpnrouter.config.checks.message_vpns import (
 )
 from vpnrouter.config.findings import Findings
 from vpnrouter.config.listeners import router_of, server_certificate
-from vpnrouter.config.msg_vpn import TlsServerCert
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.errors import SelectorError, TopicError
+from vpnrouter.settings.message_vpn import TlsServerCert
 from vpnrouter.topics.grammar import Filter
 
 if TYPE_CHECKING:

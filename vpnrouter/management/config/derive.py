@@ -18,7 +18,7 @@ from vpnrouter.management.config.attribute import (
     Attribute,
 )
 from vpnrouter.management.rows import camel
-from vpnrouter.settings.schema import Settings
+from vpnrouter.settings.schema import CHILDREN, Settings
 
 _WHOLE: Final = "_threshold"
 """How the keys end whose mapping is one attribute in the field, an object, and not one for each key."""
@@ -45,13 +45,13 @@ class Differences:
     hashed: frozenset[str] = frozenset()
 
 
-def differences_of(of: type[Settings]) -> Differences:
-    """What a class of settings declares of its attributes in SEMP."""
+def differences_of(of: type[Settings], children: tuple[str, ...] = ()) -> Differences:
+    """What a class of settings declares of its attributes in SEMP; `children` are objects of their own in its model."""
     found = of.places
     texts = [
         (each, each.attribute.text)
         for each in found
-        if not isinstance(each.attribute.default, tuple)
+        if not isinstance(each.attribute.default, tuple) and not each.attribute.file
     ]
     return Differences(
         names={
@@ -70,7 +70,9 @@ def differences_of(of: type[Settings]) -> Differences:
             if text is not None
         },
         ours=frozenset(camel(each.name) for each in found if each.ours),
-        left={".".join(each.path): each.attribute.child for each in found if each.attribute.child},
+        left=dict.fromkeys(children, CHILDREN)
+        | {".".join(each.path): each.attribute.child for each in found if each.attribute.child},
+        files=frozenset(camel(each.name) for each in found if each.attribute.file),
     )
 
 

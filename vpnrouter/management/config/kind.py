@@ -141,6 +141,7 @@ def kind_of(
     store: Store,
     *identity: Attribute,
     of: type[Settings] | None = None,
+    children: tuple[str, ...] = (),
     differences: Differences | None = None,
     path: str = "",
     more: tuple[Attribute, ...] = (),
@@ -150,7 +151,7 @@ def kind_of(
 ) -> Kind:
     """A row of the table: `identity` in the order of the key, attributes made from `of` or `model`, and `more`."""
     if of is not None:
-        model, differences = model_of(of), differences_of(of)
+        model, differences = model or model_of(of), differences_of(of, children)
     differences = differences or Differences()
     found = () if model is None else tuple(derived(model, differences))
     given = tuple(each for each in found if each.name not in {known.name for known in identity})

@@ -20,6 +20,7 @@ from vpnrouter.management.config.kind import (
     name_of,
 )
 from vpnrouter.management.config.store import AUTO, Named, Records, Texts
+from vpnrouter.settings import message_vpn
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.endpoint import Queue, ReplayLog, TopicEndpoint
@@ -31,43 +32,16 @@ MSG_VPN: Final = kind_of(
     "msgVpn",
     Named("msg_vpns"),
     name_of("msgVpnName", limits.MSG_VPN_NAME_LENGTH, "Name of the message VPN."),
+    of=message_vpn.MsgVpn,
     model=MsgVpn,
-    differences=Differences(
-        defaults={
-            "enabled": False,
-            "eventPublishTopicFormatMqttEnabled": False,
-            "maxMsgSpoolUsage": 0,
-        },
-        lengths={"eventLogTag": (0, 32)},
-        ours=frozenset(
-            {
-                "authenticationClientCertCa",
-                "bridgingTlsServerCertCa",
-                "bridgingTlsServerCertCrl",
-                "bridgingTlsServerCertTrustedCommonNames",
-                "maxMsgSize",
-                "maxRetainedMsgCount",
-                "maxTopicBytes",
-                "maxTopicLevels",
-                "mqttMaxSessionCount",
-                "mqttSessionQueue*",
-            }
-        ),
-        files=frozenset(
-            {"authenticationClientCertCa", "bridgingTlsServerCertCa", "bridgingTlsServerCertCrl"}
-        ),
-        left=dict.fromkeys(
-            (
-                "client_profiles",
-                "acl_profiles",
-                "client_usernames",
-                "queues",
-                "topic_endpoints",
-                "replay_logs",
-                "bridges",
-            ),
-            CHILDREN,
-        ),
+    children=(
+        "client_profiles",
+        "acl_profiles",
+        "client_usernames",
+        "queues",
+        "topic_endpoints",
+        "replay_logs",
+        "bridges",
     ),
     more=(
         always_of(

@@ -55,23 +55,9 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
 
 def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
     """The bounds of a message VPN."""
-    return VpnLimits(
-        max_connection_count=written.max_connection_count,
-        max_subscription_count=written.max_subscription_count,
-        max_mqtt_session_count=written.mqtt.max_session_count,
-        max_msg_size=written.max_msg_size,
-        max_topic_bytes=written.max_topic_bytes,
-        max_topic_levels=written.max_topic_levels,
-        max_retained_msg_count=written.max_retained_msg_count,
-        max_retained_bytes=(
-            -1 if written.mqtt.retain_max_memory < 0 else written.mqtt.retain_max_memory * 1_000_000
-        ),
-        max_msg_spool_usage=written.max_msg_spool_usage * 1_000_000,
-        max_endpoint_count=written.max_endpoint_count,
-        max_egress_flow_count=written.max_egress_flow_count,
-        max_ingress_flow_count=written.max_ingress_flow_count,
-        large_msg_size=written.event.large_msg_threshold * 1_024,
-    )
+    bounds = VpnLimits()
+    hold(bounds, written)
+    return bounds
 
 
 def credentials_of(name: str, written: msg_vpn.MsgVpn, secret: bytes) -> Credentials:

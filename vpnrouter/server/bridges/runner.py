@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.remotes import Remote
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.config.listeners import ListenerTls
-    from vpnrouter.config.msg_vpn import TlsServerCert
     from vpnrouter.events.table import Kind
     from vpnrouter.server.bridges.flows import BridgeFlows
     from vpnrouter.server.net.dial import Connector
+    from vpnrouter.settings.message_vpn import TlsServerCert
 
 
 @final

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from vpnrouter.config.bridge import ClientCertRemoteAuthentication
-    from vpnrouter.config.msg_vpn import TlsServerCert
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.context import RouterContext
     from vpnrouter.server.net.reactor import Host
     from vpnrouter.server.net.tls import Secured
+    from vpnrouter.settings.message_vpn import TlsServerCert
 
     Addresses = Sequence[tuple[int, int, int, str, object]]
 

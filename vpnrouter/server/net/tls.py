@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.bridge import ClientCertRemoteAuthentication
     from vpnrouter.config.listeners import ListenerTls
-    from vpnrouter.config.msg_vpn import TlsServerCert
+    from vpnrouter.settings.message_vpn import TlsServerCert
 
 
 _UNTRUSTED: Final = frozenset({2, 18, 19, 20, 21})
