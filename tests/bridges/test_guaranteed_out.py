@@ -8,7 +8,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.flow_sender import GuaranteedOut
-from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd, remember_bridge
+from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
 from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
 from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
 from vpnrouter.core.message import Message
@@ -418,7 +418,7 @@ def test_publishers_wait_for_what_bind_names() -> None:
     """An acknowledgement that went down with the link comes with the next BIND."""
     alone = Alone(accepted={STORE: [(1, 1)]})
     waiting = Waiting(alone)
-    remember_bridge(alone.edge.ends["out"], "x")
+    alone.edge.ends["out"].remember_bridge("x")
     bind = alone.bind
     alone.bind = frames.Bind(6, "out", 1)
     alone.flow = alone.make()

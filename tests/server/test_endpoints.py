@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.recover import Definition, read_definitions
+from vpnrouter.core.guaranteed.definition import Definition, read_definitions
 from vpnrouter.core.guaranteed.terms import (
     PARKING,
     QUEUE,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.core.guaranteed.recover import Definition
+from vpnrouter.core.guaranteed.definition import Definition
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
 from vpnrouter.core.message import Message

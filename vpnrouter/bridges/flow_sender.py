@@ -17,7 +17,6 @@ from vpnrouter.bridges.link_client import may_enter, path_for
 from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import ACKED
-from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there, permission_of
@@ -159,7 +158,7 @@ class GuaranteedOut(Flow):
         """
         endpoint = self.endpoint
         endpoint.bind(self, permission, needed)
-        remember_bridge(endpoint, self._client.peer_bridge)
+        endpoint.remember_bridge(self._client.peer_bridge)
         # A bridge can have accepted only what was sent to it. Everything else that is still here is sent
         # again; the peer acknowledges at once what it knows, for example after a restart.
         lent = endpoint.lent.pop(self._taker, set())

@@ -466,6 +466,14 @@ class MessageVpn:
         """Count one more connection of `client_username`."""
         self.connections_of[client_username] = self.connections_of.get(client_username, 0) + 1
 
+    def count_endpoint(self, creator: str, more: int) -> None:
+        """Count endpoints that the client username `creator` made; nothing is counted for ""."""
+        count = self.endpoints_of.get(creator, 0) + more
+        if creator and count > 0:
+            self.endpoints_of[creator] = count
+        else:
+            self.endpoints_of.pop(creator, None)
+
     def count_lost(self, messages: int, outbox: Outbox) -> None:
         """Messages that had been counted as sent went down with the connection of `outbox`, which has ended."""
         self.tx_messages -= messages

@@ -8,7 +8,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.config.secrets import verify_password
 from vpnrouter.config.trace import Trace
-from vpnrouter.core.guaranteed.recover import read_definitions
+from vpnrouter.core.guaranteed.definition import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import MEGABYTE
 from vpnrouter.core.turn import Committing

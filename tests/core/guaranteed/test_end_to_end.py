@@ -9,9 +9,9 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd, remember_bridge
+from vpnrouter.core.guaranteed.definition import read_definitions
+from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
 from vpnrouter.core.guaranteed.flow import FAILED, REJECTED, RELEASED
-from vpnrouter.core.guaranteed.recover import read_definitions
 from vpnrouter.core.guaranteed.terms import TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.unit import REJECTED as REFUSED
 from vpnrouter.core.guaranteed.unit import SPOOLED, UNMATCHED
@@ -63,7 +63,7 @@ class Publisher:
 def crossed(world: SpoolWorld, name: str, *filters: str, **terms: Any) -> Endpoint:
     """A queue from which the bridge x takes."""
     endpoint = world.endpoint(name, *filters, **terms)
-    remember_bridge(endpoint, "x")
+    endpoint.remember_bridge("x")
     return endpoint
 
 
@@ -89,7 +89,7 @@ def test_only_what_the_bridge_takes(world: SpoolWorld) -> None:
     """Other queues, other bridges, no queue at all: answered as ever."""
     world.endpoint("plain", "p")
     other = world.endpoint("other", "o")
-    remember_bridge(other, "y")
+    other.remember_bridge("y")
     crossed(world, "q", "a")
     one = Publisher(world)
     for token, topic in enumerate(("p", "o", "none"), 1):
@@ -353,18 +353,18 @@ def test_names_of_bridges_are_written_down(world: SpoolWorld) -> None:
     queue = world.endpoint("q", "a")
     names = [f"b{number}" for number in range(limits.ENDPOINT_BRIDGES + 1)]
     for name in [*names[:3], *names]:
-        remember_bridge(queue, name)
-    remember_bridge(queue, "")
+        queue.remember_bridge(name)
+    queue.remember_bridge("")
     world.commit()
     assert queue.bridges == names[1:]
     (definition,) = read_definitions(world.store)[0]
     assert (definition.name, definition.bridges) == ("q", names[1:])
-    remember_bridge(queue, names[1])
+    queue.remember_bridge(names[1])
     assert world.seal() is None
 
 
 def test_nothing_else_than_queues(world: SpoolWorld) -> None:
     """Bridges take from queues; a topic endpoint stays as it is."""
     endpoint = world.endpoint("te", kind=TOPIC_ENDPOINT)
-    remember_bridge(endpoint, "x")
+    endpoint.remember_bridge("x")
     assert endpoint.bridges == []

@@ -16,7 +16,6 @@ from vpnrouter.core.guaranteed.replay import (
     INITIALIZING,
     PENDING_COMPLETE,
     ReplayLog,
-    start_replay,
 )
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG
 from vpnrouter.errors import Refused
@@ -66,7 +65,7 @@ def test_from_the_beginning(world: SpoolWorld) -> None:
     flow.settle_all()
     world.commit()
     flow.payloads()
-    replay = start_replay(log, queue)
+    replay = log.replay_to(queue)
     assert (replay.state, queue.counters.replay_state) == (ACTIVE, ACTIVE)
     batch = world.seal()
     assert batch is not None
@@ -100,7 +99,7 @@ def test_what_comes_back_stays_ahead(world: SpoolWorld) -> None:
     flow = world.bind(queue, window=3)
     world.commit()
     flow.settle_all()
-    start_replay(log, queue)
+    log.replay_to(queue)
     world.commit()
     fill(world, 3, 1)
     flow.payloads()
@@ -119,7 +118,7 @@ def test_from_a_time(world: SpoolWorld, spool_kit: ModuleType, seconds: float, f
     queue = world.endpoint("q", "a")
     fill(world, 0, 40, every=1)
     queue.purge()
-    replay = start_replay(log, queue, from_ns=spool_kit.WALL_NS + int(seconds * spool_kit.SECOND))
+    replay = log.replay_to(queue, from_ns=spool_kit.WALL_NS + int(seconds * spool_kit.SECOND))
     assert replay.state == INITIALIZING
     world.commit()
     flow = world.bind(queue)
@@ -136,16 +135,16 @@ def test_from_a_message(world: SpoolWorld) -> None:
     fill(world, 0, 10)
     start = log.endpoint.browse(0, 5)[4].msg_id
     queue.purge()
-    start_replay(log, queue, after_id=start)
+    log.replay_to(queue, after_id=start)
     flow = world.bind(queue)
     world.commit()
     assert numbers(flow.payloads()) == [5, 6, 7, 8, 9]
 
 
-def refused(log: ReplayLog | None, queue: Endpoint, **where: int) -> str:
+def refused(log: ReplayLog, queue: Endpoint, **where: int) -> str:
     """Why a replay cannot be started."""
     with pytest.raises(Refused) as caught:
-        start_replay(log, queue, **where)
+        log.replay_to(queue, **where)
     return caught.value.reason
 
 
@@ -155,7 +154,6 @@ def test_refusals(world: SpoolWorld, spool_kit: ModuleType) -> None:
     queue = world.endpoint("q", "a")
     shared = world.endpoint("shared", exclusive=False)
     passing = world.endpoint("passing", durable=False)
-    assert refused(None, queue) == reasons.REPLAY_DISABLED
     assert refused(log, shared) == reasons.REPLAY_NON_EXCLUSIVE
     assert refused(log, passing) == reasons.REPLAY_TEMPORARY
     assert refused(log, queue, after_id=77) == reasons.REPLAY_MESSAGE
@@ -164,7 +162,7 @@ def test_refusals(world: SpoolWorld, spool_kit: ModuleType) -> None:
     world.publish("other")
     world.commit()
     for number in range(limits.REPLAYS):
-        start_replay(log, world.endpoint(f"q{number}"))
+        log.replay_to(world.endpoint(f"q{number}"))
     assert refused(log, queue) == reasons.REPLAY_RESOURCES
     log.endpoint.terms.egress_enabled = False
     assert refused(log, queue) == reasons.REPLAY_DISABLED
@@ -175,7 +173,7 @@ def test_a_time_that_was_trimmed(world: SpoolWorld, spool_kit: ModuleType) -> No
     log = logged(world, max_msg_spool_usage=100)
     queue = world.endpoint("q", "b")
     fill(world, 0, 40, every=1)
-    replay = start_replay(log, queue, from_ns=spool_kit.WALL_NS)
+    replay = log.replay_to(queue, from_ns=spool_kit.WALL_NS)
     world.commit()
     assert (replay.state, replay.failure) == (FAILED, reasons.REPLAY_TIME)
     assert queue.counters.last_replay_failure_reason == reasons.REPLAY_TIME
@@ -193,7 +191,7 @@ def running(world: SpoolWorld, **terms: Any) -> tuple[ReplayLog, Endpoint, Any]:
         queue.terms.ingress_enabled = False
         fill(world, number, 1)
     queue.terms.ingress_enabled = True
-    replay = start_replay(log, queue)
+    replay = log.replay_to(queue)
     world.commit()
     assert (replay.state, replay.brought_count, queue.spooled_count) == (ACTIVE, 3, 3)
     return log, queue, replay
@@ -229,7 +227,7 @@ def test_a_cancelled_replay(world: SpoolWorld) -> None:
 def test_a_second_replay_ends_the_first(world: SpoolWorld) -> None:
     """The queue has one at a time."""
     log, queue, replay = running(world)
-    second = start_replay(log, queue)
+    second = log.replay_to(queue)
     assert replay.failure == reasons.REPLAY_STARTED
     assert (second.state, log.replays) == (ACTIVE, 1)
     queue.delete("gone")
@@ -278,7 +276,7 @@ def test_subscriptions_and_life_times_choose(world: SpoolWorld, spool_kit: Modul
     queue.terms.max_msg_size = 4
     world.advance(2)
     queue.purge()
-    start_replay(log, queue)
+    log.replay_to(queue)
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"kept"]

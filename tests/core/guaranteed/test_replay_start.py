@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.replay import ReplayLog, parse_moment, parse_start, replay_to
+from vpnrouter.core.guaranteed.replay import ReplayLog, parse_moment, parse_start
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG
 from vpnrouter.errors import Refused
 
@@ -83,12 +83,12 @@ def test_the_log_by_its_name(world: SpoolWorld) -> None:
     """A name that is not that of the log is refused; without a name the log of the message VPN serves."""
     queue = world.endpoint("q", "a")
     with pytest.raises(Refused, match=reasons.REPLAY_DISABLED):
-        replay_to(queue, 0, 0)
+        queue.start_replay(0, 0)
     log = world.endpoint("log", kind=REPLAY_LOG)
     world.spool.replay_logs["blue"] = ReplayLog(log)
     with pytest.raises(Refused, match=reasons.REPLAY_DISABLED):
-        replay_to(queue, 0, 0, "other")
+        queue.start_replay(0, 0, "other")
     assert queue.counters.replay_start_count == 0
-    first = replay_to(queue, 0, 0, "log")
-    assert replay_to(queue, 0, 0) is queue.replay
+    first = queue.start_replay(0, 0, "log")
+    assert queue.start_replay(0, 0) is queue.replay
     assert first.failure == reasons.REPLAY_STARTED

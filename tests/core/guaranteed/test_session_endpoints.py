@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from vpnrouter.core.credentials import Credentials
-from vpnrouter.core.guaranteed.recover import read_definitions
-from vpnrouter.core.guaranteed.session_endpoints import drop, have_room, make
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.definition import read_definitions
+from vpnrouter.core.guaranteed.session_endpoints import have_room, make
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.message import Message
@@ -54,7 +55,7 @@ def test_a_durable_one_is_written_down(durable: bool) -> None:
     )
     assert following == number + 1
     assert place.vpn.endpoints == {(SESSION, "#mqtt/c"): endpoint}
-    drop(endpoint)
+    endpoint.delete(reasons.SESSION_ENDED)
     place.settle()
     assert read_definitions(place.store) == ([], following)
     assert place.vpn.endpoints == {}
@@ -68,7 +69,7 @@ def test_what_it_held_goes_with_it() -> None:
         assert place.spool.place(endpoint, Message(b"a", b"x")) == ""
     place.settle()
     assert endpoint.spooled_count == 3
-    drop(endpoint)
+    endpoint.delete(reasons.SESSION_ENDED)
     place.settle()
     assert endpoint.counters.deleted == 3
     assert endpoint.counters.imbalance(0) == 0
@@ -111,6 +112,7 @@ def test_the_bound_of_a_client_username() -> None:
         have_room(vpn, "ann", 2)
     have_room(vpn, "ann", 0)
     have_room(vpn, "bob", 2)
-    drop(mine, "ann")
+    mine.delete(reasons.SESSION_ENDED)
+    vpn.count_endpoint("ann", -1)
     have_room(vpn, "ann", 2)
     assert vpn.endpoints_of == {"ann": 1, "bob": 1}

@@ -7,13 +7,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vpnrouter.core.guaranteed.definition import Definition, read_definitions
 from vpnrouter.core.guaranteed.endpoint import Endpoint
-from vpnrouter.core.guaranteed.recover import (
-    Definition,
-    read_definitions,
-    recover,
-    recover_retained,
-)
+from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT, EndpointTerms
 from vpnrouter.core.mqtt.restore import restore_sessions

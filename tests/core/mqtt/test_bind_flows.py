@@ -9,7 +9,7 @@ import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.recover import read_definitions
+from vpnrouter.core.guaranteed.definition import read_definitions
 from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.guaranteed.terms import MODIFY_TOPIC, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.topics.grammar import MQTT

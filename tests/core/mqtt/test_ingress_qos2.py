@@ -8,7 +8,6 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.end_to_end import remember_bridge
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.wire.mqtt import reason
@@ -112,7 +111,7 @@ def crossed(router: SpooledWorld, *filters: str, **terms: object) -> Endpoint:
     """A queue from which the bridge x takes, and clients whose answers wait for it."""
     router.vpn().profiles["default"] = ACROSS
     queue = router.queue("q", *filters, **terms)
-    remember_bridge(queue, "x")
+    queue.remember_bridge("x")
     return queue
 
 

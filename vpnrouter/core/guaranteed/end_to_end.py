@@ -11,38 +11,15 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.recover import Definition
-from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, SYNCED, Receipt
-from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
     from vpnrouter.core.vpn import MessageVpn
-
-
-def remember_bridge(endpoint: Endpoint, bridge: str) -> None:
-    """Write down that a bridge of this name takes from the queue `endpoint`, the first time it does.
-
-    Beyond ENDPOINT_BRIDGES the one that was first is forgotten.
-    """
-    known = endpoint.bridges
-    if not bridge or bridge in known or endpoint.kind != QUEUE:
-        return
-    known.append(bridge)
-    if len(known) > limits.ENDPOINT_BRIDGES:
-        del known[0]
-    if endpoint.durable:
-        definition = Definition(
-            endpoint.number, endpoint.vpn.name, endpoint.kind, endpoint.name, True
-        )
-        definition.bridges = known
-        endpoint.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -164,7 +141,7 @@ class EndToEnd(Receipt):
         """
         self._spool.unit.tell(self, self._next, SPOOLED, "")
         due = self._add(token)
-        places = _in_flight(self._spool, spool_id)
+        places = self._spool.takers_of(spool_id)
         if not places:
             places = [
                 endpoint
@@ -244,11 +221,3 @@ class EndToEnd(Receipt):
             self._drop(number, due)
         self._due.clear()
         self._first = self._next
-
-
-def _in_flight(spool: Spool, spool_id: int) -> list[Endpoint]:
-    """The endpoints of a message that is on its way into the synced spool."""
-    for unit in (spool.unit, spool.syncing):
-        if unit is not None and spool_id in unit.ids:
-            return unit.takers[unit.ids.index(spool_id)]
-    return []

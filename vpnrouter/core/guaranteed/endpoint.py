@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final, cast, final
 
+from vpnrouter import limits
 from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.guaranteed import reasons
@@ -23,6 +24,7 @@ from vpnrouter.core.guaranteed.dead_letters import (
     addressed,
     sources,
 )
+from vpnrouter.core.guaranteed.definition import Definition
 from vpnrouter.core.guaranteed.dispatch import DispatchOrder
 from vpnrouter.core.guaranteed.flow import (
     ACCEPTED,
@@ -657,6 +659,16 @@ class Endpoint(Keeper):
         copy.ingress_ns = 0
         return self.spool.place(self, copy)
 
+    def start_replay(self, from_ns: int, after_id: int, log_name: str = "") -> Replay:
+        """Replay to this endpoint from the log of its message VPN, as ReplayLog.replay_to does.
+
+        Raises Refused with the field's reason, also where there is no log, or it has another name than `log_name`.
+        """
+        log = self.spool.replay_logs.get(self.vpn.name)
+        if log is None or (log_name and log.endpoint.name != log_name):
+            raise Refused(reasons.REPLAY_DISABLED)
+        return log.replay_to(self, from_ns, after_id)
+
     def delete_message(self, message_id: int) -> str:
         """Delete one message; "" or why that cannot be. Not one that a consumer has."""
         if not self.take_out(message_id):
@@ -807,6 +819,34 @@ class Endpoint(Keeper):
         ledger.delete(keys.mark(self.number))
         ledger.delete(keys.sheet_endpoint(self.number))
         return count
+
+    def remember_bridge(self, bridge: str) -> None:
+        """Write down that a bridge of this name takes from the queue, the first time it does.
+
+        Beyond ENDPOINT_BRIDGES the one that was first is forgotten.
+        """
+        known = self.bridges
+        if not bridge or bridge in known or self.kind != QUEUE:
+            return
+        known.append(bridge)
+        if len(known) > limits.ENDPOINT_BRIDGES:
+            del known[0]
+        if self.durable:
+            self.define()
+
+    def define(self, subscription: str = "") -> None:
+        """Write down what the store is to know of the endpoint; `subscription` is that of a topic endpoint."""
+        definition = Definition(
+            self.number,
+            self.vpn.name,
+            self.kind,
+            self.name,
+            True,
+            subscription,
+            self.attracts_for,
+        )
+        definition.bridges = self.bridges
+        self.spool.ledger.put(keys.endpoint(self.number), definition.encode())
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Try deliveries again that raised."""

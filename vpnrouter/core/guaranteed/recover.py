@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from array import array
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from vpnrouter.core.guaranteed.endpoint import UNCOUNTED
 from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.guaranteed.waiting import Waiting
-from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -18,89 +16,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.recovery import Recovered
     from vpnrouter.spool.store import Store
-
-
-@final
-class Definition:
-    """An endpoint that the store knows: its place, and the number that its messages are kept under.
-
-    `subscription` is the one of a topic endpoint, as the client that bound to it wrote it, in MQTT's dialect.
-    `attracts_for` are the client username and client id that gave it, "" where they are not known.
-    `bridges` are names of those that ever took from a queue (end_to_end.py).
-    """
-
-    __slots__ = (
-        "attracts_for",
-        "bridges",
-        "durable",
-        "kind",
-        "name",
-        "number",
-        "subscription",
-        "vpn",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        vpn: str,
-        kind: int,
-        name: str,
-        durable: bool,
-        subscription: str = "",
-        attracts_for: tuple[str, str] = ("", ""),
-    ) -> None:
-        self.number = number
-        self.vpn = vpn
-        self.kind = kind
-        self.name = name
-        self.durable = durable
-        self.subscription = subscription
-        self.attracts_for = attracts_for
-        self.bridges: list[str] = []
-
-    def encode(self) -> bytes:
-        """The value to store under `keys.endpoint(number)`."""
-        said: dict[str, object] = {"vpn": self.vpn, "kind": self.kind, "name": self.name}
-        said["durable"] = self.durable
-        if self.subscription:
-            said["subscription"] = self.subscription
-            said["client_username"], said["client_id"] = self.attracts_for
-        if self.bridges:
-            said["bridges"] = self.bridges
-        return json.dumps(said).encode()
-
-
-def decode_definition(number: int, value: bytes) -> Definition:
-    """The endpoint that `value` was made of. Raises SpoolError when it is no definition."""
-    try:
-        said = json.loads(value)
-        found = Definition(
-            number,
-            str(said["vpn"]),
-            int(said["kind"]),
-            str(said["name"]),
-            bool(said["durable"]),
-            str(said.get("subscription", "")),
-            (str(said.get("client_username", "")), str(said.get("client_id", ""))),
-        )
-        found.bridges = [str(name) for name in said.get("bridges", [])]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SpoolError(f"the definition of endpoint {number} is damaged", "corrupt") from error
-    return found
-
-
-def read_definitions(store: Store) -> tuple[list[Definition], int]:
-    """All endpoints that the store knows, and the number of the next new one. Raises SpoolError."""
-    found: list[Definition] = []
-    following = 1
-    for key, value in store.scan(keys.ENDPOINT):
-        number = keys.endpoint_of(key)
-        if number == 0:
-            following = int.from_bytes(value, "big")
-        else:
-            found.append(decode_definition(number, value))
-    return found, following
 
 
 def recover(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> int:

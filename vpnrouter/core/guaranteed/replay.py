@@ -54,30 +54,6 @@ RETRY_NS: Final = 1_000_000_000
 """Nanoseconds until a replay without room looks again, where nobody takes anything from its queue."""
 
 
-def start_replay(
-    log: ReplayLog | None, endpoint: Endpoint, from_ns: int = 0, after_id: int = 0
-) -> Replay:
-    """Replay to `endpoint`, from the beginning of the log, from a wall clock time or behind a message id.
-
-    A replay that runs already is ended. Raises Refused with the field's reason.
-    """
-    if log is None or log.endpoint.deleted or not log.endpoint.terms.egress_enabled:
-        raise Refused(reasons.REPLAY_DISABLED)
-    if not endpoint.durable or endpoint.kind != QUEUE:
-        raise Refused(reasons.REPLAY_TEMPORARY)
-    if not endpoint.terms.exclusive:
-        raise Refused(reasons.REPLAY_NON_EXCLUSIVE)
-    if from_ns > endpoint.vpn.plane.wall_ns:
-        raise Refused(reasons.REPLAY_TIME)
-    if after_id and after_id != log.trimmed and not log.endpoint.waits(after_id):
-        raise Refused(reasons.REPLAY_MESSAGE)
-    if endpoint.replay is None and log.replays >= limits.REPLAYS:
-        raise Refused(reasons.REPLAY_RESOURCES)
-    if endpoint.replay is not None:
-        endpoint.replay.fail(reasons.REPLAY_STARTED)
-    return Replay(log, endpoint, from_ns, after_id)
-
-
 @final
 class Replay(Timed):
     """One replay, which begins with its making; `state` as the field has it, `failure` why it failed.
@@ -358,17 +334,6 @@ def parse_start(text: str) -> tuple[int, int]:
     return parse_moment(text), 0
 
 
-def replay_to(endpoint: Endpoint, from_ns: int, after_id: int, log_name: str = "") -> Replay:
-    """Replay to `endpoint` from the log of its message VPN; see start_replay.
-
-    Raises Refused with the field's reason, also where the log has another name than `log_name`.
-    """
-    log = endpoint.spool.replay_logs.get(endpoint.vpn.name)
-    if log is not None and log_name and log.endpoint.name != log_name:
-        raise Refused(reasons.REPLAY_DISABLED)
-    return start_replay(log, endpoint, from_ns, after_id)
-
-
 TRIMMED: Final = "replay-log-over-quota"
 """Why a message leaves the log."""
 
@@ -448,6 +413,27 @@ class ReplayLog:
                 return False
             wanted = True
         return wanted
+
+    def replay_to(self, endpoint: Endpoint, from_ns: int = 0, after_id: int = 0) -> Replay:
+        """Replay to `endpoint`, from the beginning of the log, from a wall clock time or behind a message id.
+
+        A replay that runs already is ended. Raises Refused with the field's reason.
+        """
+        if self.endpoint.deleted or not self.endpoint.terms.egress_enabled:
+            raise Refused(reasons.REPLAY_DISABLED)
+        if not endpoint.durable or endpoint.kind != QUEUE:
+            raise Refused(reasons.REPLAY_TEMPORARY)
+        if not endpoint.terms.exclusive:
+            raise Refused(reasons.REPLAY_NON_EXCLUSIVE)
+        if from_ns > endpoint.vpn.plane.wall_ns:
+            raise Refused(reasons.REPLAY_TIME)
+        if after_id and after_id != self.trimmed and not self.endpoint.waits(after_id):
+            raise Refused(reasons.REPLAY_MESSAGE)
+        if endpoint.replay is None and self.replays >= limits.REPLAYS:
+            raise Refused(reasons.REPLAY_RESOURCES)
+        if endpoint.replay is not None:
+            endpoint.replay.fail(reasons.REPLAY_STARTED)
+        return Replay(self, endpoint, from_ns, after_id)
 
     def arrived(self, message_id: int, size: int) -> None:
         """Note one more message in the log."""

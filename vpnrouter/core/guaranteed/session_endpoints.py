@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.reasons import QUOTA_EXCEEDED
-from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.errors import Refused
-from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
@@ -41,8 +39,7 @@ def make(
     """
     endpoint = restore(spool, vpn, client_id, number, durable, creator)
     if durable:
-        definition = Definition(number, vpn.name, SESSION, endpoint.name, True)
-        spool.ledger.put(keys.endpoint(number), definition.encode())
+        endpoint.define()
     return endpoint
 
 
@@ -57,17 +54,5 @@ def restore(
         spool, vpn, SESSION, PREFIX + client_id, number, vpn.session_terms.copy(), durable
     )
     vpn.endpoints[SESSION, endpoint.name] = endpoint
-    if creator:
-        vpn.endpoints_of[creator] = vpn.endpoints_of.get(creator, 0) + 1
+    vpn.count_endpoint(creator, 1)
     return endpoint
-
-
-def drop(endpoint: Endpoint, creator: str = "") -> None:
-    """The session is over: what its endpoint holds is deleted, and counted."""
-    endpoint.delete(reasons.SESSION_ENDED)
-    counts = endpoint.vpn.endpoints_of
-    left = counts.get(creator, 0) - 1
-    if left > 0:
-        counts[creator] = left
-    else:
-        counts.pop(creator, None)

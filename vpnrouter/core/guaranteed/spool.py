@@ -517,6 +517,13 @@ class Spool(SpoolPort):
             return self.syncing.ids[0]
         return self.unit.ids[0] if self.unit.ids else self.ledger.next_id
 
+    def takers_of(self, spool_id: int) -> list[Endpoint]:
+        """The endpoints of a message that is on its way into the synced spool."""
+        for unit in (self.unit, self.syncing):
+            if unit is not None and spool_id in unit.ids:
+                return unit.takers[unit.ids.index(spool_id)]
+        return []
+
     def want_mark(self, endpoint: Endpoint, spool_id: int) -> None:
         """Write down that messages of `endpoint` may have been delivered; it is woken when that is synced."""
         if endpoint.mark_wanted >= spool_id:

@@ -13,7 +13,7 @@ from vpnrouter.core.discards import (
     TOPIC_PARSE_ERROR,
 )
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
-from vpnrouter.core.guaranteed.session_endpoints import drop
+from vpnrouter.core.guaranteed.reasons import SESSION_ENDED
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt import session_store
@@ -193,8 +193,7 @@ class MqttSession(Subscriber):
             self.vpn.wills.add(owner, self.will.size)
         self.owner = owner
         if self.endpoint is not None:
-            counts = self.vpn.endpoints_of
-            counts[owner] = counts.get(owner, 0) + 1
+            self.vpn.count_endpoint(owner, 1)
 
     def leave(self) -> None:
         """Another connection takes the session: a will without delay is due (MQTT 5, 3.1.3.2.2)."""
@@ -287,7 +286,8 @@ class MqttSession(Subscriber):
             endpoint = endpoint_of(self)
             self.endpoint = None
             if endpoint is not None:
-                drop(endpoint, self.owner)
+                endpoint.delete(SESSION_ENDED)
+                self.vpn.count_endpoint(self.owner, -1)
         elif self.vpn.clients.get(self.client_name) is self:
             del self.vpn.clients[self.client_name]
 

@@ -20,8 +20,7 @@ from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there, permission_of
-from vpnrouter.core.guaranteed.recover import Definition
-from vpnrouter.core.guaranteed.replay import parse_start, replay_to
+from vpnrouter.core.guaranteed.replay import parse_start
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, QUEUE, READ_ONLY, TOPIC_ENDPOINT
@@ -41,7 +40,6 @@ from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import Refused, SelectorError, TopicError
 from vpnrouter.selectors import parse_selector
-from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode
@@ -226,7 +224,7 @@ def _start_replay(endpoint: Endpoint, flow: MqttFlow, replay_from: tuple[int, in
         endpoint.unbind(flow, counts=False)
         raise Refused(reasons.REPLAY_INACTIVE, reason.NOT_AUTHORIZED)
     try:
-        replay_to(endpoint, from_ns, after_id)
+        endpoint.start_replay(from_ns, after_id)
     except Refused:
         endpoint.unbind(flow, counts=False)
         raise
@@ -280,16 +278,7 @@ def _let_attract(
     endpoint.attracts_for = (session.owner, session.client_name)
     endpoint.rule = session.rule
     vpn.forget_routes(endpoint)
-    definition = Definition(
-        endpoint.number,
-        vpn.name,
-        endpoint.kind,
-        endpoint.name,
-        True,
-        filter_.original,
-        endpoint.attracts_for,
-    )
-    endpoint.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())
+    endpoint.define(filter_.original)
 
 
 def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Filter) -> None:

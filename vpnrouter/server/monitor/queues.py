@@ -11,7 +11,6 @@ from vpnrouter import limits
 from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed import dead_letters, reasons, replay
 from vpnrouter.core.guaranteed.endpoint import LAST_VALUE, endpoints_of
-from vpnrouter.core.guaranteed.replay import replay_to
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.terms import (
     KIND_NAMES,
@@ -251,7 +250,7 @@ class RouterQueues:
         if endpoint is None:
             return reasons.UNKNOWN_QUEUE
         try:
-            replay_to(endpoint, from_ns, after_id, log)
+            endpoint.start_replay(from_ns, after_id, log)
         except Refused as refusal:
             return refusal.reason
         await self._synced()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.access import BoundRule
+from vpnrouter.core.guaranteed.definition import Definition
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
-from vpnrouter.core.guaranteed.recover import Definition
 from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.guaranteed.terms import (
     KIND_NAMES,

@@ -12,12 +12,8 @@ import trio
 from vpnrouter.config.checks.listeners import SPOOL_FOLDER
 from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.credentials import Credentials
-from vpnrouter.core.guaranteed.recover import (
-    Definition,
-    read_definitions,
-    recover,
-    recover_retained,
-)
+from vpnrouter.core.guaranteed.definition import Definition, read_definitions
+from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
