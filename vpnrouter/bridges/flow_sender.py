@@ -19,7 +19,7 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import ACKED
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
-from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there, permission_of
+from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
 from vpnrouter.core.guaranteed.unit import Receipt
@@ -524,7 +524,7 @@ class OutboundFlows(FlowOwner):
         endpoint = endpoints_of(vpn).get((QUEUE, frame.queue))
         if endpoint is None:
             raise not_there(QUEUE, self._admission.username)
-        permission = self._permission(endpoint)
+        permission = self._admission.username.permission_on(endpoint.terms)
         # Before anything that differs from what is said of a queue that is not there.
         endpoint.permit(permission, CONSUME)
         if not endpoint.terms.exclusive:
@@ -554,19 +554,12 @@ class OutboundFlows(FlowOwner):
             del self._flows[flow_id]
             raise
 
-    def _permission(self, endpoint: Endpoint) -> int:
-        username = self._admission.username
-        return permission_of(
-            endpoint.terms,
-            username.name,
-            override=username.guaranteed_endpoint_permission_override_enabled,
-        )
-
     def permits(self, endpoint: Endpoint) -> bool:
         """True while profile and permission of the client username let it consume."""
         profile = self._admission.profile
         return (
-            profile.allow_guaranteed_msg_receive_enabled and self._permission(endpoint) >= CONSUME
+            profile.allow_guaranteed_msg_receive_enabled
+            and self._admission.username.permission_on(endpoint.terms) >= CONSUME
         )
 
     def judge(self) -> None:

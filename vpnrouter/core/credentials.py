@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core import scram
+from vpnrouter.core.guaranteed.terms import DELETE
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from vpnrouter.core.guaranteed.terms import EndpointTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,13 @@ class ClientUsername:
         self.guaranteed_endpoint_permission_override_enabled = (
             guaranteed_endpoint_permission_override_enabled
         )
+
+    def permission_on(self, terms: EndpointTerms) -> int:
+        """Return the step of the ladder (guaranteed/terms.py) at an endpoint: its owner may do everything."""
+        owns = terms.owner and terms.owner == self.name
+        if owns or self.guaranteed_endpoint_permission_override_enabled:
+            return DELETE
+        return terms.permission
 
 
 NAMES_NOBODY: Final = "403 Forbidden: the certificate names no client username"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.guaranteed.reasons import may_learn
 from vpnrouter.events import table
-from vpnrouter.trace.events import DIRECT, INGRESS
+from vpnrouter.trace.events import DIRECT, INGRESS, PERSISTENT
 from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
@@ -144,6 +145,22 @@ class Publisher:
             vpn = self.vpn.name
             name = self.subscriber.client_name
             events.raise_event(kind, vpn, name, f"VPN {vpn} client {name}: {text}")
+
+    def report_lost(self, event: int, topic: bytes, qos: int, why: str) -> None:
+        """Add up for traces a message that may not enter, before anybody asks whether it is traced."""
+        losses = self.vpn.plane.losses
+        if losses is not None:
+            name = self.subscriber.client_name
+            mode = PERSISTENT if qos else DIRECT
+            losses.add((event, self.vpn.name, mode, name, "", why, "", "", 0, "", topic), 1)
+
+    def may_learn(self, route: Route) -> bool:
+        """Whether the client may learn that no queue has the name that the topic names.
+
+        One whom an ACL exception lets publish to it may.
+        """
+        rule = self.rule
+        return may_learn(self.username) or (rule is not None and rule.names(route.topic))
 
     def sampler_for(self, route: Route) -> Sampler:
         """The sampler that picks among the messages of `route`."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from mypy_extensions import i64
 
-from vpnrouter.core.guaranteed.reasons import permission_of
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Keeper, Subscriber, Subscription
@@ -258,8 +257,7 @@ class Route:
         queue = self.guard
         if queue is None or username is None:
             return True
-        override = username.guaranteed_endpoint_permission_override_enabled
-        if permission_of(queue.terms, username.name, override=override) >= CONSUME:
+        if username.permission_on(queue.terms) >= CONSUME:
             return True
         return rule is not None and rule.names(self.topic)
 

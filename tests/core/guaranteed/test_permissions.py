@@ -1,6 +1,6 @@
 """vpnrouter.core.guaranteed.reasons."""
 
-from vpnrouter.core.guaranteed.reasons import permission_of
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.terms import (
     CONSUME,
     DELETE,
@@ -19,9 +19,10 @@ def test_permissions() -> None:
     assert ladder == sorted(ladder)
     for permission in ladder:
         terms.permission = permission
-        assert permission_of(terms, "otto", override=False) == permission
-        assert permission_of(terms, "maria", override=False) == DELETE
-        assert permission_of(terms, "otto", override=True) == DELETE
+        assert ClientUsername("otto").permission_on(terms) == permission
+        assert ClientUsername("maria").permission_on(terms) == DELETE
+        over = ClientUsername("otto", guaranteed_endpoint_permission_override_enabled=True)
+        assert over.permission_on(terms) == DELETE
     terms.owner = ""
     terms.permission = NO_ACCESS
-    assert permission_of(terms, "", override=False) == NO_ACCESS, "nobody is no owner"
+    assert ClientUsername("").permission_on(terms) == NO_ACCESS, "nobody is no owner"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.credentials import NOT_AUTHORIZED
-from vpnrouter.core.guaranteed.terms import DELETE, QUEUE
+from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import ClientUsername
-    from vpnrouter.core.guaranteed.terms import EndpointTerms
 
 
 SPOOL_OVER_QUOTA: Final = "503 Spool Over Quota"
@@ -68,16 +67,6 @@ DISCARD_NAMES: Final[dict[str, str]] = {
     NO_SUBSCRIPTION_MATCH: "no-subscription-match",
 }
 """The reason told to a publisher → the name under which the discard is counted."""
-
-
-def permission_of(terms: EndpointTerms, client_username: str, *, override: bool) -> int:
-    """The step of the ladder (terms.py) that `client_username` stands on: its owner may do everything.
-
-    `override` is the client username's `guaranteed_endpoint_permission_override_enabled`.
-    """
-    if override or (terms.owner and terms.owner == client_username):
-        return DELETE
-    return terms.permission
 
 
 def may_learn(username: ClientUsername | None) -> bool:

@@ -1,16 +1,8 @@
-"""CONNECT: who is it, which session, what its client may do, and what the CONNACK says.
-
-What the client of a session may do. It is applied at the login, and again whenever it changes (promise OWNER).
-
-A session keeps everything it asked for: a right that is taken away and given back later restores it.
-A subscription of which the ACL profile denies everything stays, but nothing is sent for it. One of QoS 1 or 2
-counts as QoS 0 while the client may not receive guaranteed messages, and its messages go on waiting.
-Consumers of queues are unbound, and their clients have to bind them again.
-"""
+"""CONNECT: who is it, which session, what its client may do, and what the CONNACK says."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
@@ -28,105 +20,8 @@ from vpnrouter.wire.mqtt.packets import Connack, Connect
 from vpnrouter.wire.mqtt.publish_block import message_block
 
 if TYPE_CHECKING:
-    from vpnrouter.core.access import BoundRule, TopicRule
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.vpn import MessageVpn
-
-
-def judge(session: MqttSession, rights: Admission) -> list[str]:
-    """Apply `rights`, those of its client username, to a session. Returns the names of what has changed.
-
-    The caller has to forget the routes that the session is in.
-    """
-    changed: list[str] = []
-    session.username = rights.username
-    rule = _bound(rights.acl.subscribe, rights, session)
-    if not _alike(rule, session.rule):
-        changed.append("subscribe_topic")
-    session.rule = rule
-    rule = _bound(rights.acl.publish, rights, session)
-    if not _alike(rule, session.publish_rule):
-        changed.append("publish_topic")
-    session.publish_rule = rule
-    profile = rights.profile
-    if session.sends != profile.allow_guaranteed_msg_send_enabled:
-        session.sends = profile.allow_guaranteed_msg_send_enabled
-        changed.append("allow_guaranteed_msg_send_enabled")
-    if session.receives != profile.allow_guaranteed_msg_receive_enabled:
-        _receive(session, profile.allow_guaranteed_msg_receive_enabled)
-        changed.append("allow_guaranteed_msg_receive_enabled")
-    if _share(session, rights):
-        changed.append("shared subscriptions")
-    if session.outbound is not None:
-        session.outbound.deliveries.clear()
-    return changed
-
-
-def judge_again(session: MqttSession, rights: Admission, told: bool = True) -> bool:
-    """Apply changed `rights` to a session, connected or not, and to its publisher and its flows.
-
-    True when something has changed; this raises an event where `told`.
-    """
-    changed = judge(session, rights)
-    connection = session.connection
-    publisher = None if connection is None else connection.publisher
-    if publisher is not None:
-        publisher.rule = session.publish_rule
-        publisher.username = rights.username
-        publisher.permitted.clear()
-    outbound = session.outbound
-    if outbound is not None:
-        for flow in list(outbound.flows.values()):
-            if flow.browsing:
-                flow.browse()
-            else:
-                flow.endpoint.unbind_forbidden()
-    if changed and told:
-        session.report_rights(rights, changed)
-    return bool(changed)
-
-
-def may_share(session: MqttSession, rights: Admission, share: str) -> bool:
-    """True when the ACL profile lets the session be a member of the groups of this share name."""
-    rule = rights.acl.share_name
-    if rule.unrestricted:
-        return True
-    return rule.bind(rights.username.name, session.client_name).allows_topic(share)
-
-
-def _bound(rule: TopicRule, rights: Admission, session: MqttSession) -> BoundRule | None:
-    return None if rule.unrestricted else rule.bind(rights.username.name, session.client_name)
-
-
-def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    # An ACL profile that did not change keeps its rule objects (server/apply/parts.py).
-    return a is b or (a.source is b.source and a.source is not None)
-
-
-def _receive(session: MqttSession, receives: bool) -> None:
-    session.receives = receives
-    for subscription in session.subscriptions.values():
-        subscription.qos = subscription.granted if receives else 0
-    if session.outbound is not None:
-        session.outbound.open_own()
-
-
-def _share(session: MqttSession, rights: Admission) -> bool:
-    """Suspend shared subscriptions that are not allowed, and bring back those that are. True when one has changed."""
-    changed = False
-    for subscription in session.subscriptions.values():
-        share = subscription.filter.share
-        if not share:
-            continue
-        allowed = rights.profile.allow_shared_subscriptions_enabled
-        suspended = not (allowed and may_share(session, rights, share))
-        if suspended != subscription.suspended:
-            session.vpn.suspend(subscription, suspended)
-            changed = True
-    return changed
-
 
 VERIFYING = 1
 
@@ -134,95 +29,248 @@ NAME_IN_USE: Final = "403 Client Name Already In Use"
 """The client id is reserved for the router, or a session of another client username has it."""
 
 
-def handle(connection: MqttConnection, packet: Connect, length: int) -> None:
-    """Admit or refuse a CONNECT of `length` bytes. The edge may still have to verify the password."""
-    connection.level = packet.protocol_level
-    connection.connect_packet = packet
-    properties = packet.properties
-    if properties.request_problem_information == 0:
-        connection.wants_problem_information = False
-    if properties.authentication_method is not None:
-        raise ProtocolError(
-            reason.BAD_AUTHENTICATION_METHOD, "enhanced authentication is not offered"
-        )
-    if not packet.client_id and not packet.clean_start and packet.protocol_level < 5:
-        raise ProtocolError(
-            reason.CLIENT_IDENTIFIER_NOT_VALID, "empty client id wants clean session (MQTT-3.1.3-8)"
-        )
-    if len(packet.client_id.encode()) > limits.CLIENT_ID_BYTES:
-        raise ProtocolError(
-            reason.CLIENT_IDENTIFIER_NOT_VALID,
-            f"a client id has at most {limits.CLIENT_ID_BYTES} bytes",
-        )
-    if packet.client_id.startswith("#"):
-        raise ProtocolError(
-            reason.CLIENT_IDENTIFIER_NOT_VALID, "client ids that begin with # are the router's own"
-        )
-    vpn: MessageVpn | None = None
-    try:
-        vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
-        holder = _holder(vpn, packet.client_id)
-        admission = admit(
-            vpn,
-            username,
-            packet.password,
-            connection.peer,
-            holder,
-            connection.certificate,
-            hides=not connection.listener_vpn,
-        )
-    except Refused as refusal:
-        connection.report_refused(vpn, refusal.why)
-        connection.refuse(refusal.reason_code, refusal.reason)
-        return
-    connection.admission = admission
-    if admission.needs_password:
-        connection.state = VERIFYING
-        connection.paused = True
-        connection.keep_packet(length)
+@final
+class Opening:
+    """The login of a connection with its CONNECT: who it is, which session, what its client may do."""
+
+    __slots__ = ("_connection", "_packet")
+
+    def __init__(self, connection: MqttConnection, packet: Connect) -> None:
+        self._connection = connection
+        self._packet = packet
+
+    def begin(self, length: int) -> None:
+        """Admit or refuse a CONNECT of `length` bytes. The edge may still have to verify the password."""
+        connection = self._connection
+        packet = self._packet
+        connection.level = packet.protocol_level
+        connection.connect_packet = packet
+        properties = packet.properties
+        if properties.request_problem_information == 0:
+            connection.wants_problem_information = False
+        if properties.authentication_method is not None:
+            raise ProtocolError(
+                reason.BAD_AUTHENTICATION_METHOD, "enhanced authentication is not offered"
+            )
+        if not packet.client_id and not packet.clean_start and packet.protocol_level < 5:
+            raise ProtocolError(
+                reason.CLIENT_IDENTIFIER_NOT_VALID,
+                "empty client id wants clean session (MQTT-3.1.3-8)",
+            )
+        if len(packet.client_id.encode()) > limits.CLIENT_ID_BYTES:
+            raise ProtocolError(
+                reason.CLIENT_IDENTIFIER_NOT_VALID,
+                f"a client id has at most {limits.CLIENT_ID_BYTES} bytes",
+            )
+        if packet.client_id.startswith("#"):
+            raise ProtocolError(
+                reason.CLIENT_IDENTIFIER_NOT_VALID,
+                "client ids that begin with # are the router's own",
+            )
+        vpn: MessageVpn | None = None
         try:
-            begin_verifying(connection, admission, connection.router.entrance)
+            vpn, username = choose_vpn(connection.router, connection.listener_vpn, packet.username)
+            holder = _holder(vpn, packet.client_id)
+            admission = admit(
+                vpn,
+                username,
+                packet.password,
+                connection.peer,
+                holder,
+                connection.certificate,
+                hides=not connection.listener_vpn,
+            )
         except Refused as refusal:
-            refuse_login(connection, refusal.reason_code, refusal.reason)
-        return
-    try:
-        establish(connection, admission, packet)
-    except Refused as refusal:
-        connection.report_refused(vpn, refusal.reason)
-        connection.refuse(refusal.reason_code, refusal.reason)
+            connection.report_refused(vpn, refusal.why)
+            connection.refuse(refusal.reason_code, refusal.reason)
+            return
+        connection.admission = admission
+        if admission.needs_password:
+            connection.state = VERIFYING
+            connection.paused = True
+            connection.keep_packet(length)
+            try:
+                begin_verifying(connection, admission, connection.router.entrance)
+            except Refused as refusal:
+                self.refuse(refusal.reason_code, refusal.reason)
+            return
+        try:
+            self._establish(admission)
+        except Refused as refusal:
+            connection.report_refused(vpn, refusal.reason)
+            connection.refuse(refusal.reason_code, refusal.reason)
 
+    def verified(self, good: bool) -> None:
+        """Go on with a login whose password the edge has verified."""
+        connection = self._connection
+        admission = connection.admission
+        if admission is None:
+            return
+        if not good:
+            connection.report_refused(admission.vpn, admission.why or BAD_PASSWORD)
+            connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, BAD_PASSWORD)
+            return
+        try:
+            check_verified(
+                admission, connection.peer, _holder(admission.vpn, self._packet.client_id)
+            )
+            self._establish(admission)
+        except Refused as refusal:
+            connection.report_refused(admission.vpn, refusal.why)
+            connection.refuse(refusal.reason_code, refusal.reason)
+            return
+        except ProtocolError as error:
+            connection.router.protocol_errors += 1
+            connection.report_protocol_error(str(error))
+            connection.fail(error.reason_code, str(error))
+            return
+        connection.resume()
 
-def password_verified(connection: MqttConnection, good: bool) -> None:
-    """Go on with a login whose password the edge has verified."""
-    admission = connection.admission
-    packet = connection.connect_packet
-    if admission is None or packet is None:
-        return
-    if not good:
-        connection.report_refused(admission.vpn, admission.why or BAD_PASSWORD)
-        connection.refuse(reason.BAD_USER_NAME_OR_PASSWORD, BAD_PASSWORD)
-        return
-    try:
-        check_verified(admission, connection.peer, _holder(admission.vpn, packet.client_id))
-        establish(connection, admission, packet)
-    except Refused as refusal:
-        connection.report_refused(admission.vpn, refusal.why)
-        connection.refuse(refusal.reason_code, refusal.reason)
-        return
-    except ProtocolError as error:
-        connection.router.protocol_errors += 1
-        connection.report_protocol_error(str(error))
-        connection.fail(error.reason_code, str(error))
-        return
-    connection.resume()
+    def refuse(self, code: int, text: str) -> None:
+        """Refuse a login without a look at its password."""
+        connection = self._connection
+        admission = connection.admission
+        connection.report_refused(None if admission is None else admission.vpn, text)
+        connection.refuse(code, text)
 
+    def _establish(self, admission: Admission) -> None:
+        """Find or make the session, take it over, answer CONNACK.
 
-def refuse_login(connection: MqttConnection, code: int, text: str) -> None:
-    """Refuse a login without a look at its password."""
-    admission = connection.admission
-    vpn = None if admission is None else admission.vpn
-    connection.report_refused(vpn, text)
-    connection.refuse(code, text)
+        Raises Refused, and leaves the session as it is, where it belongs to another client username.
+        """
+        connection = self._connection
+        packet = self._packet
+        profile = admission.profile
+        plane = admission.vpn.plane
+        client_id = packet.client_id
+        assigned = ""
+        if not client_id:
+            assigned = admission.vpn.credentials.assigned_client_id(plane.ids.next())
+            client_id = assigned
+        spool = spool_of(plane) if profile.allow_guaranteed_msg_send_enabled else None
+        session, present = self._take_session(admission, client_id, spool is not None)
+        publisher = self._publish(admission, session)
+        if spool is not None:
+            says_no_match = profile.reject_msg_to_sender_on_no_subscription_match_enabled
+            connection.ingress = Ingress(
+                connection, publisher, session, spool, says_no_match, profile.end_to_end_bridge
+            )
+        admission.vpn.publishers[client_id] = publisher
+        longest_s = profile.max_keepalive_timeout
+        keep_alive_s = packet.keep_alive_s
+        if longest_s and not 0 < keep_alive_s <= longest_s:
+            keep_alive_s = longest_s
+        connection.established(keep_alive_s)
+        connection.outbox.control(self._connack(present, assigned, keep_alive_s))
+        connection.report_connected(publisher)
+        if session.outbound is not None:
+            session.outbound.resume()
+
+    def _take_session(
+        self, admission: Admission, client_id: str, guaranteed: bool
+    ) -> tuple[MqttSession, bool]:
+        """The session of this client id, with the connection attached, and whether it was there before."""
+        connection = self._connection
+        packet = self._packet
+        properties = packet.properties
+        vpn = admission.vpn
+        old = vpn.clients.get(client_id)
+        session = old if isinstance(old, MqttSession) else None
+        if old is not None and session is None:
+            raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, NAME_IN_USE)
+        owner = admission.username.name
+        present = False
+        if session is not None and session.owner and session.owner != owner:
+            raise Refused(NAME_IN_USE, NOT_AUTHORIZED)
+        will = _will(admission, packet, client_id, guaranteed)
+        expiry_s = _expiry_s(admission, packet)
+        _have_room(admission, session, will, expiry_s)
+        if session is not None:
+            if session.connection is not None:
+                session.connection.taken_over()
+            if packet.clean_start or session.expiry_s == 0:
+                # Without an expiry interval a session ends with its connection, so there is none to resume.
+                session.end()
+                session = None
+            else:
+                present = True
+        connection.outbox.limit = admission.profile.max_outbox_bytes
+        if session is None:
+            session = MqttSession(vpn, client_id, connection.outbox, owner)
+            vpn.clients[client_id] = session
+        elif not session.owner:
+            session.belong_to(owner)
+        # Before it is changed or attached: if the code below raises, the end of the connection detaches it.
+        connection.session = session
+        session.expiry_s = expiry_s
+        if expiry_s:
+            session.last()
+        if not present:
+            session.durable = session.expiry_s > 0 and vpn.plane.spool is not None
+        session.have_will(will)
+        changed = session.judge(admission)
+        if changed and present:
+            session.report_rights(admission, changed)
+        session.attach(
+            connection,
+            packet.protocol_level,
+            properties.topic_alias_maximum or 0,
+            properties.maximum_packet_size or 0,
+            properties.receive_maximum or 0,
+        )
+        return session, present
+
+    def _publish(self, admission: Admission, session: MqttSession) -> Publisher:
+        """Let the connection publish, as what holds now allows."""
+        connection = self._connection
+        vpn = admission.vpn
+        plane = vpn.plane
+        publisher = Publisher(
+            vpn,
+            session,
+            session.publish_rule,
+            1 if self._packet.protocol_level == 5 else 0,
+            vpn.limits.max_msg_size,
+        )
+        publisher.username = admission.username
+        large = vpn.limits.large_msg_size
+        if 0 < large < publisher.max_frame:
+            # Those above are looked at one by one: the batch path asks for nothing more than before.
+            publisher.max_frame = large
+        if plane.filters:
+            assign(plane, publisher, admission.username.name)
+        if plane.losses is not None:
+            connection.outbox.losses = plane.losses.of(vpn.name, session)
+        vpn.occupy(admission.username.name)
+        connection.publisher = publisher
+        connection.max_packet = (
+            vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
+        )
+        return publisher
+
+    def _connack(self, present: bool, assigned: str, keep_alive_s: int) -> bytes:
+        connection = self._connection
+        packet = self._packet
+        answer = Connack(present, reason.SUCCESS)
+        if packet.protocol_level == 5:
+            properties = answer.properties
+            if connection.ingress is None:
+                properties.maximum_qos = 0
+            else:
+                properties.receive_maximum = limits.RECEIVE_MAXIMUM
+            properties.topic_alias_maximum = limits.TOPIC_ALIASES
+            properties.maximum_packet_size = connection.max_packet
+            wanted_s = packet.properties.session_expiry_interval or 0
+            if connection.session is not None and connection.session.expiry_s != wanted_s:
+                properties.session_expiry_interval = connection.session.expiry_s
+            if keep_alive_s != packet.keep_alive_s:
+                properties.server_keep_alive = keep_alive_s
+            if assigned:
+                properties.assigned_client_identifier = assigned
+            if packet.properties.request_response_information:
+                client = assigned or packet.client_id
+                properties.response_information = f"_P2P/{connection.plane.router_name}/{client}"
+        return connection.fitting(answer)
 
 
 def _holder(vpn: MessageVpn, client_id: str) -> Admission | None:
@@ -230,104 +278,6 @@ def _holder(vpn: MessageVpn, client_id: str) -> Admission | None:
     session = vpn.clients.get(client_id)
     connection = session.connection if isinstance(session, MqttSession) else None
     return None if connection is None else connection.admission
-
-
-def establish(connection: MqttConnection, admission: Admission, packet: Connect) -> None:
-    """Find or make the session, take it over, answer CONNACK.
-
-    Raises Refused, and leaves the session as it is, where it belongs to another client username.
-    """
-    vpn = admission.vpn
-    plane = vpn.plane
-    properties = packet.properties
-    client_id = packet.client_id
-    assigned = ""
-    if not client_id:
-        assigned = vpn.credentials.assigned_client_id(plane.ids.next())
-        client_id = assigned
-    guaranteed = spool_of(plane) if admission.profile.allow_guaranteed_msg_send_enabled else None
-    old = vpn.clients.get(client_id)
-    session = old if isinstance(old, MqttSession) else None
-    if old is not None and session is None:
-        raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, NAME_IN_USE)
-    owner = admission.username.name
-    present = False
-    if session is not None and session.owner and session.owner != owner:
-        raise Refused(NAME_IN_USE, NOT_AUTHORIZED)
-    will = _will(admission, packet, client_id, guaranteed is not None)
-    expiry_s = _expiry_s(admission, packet)
-    _have_room(admission, session, will, expiry_s)
-    if session is not None:
-        if session.connection is not None:
-            session.connection.taken_over()
-        if packet.clean_start or session.expiry_s == 0:
-            # Without an expiry interval a session ends with its connection, so there is none to resume.
-            session.end()
-            session = None
-        else:
-            present = True
-    connection.outbox.limit = admission.profile.max_outbox_bytes
-    if session is None:
-        session = MqttSession(vpn, client_id, connection.outbox, owner)
-        vpn.clients[client_id] = session
-    elif not session.owner:
-        session.belong_to(owner)
-    # Before it is changed or attached: if the code below raises, the end of the connection detaches it.
-    connection.session = session
-    session.expiry_s = expiry_s
-    if expiry_s:
-        session.last()
-    if not present:
-        session.durable = session.expiry_s > 0 and plane.spool is not None
-    session.have_will(will)
-    changed = judge(session, admission)
-    if changed and present:
-        session.report_rights(admission, changed)
-    session.attach(
-        connection,
-        packet.protocol_level,
-        properties.topic_alias_maximum or 0,
-        properties.maximum_packet_size or 0,
-        properties.receive_maximum or 0,
-    )
-    max_packet = vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
-    publisher = Publisher(
-        vpn,
-        session,
-        session.publish_rule,
-        1 if packet.protocol_level == 5 else 0,
-        vpn.limits.max_msg_size,
-    )
-    publisher.username = admission.username
-    large = vpn.limits.large_msg_size
-    if 0 < large < publisher.max_frame:
-        # Those above are looked at one by one: the batch path asks for nothing more than before.
-        publisher.max_frame = large
-    if plane.filters:
-        assign(plane, publisher, admission.username.name)
-    if plane.losses is not None:
-        connection.outbox.losses = plane.losses.of(vpn.name, session)
-    vpn.occupy(admission.username.name)
-    connection.publisher = publisher
-    connection.max_packet = max_packet
-    if guaranteed is not None:
-        profile = admission.profile
-        says_no_match = profile.reject_msg_to_sender_on_no_subscription_match_enabled
-        connection.ingress = Ingress(
-            connection, publisher, session, guaranteed, says_no_match, profile.end_to_end_bridge
-        )
-    vpn.publishers[client_id] = publisher
-    longest_s = admission.profile.max_keepalive_timeout
-    keep_alive_s = packet.keep_alive_s
-    if longest_s and not 0 < keep_alive_s <= longest_s:
-        keep_alive_s = longest_s
-    connection.established(keep_alive_s)
-    connection.outbox.control(
-        _connack(connection, packet, present, assigned, max_packet, keep_alive_s)
-    )
-    connection.report_connected(publisher)
-    if session.outbound is not None:
-        session.outbound.resume()
 
 
 def _expiry_s(admission: Admission, packet: Connect) -> int:
@@ -385,33 +335,3 @@ def _will(admission: Admission, packet: Connect, client_id: str, guaranteed: boo
         wanted.properties.will_delay_interval or 0,
         -1 if expiry_s is None else expiry_s,
     )
-
-
-def _connack(
-    connection: MqttConnection,
-    packet: Connect,
-    present: bool,
-    assigned: str,
-    max_packet: int,
-    keep_alive_s: int,
-) -> bytes:
-    answer = Connack(present, reason.SUCCESS)
-    if packet.protocol_level == 5:
-        properties = answer.properties
-        if connection.ingress is None:
-            properties.maximum_qos = 0
-        else:
-            properties.receive_maximum = limits.RECEIVE_MAXIMUM
-        properties.topic_alias_maximum = limits.TOPIC_ALIASES
-        properties.maximum_packet_size = max_packet
-        wanted_s = packet.properties.session_expiry_interval or 0
-        if connection.session is not None and connection.session.expiry_s != wanted_s:
-            properties.session_expiry_interval = connection.session.expiry_s
-        if keep_alive_s != packet.keep_alive_s:
-            properties.server_keep_alive = keep_alive_s
-        if assigned:
-            properties.assigned_client_identifier = assigned
-        if packet.properties.request_response_information:
-            client = assigned or packet.client_id
-            properties.response_information = f"_P2P/{connection.plane.router_name}/{client}"
-    return connection.fitting(answer)

@@ -8,28 +8,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast, final
 
+from mypy_extensions import i64
+
 from vpnrouter import limits
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.direct import PUBLISH_QOS0, scan
+from vpnrouter.core.direct import PUBLISH_QOS0, scan, trace
+from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.entrance import NO_MEMORY, SAYS
-from vpnrouter.core.mqtt import connect, outbound, publish, subscribe
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.message import Message
+from vpnrouter.core.mqtt.connect import Opening
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
+from vpnrouter.core.mqtt.subscribe import Subscribing, Unsubscribing
+from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG
+from vpnrouter.core.route import Route
+from vpnrouter.core.tracing import read
 from vpnrouter.core.vpn import absorb
-from vpnrouter.errors import ProtocolError
+from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
+from vpnrouter.trace.events import DISCARD, REJECT
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
-from vpnrouter.wire.mqtt.encode import encode
-from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.encode import encode, encode_ack
+from vpnrouter.wire.mqtt.fields import frame_at, read_varint
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Disconnect, Subscribe, Unsubscribe
+from vpnrouter.wire.mqtt.publish_block import split_publish_properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.core.login import Admission
     from vpnrouter.core.mqtt.ingress import Ingress
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
-    from vpnrouter.core.timers import Timer
+    from vpnrouter.core.timers import Job, Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.table import Kind
 
@@ -75,6 +87,14 @@ PACKET_WORK: Final = 5
 ACK_BYTES: Final = 512
 ACK_WORK: Final = 60
 """Bytes of short acknowledgements that are handled at once, and what they cost."""
+
+PUBLISH_QOS1: Final = 0x32
+"""PUBLISH, QoS 1, neither duplicate nor retained."""
+
+SHORT_PUBACK: Final = 0x40
+SHORT_PUBREC: Final = 0x50
+SHORT_PUBREL: Final = 0x62
+SHORT_PUBCOMP: Final = 0x70
 
 PINGRESP: Final = b"\xd0\x00"
 
@@ -145,10 +165,10 @@ class MqttConnection(Connection):
                     before = pos
                     if first == PUBLISH_QOS0:
                         pos = scan(publisher, data, pos, end)
-                    elif first == publish.PUBLISH_QOS1:
-                        pos = publish.scan(self, data, pos, end)
+                    elif first == PUBLISH_QOS1:
+                        pos = self._scan_publish(data, pos, end)
                     elif first & 0xC0 == 0x40:
-                        pos = outbound.scan_acks(self, data, pos, min(end, pos + ACK_BYTES))
+                        pos = self._scan_acks(data, pos, min(end, pos + ACK_BYTES))
                         plane.work += ACK_WORK
                     if pos >= end or self.paused:
                         break
@@ -196,15 +216,17 @@ class MqttConnection(Connection):
             self.outbox.control(PINGRESP)
             return
         if action == "publish":
-            publish.handle(self, data, pos, length)
+            self._publish(data, pos, length)
             return
         packet = decode(data, pos, length, self.level)
         if action == "acknowledge":
-            outbound.handle_ack(self, cast(Ack, packet))
+            self._acknowledge(cast(Ack, packet))
         elif action == "subscribe":
-            subscribe.handle_subscribe(self, cast(Subscribe, packet))
+            if self.session is not None:
+                self._begin(Subscribing(self, self.session, cast(Subscribe, packet)))
         elif action == "unsubscribe":
-            subscribe.handle_unsubscribe(self, cast(Unsubscribe, packet))
+            if self.session is not None:
+                self._begin(Unsubscribing(self, self.session, cast(Unsubscribe, packet)))
         elif action == "disconnect":
             self._disconnect(cast(Disconnect, packet))
         elif action == "auth":
@@ -212,42 +234,267 @@ class MqttConnection(Connection):
                 reason.PROTOCOL_ERROR, f"{type(packet).__name__} without a method (MQTT-4.12.0-6)"
             )
         else:
-            connect.handle(self, cast(Connect, packet), length)
+            Opening(self, cast(Connect, packet)).begin(length)
 
-    # -- login -----------------------------------------------------------------------------------
+    def _begin(self, job: Job) -> None:
+        """Run the job in this turn if it is short; otherwise the client's next packets wait for it (MQTT-4.6.0-1)."""
+        if not job.step():
+            self.hold()
+            self.plane.jobs.add(job)
 
-    @property
-    def stranger(self) -> bool:
-        """True before the login."""
-        return self.admission is None
+    # -- acknowledgements ------------------------------------------------------------------------
 
-    def whose(self) -> tuple[str, str]:
-        """The client id, with the address, and the message VPN that the client is logged in to."""
-        packet, admission = self.connect_packet, self.admission
-        name = self.peer if packet is None else f"{packet.client_id} at {self.peer}"
-        return name, "" if admission is None else admission.vpn.name
+    def _scan_acks(self, buf: bytes, pos: i64, end: i64) -> i64:
+        """Handle the acknowledgements of four bytes that begin at `pos`; return where something else stands."""
+        while end - pos >= 4 and buf[pos + 1] == 2:
+            kind: i64 = buf[pos]
+            high: i64 = buf[pos + 2]
+            low: i64 = buf[pos + 3]
+            packet_id: i64 = high << 8 | low
+            if packet_id == 0:
+                return pos
+            session = self.session
+            outbound = None if session is None else session.outbound
+            if kind == SHORT_PUBACK:
+                if outbound is not None:
+                    outbound.puback(packet_id, 0)
+            elif kind == SHORT_PUBREL:
+                self._pubrel(packet_id)
+            elif kind == SHORT_PUBREC:
+                self._pubrec(packet_id, 0)
+            elif kind == SHORT_PUBCOMP:
+                if outbound is not None:
+                    outbound.pubcomp(packet_id)
+            else:
+                return pos
+            pos += 4
+        return pos
 
-    def password_verified(self, good: bool) -> None:
-        """Go on with the CONNECT that waits for this verdict."""
-        if self.state == VERIFYING:
-            connect.password_verified(self, good)
+    def _acknowledge(self, packet: Ack) -> None:
+        """Handle an acknowledgement in its long form, with a reason code or properties."""
+        kind = packet.packet_type
+        session = self.session
+        outbound = None if session is None else session.outbound
+        if kind == PUBREC:
+            self._pubrec(packet.packet_id, packet.reason_code)
+        elif kind == PUBREL:
+            self._pubrel(packet.packet_id)
+        elif outbound is not None and kind == PUBACK:
+            outbound.puback(packet.packet_id, packet.reason_code)
+        elif outbound is not None:
+            outbound.pubcomp(packet.packet_id)
 
-    def established(self, keep_alive_s: int) -> None:
-        """The session is attached and CONNACK is out."""
-        self.state = READY
-        self._cancel_timer()
-        self.leave_strangers()
-        if self.session is not None:
-            self.hold_in(self.session.vpn.partials, limits.PARTIAL_SPARE_BYTES)
-        self._forget_opening()
-        if keep_alive_s:
-            # One and a half times the interval, MQTT 5, 3.1.2.10.
-            self._keep_alive_ns = keep_alive_s * SECOND_NS * 3 // 2
-            self._timer = self.plane.timers.arm(
-                self.plane.now_ns + self._keep_alive_ns, self, KEEP_ALIVE
-            )
+    def _pubrec(self, packet_id: int, code: int) -> None:
+        """A QoS 2 message is the client's. One that nobody knows is answered so (MQTT 5, 4.3.3)."""
+        session = self.session
+        if session is None:
+            return
+        outbound = session.outbound
+        known = outbound is not None and outbound.pubrec(packet_id, code)
+        if not known and code < reason.UNSPECIFIED_ERROR:
+            unknown = reason.PACKET_IDENTIFIER_NOT_FOUND
+            self.outbox.control(encode_ack(PUBREL, packet_id, self.level, unknown))
 
-    def topic_of_alias(self, alias: int, topic: bytes) -> bytes:
+    def _pubrel(self, packet_id: int) -> None:
+        """The client has done with a QoS 2 message that it published."""
+        ingress = self.ingress
+        if ingress is not None:
+            ingress.release(packet_id)
+        else:
+            unknown = reason.PACKET_IDENTIFIER_NOT_FOUND
+            self.outbox.control(encode_ack(PUBCOMP, packet_id, self.level, unknown))
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def _scan_publish(self, buf: bytes, pos: i64, end: i64) -> i64:
+        """Take the plain QoS 1 frames that begin at `pos`; return where the first other byte stands.
+
+        Plain are those without properties, allowed, small enough, on a topic that is known; all others are left to
+        `_publish`. Raises ProtocolError for more messages than the client may send.
+        """
+        ingress = self.ingress
+        publisher = self.publisher
+        if ingress is None or publisher is None or not ingress.session.sends:
+            return pos
+        routes = publisher.vpn.cache.entries
+        extra: i64 = publisher.extra
+        max_frame: i64 = publisher.max_frame
+        rule = publisher.rule
+        source = publisher.subscriber
+        sampler = publisher.sampler
+        picking = publisher.picking
+        while end - pos > 6 and not self.paused:
+            if buf[pos] != PUBLISH_QOS1:
+                return pos
+            length: i64 = buf[pos + 1]
+            body: i64 = pos + 2
+            if length > 127:
+                second: i64 = buf[pos + 2]
+                if second > 127 or second == 0:
+                    return pos
+                length = (length & 127) | second << 7
+                body = pos + 3
+            following: i64 = body + length
+            if following > end or following - pos > max_frame or length < 5:
+                return pos
+            high: i64 = buf[body]
+            low: i64 = buf[body + 1]
+            topic_end: i64 = body + 2 + (high << 8 | low)
+            start: i64 = topic_end + 2 + extra
+            if start > following or (extra == 1 and buf[topic_end + 2] != 0):
+                return pos
+            high = buf[topic_end]
+            low = buf[topic_end + 1]
+            packet_id: i64 = high << 8 | low
+            topic = buf[body + 2 : topic_end]
+            found = routes.get(topic)
+            if found is None or packet_id == 0:
+                return pos
+            route = cast(Route, found)
+            if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
+                return pos
+            if route.guarded and (
+                route.missing_queue or not route.may_put(publisher.username, rule)
+            ):
+                return pos
+            publisher.messages += 1
+            publisher.bytes_ += following - pos
+            if ingress.begin(packet_id, 1):
+                message = Message(topic, buf[start:following], b"", False, source)
+                message.qos = 1
+                if picking is not None:
+                    sampler = publisher.sampler_for(route)
+                sampler.left -= 1
+                if sampler.left == 0:
+                    sampler.next()
+                    trace(publisher, message)
+                ingress.publish(message, packet_id)
+            pos = following
+        return pos
+
+    def _publish(self, data: bytes, pos: int, length: int) -> None:
+        """Check and deliver the one PUBLISH in `data[pos:pos + length]`.
+
+        Raises ProtocolError for what MQTT forbids. A Direct message that is merely not allowed or too big is
+        discarded and counted, for nobody acknowledges it; a guaranteed one is answered so.
+        """
+        publisher = self.publisher
+        if publisher is None:
+            return
+        vpn = publisher.vpn
+        first = data[pos]
+        qos = (first >> 1) & 3
+        ingress = self.ingress
+        if qos == 3:
+            raise ProtocolError(reason.MALFORMED_PACKET, "QoS 3 (MQTT-3.3.1-4)")
+        if qos and ingress is None:
+            raise ProtocolError(reason.QOS_NOT_SUPPORTED, "maximum QoS is 0 (MQTT-3.2.2-11)")
+        if qos == 0 and first & 0x08:
+            raise ProtocolError(reason.MALFORMED_PACKET, "DUP with QoS 0 (MQTT-3.3.1-2)")
+        end = pos + length
+        body = pos + 2
+        while data[body - 1] & 0x80:
+            body += 1
+        if end - body < 2:
+            raise ProtocolError(reason.MALFORMED_PACKET, "PUBLISH without a topic")
+        topic_end = body + 2 + (data[body] << 8 | data[body + 1])
+        if topic_end > end:
+            raise ProtocolError(reason.MALFORMED_PACKET, "the topic runs beyond the packet")
+        topic = data[body + 2 : topic_end]
+        start = topic_end
+        packet_id = 0
+        if qos:
+            start += 2
+            if start > end:
+                raise ProtocolError(
+                    reason.MALFORMED_PACKET, "PUBLISH without its packet identifier"
+                )
+            packet_id = data[topic_end] << 8 | data[topic_end + 1]
+            if packet_id == 0:
+                raise ProtocolError(reason.PROTOCOL_ERROR, "packet identifier 0 (MQTT-2.2.1-3)")
+        block = b""
+        expiry_s = -1
+        alias = 0
+        if self.level == 5:
+            size, start = read_varint(data, start, end)
+            if start + size > end:
+                raise ProtocolError(reason.MALFORMED_PACKET, "the properties run beyond the packet")
+            block, alias, expiry_s = split_publish_properties(data, start, start + size, True)
+            start += size
+        topic = self._topic_of_alias(alias, topic)
+        try:
+            route = vpn.route(topic)
+        except TopicError as error:
+            raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
+        if ingress is not None and qos and not ingress.begin(packet_id, qos):
+            publisher.bytes_ += length
+            return
+        publisher.messages += 1
+        publisher.bytes_ += length
+        denied = "" if publisher.allowed(route) else reasons.ACL_DENIED
+        if not denied and not route.may_put(publisher.username, publisher.rule):
+            denied = reasons.PERMISSION_DENIED
+        why = denied
+        if route.missing_queue and qos and not denied and not publisher.may_learn(route):
+            denied = reasons.PERMISSION_DENIED
+            why = reasons.QUEUE_NOT_FOUND
+        if denied:
+            if not publisher.told & PUBLISH_DENIED:
+                text = f"{why}: topic {route.topic}"
+                publisher.report_once(PUBLISH_DENIED, text)
+            if why == denied:
+                publisher.acl_denied += 1
+                publisher.report_lost(DISCARD, topic, qos, PUBLISH_TOPIC_ACL)
+            else:
+                publisher.refused += 1
+                vpn.rejected += 1
+                publisher.report_lost(REJECT, topic, qos, why)
+            if ingress is not None and qos:
+                ingress.refuse(packet_id, qos, denied)
+            return
+        if ingress is not None and qos and not ingress.session.sends:
+            # The client profile let it send guaranteed messages when it logged in.
+            publisher.refused += 1
+            vpn.rejected += 1
+            ingress.refuse(packet_id, qos, reasons.PERMISSION_DENIED)
+            return
+        # What held at the login: that is what the client was told.
+        if end - start > publisher.max_size:
+            vpn.discards.add(MSG_TOO_BIG)
+            if not publisher.told & TOO_BIG:
+                text = (
+                    f"a message of {end - start:,} bytes; at most {publisher.max_size:,} are taken"
+                )
+                publisher.report_once(TOO_BIG, text)
+            publisher.refused += 1
+            publisher.report_lost(DISCARD, topic, qos, MSG_TOO_BIG)
+            if ingress is not None and qos:
+                ingress.refuse(packet_id, qos, reasons.TOO_LARGE)
+            return
+        large = vpn.limits.large_msg_size
+        if large and end - start > large and not publisher.told & LARGE:
+            text = f"a message of {end - start:,} bytes on topic {route.topic}"
+            publisher.report_once(LARGE, text)
+        message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
+        message.qos = qos
+        if expiry_s >= 0:
+            message.expires_ns = vpn.plane.now_ns + expiry_s * SECOND_NS
+        parent = read(block) if block and vpn.plane.honours else None
+        if parent is not None and parent.sampled:
+            # Who publishes traces it: that is no draw of ours.
+            trace(publisher, message, parent)
+        else:
+            sampler = publisher.sampler_for(route)
+            sampler.left -= 1
+            if sampler.left == 0:
+                sampler.next()
+                trace(publisher, message, parent)
+        if ingress is not None and qos:
+            ingress.publish(message, packet_id)
+        else:
+            publisher.publish(message)
+
+    def _topic_of_alias(self, alias: int, topic: bytes) -> bytes:
         """The topic a PUBLISH means, given its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
         if alias == 0:
             if not topic:
@@ -268,6 +515,40 @@ class MqttConnection(Connection):
                 reason.PROTOCOL_ERROR, f"topic alias {alias} was never given (MQTT-3.3.2-10)"
             )
         return known
+
+    # -- login -----------------------------------------------------------------------------------
+
+    @property
+    def stranger(self) -> bool:
+        """True before the login."""
+        return self.admission is None
+
+    def whose(self) -> tuple[str, str]:
+        """The client id, with the address, and the message VPN that the client is logged in to."""
+        packet, admission = self.connect_packet, self.admission
+        name = self.peer if packet is None else f"{packet.client_id} at {self.peer}"
+        return name, "" if admission is None else admission.vpn.name
+
+    def password_verified(self, good: bool) -> None:
+        """Go on with the CONNECT that waits for this verdict."""
+        packet = self.connect_packet
+        if self.state == VERIFYING and packet is not None:
+            Opening(self, packet).verified(good)
+
+    def established(self, keep_alive_s: int) -> None:
+        """The session is attached and CONNACK is out."""
+        self.state = READY
+        self._cancel_timer()
+        self.leave_strangers()
+        if self.session is not None:
+            self.hold_in(self.session.vpn.partials, limits.PARTIAL_SPARE_BYTES)
+        self._forget_opening()
+        if keep_alive_s:
+            # One and a half times the interval, MQTT 5, 3.1.2.10.
+            self._keep_alive_ns = keep_alive_s * SECOND_NS * 3 // 2
+            self._timer = self.plane.timers.arm(
+                self.plane.now_ns + self._keep_alive_ns, self, KEEP_ALIVE
+            )
 
     # -- end -------------------------------------------------------------------------------------
 
@@ -340,8 +621,9 @@ class MqttConnection(Connection):
 
     def login_refused(self, code: int, text: str) -> None:
         """Answer CONNACK with this code, if the password is still to be verified."""
-        if self.state == VERIFYING:
-            connect.refuse_login(self, code, text)
+        packet = self.connect_packet
+        if self.state == VERIFYING and packet is not None:
+            Opening(self, packet).refuse(code, text)
 
     def taken_over(self) -> None:
         """Another connection took the session (MQTT 5, 3.1.4)."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.discards import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
+from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
-from vpnrouter.core.guaranteed.reasons import permission_of
 from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY
 from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.tracing import leaving, trace_kept_lost
+from vpnrouter.errors import Refused
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
 from vpnrouter.wire.mqtt.properties import with_user_properties
@@ -255,15 +257,9 @@ class MqttFlow(Flow):
         admission = None if connection is None else connection.admission
         if admission is None:
             return True
-        username = admission.username
         return (
             admission.profile.allow_guaranteed_msg_receive_enabled
-            and permission_of(
-                self.endpoint.terms,
-                username.name,
-                override=username.guaranteed_endpoint_permission_override_enabled,
-            )
-            >= needed
+            and admission.username.permission_on(self.endpoint.terms) >= needed
         )
 
     def settle(self, message_id: int, outcome: int) -> None:
@@ -301,6 +297,19 @@ class MqttFlow(Flow):
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)
         self.outbound.drain_later()
+
+    def start_replay(self, replay_from: tuple[int, int]) -> None:
+        """Start a replay for the consumer, which has just been bound; without it, it is not bound."""
+        from_ns, after_id = replay_from
+        endpoint = self.endpoint
+        if not self.active:
+            endpoint.unbind(self, counts=False)
+            raise Refused(reasons.REPLAY_INACTIVE, NOT_AUTHORIZED)
+        try:
+            endpoint.start_replay(from_ns, after_id)
+        except Refused:
+            endpoint.unbind(self, counts=False)
+            raise
 
     def unbound(self, reason: str) -> None:
         """Forget the flow: the endpoint has unbound it."""

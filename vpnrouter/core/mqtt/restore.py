@@ -10,7 +10,6 @@ from vpnrouter.core.guaranteed.session_endpoints import restore as restore_endpo
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.login import rights_of
-from vpnrouter.core.mqtt.connect import judge
 from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
 from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, MqttSession, Will
 from vpnrouter.core.mqtt.session_store import SEPARATOR, WILL_END
@@ -99,7 +98,7 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
             if isinstance(client, MqttSession) and client.owner:
                 rights = rights_of(vpn, client.owner)
                 if rights is not None:
-                    judge(client, rights)
+                    client.judge(rights)
     return found
 
 
@@ -153,7 +152,7 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
         else:
             # Its session ended with the connection, or while the router was down.
             session = MqttSession(vpn, client_id, Outbox(plane.ready, 0), owner)
-        judge(session, rights)
+        session.judge(rights)
         session.will_kept = True
         if left_ns > 0:
             session.await_will(will, left_ns)

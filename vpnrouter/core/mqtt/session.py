@@ -1,4 +1,11 @@
-"""An MQTT session: what outlives a connection (MQTT 5, 4.1), and how messages reach its client."""
+"""An MQTT session: what outlives a connection (MQTT 5, 4.1), and how messages reach its client.
+
+What its client may do is applied at the login, and again whenever it changes (promise OWNER). A session keeps
+everything it asked for: a right that is taken away and given back later restores it. A subscription of which the ACL
+profile denies everything stays, but nothing is sent for it. One of QoS 1 or 2 counts as QoS 0 while the client may not
+receive guaranteed messages, and its messages go on waiting. Consumers of queues are unbound, and their clients have to
+bind them again.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +35,7 @@ from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
-    from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.access import BoundRule, TopicRule
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.login import Admission
@@ -379,6 +386,90 @@ class MqttSession(Subscriber):
             self._expiry_timer = None
             self.end()
 
+    # -- rights ----------------------------------------------------------------------------------
+
+    def judge(self, rights: Admission) -> list[str]:
+        """Apply `rights`, those of its client username, to a session. Returns the names of what has changed.
+
+        The caller has to forget the routes that the session is in.
+        """
+        changed: list[str] = []
+        self.username = rights.username
+        rule = self._bound(rights.acl.subscribe, rights)
+        if not _alike(rule, self.rule):
+            changed.append("subscribe_topic")
+        self.rule = rule
+        rule = self._bound(rights.acl.publish, rights)
+        if not _alike(rule, self.publish_rule):
+            changed.append("publish_topic")
+        self.publish_rule = rule
+        profile = rights.profile
+        if self.sends != profile.allow_guaranteed_msg_send_enabled:
+            self.sends = profile.allow_guaranteed_msg_send_enabled
+            changed.append("allow_guaranteed_msg_send_enabled")
+        if self.receives != profile.allow_guaranteed_msg_receive_enabled:
+            self._receive(profile.allow_guaranteed_msg_receive_enabled)
+            changed.append("allow_guaranteed_msg_receive_enabled")
+        if self._share(rights):
+            changed.append("shared subscriptions")
+        if self.outbound is not None:
+            self.outbound.deliveries.clear()
+        return changed
+
+    def judge_again(self, rights: Admission, told: bool = True) -> bool:
+        """Apply changed `rights` to a session, connected or not, and to its publisher and its flows.
+
+        True when something has changed; this raises an event where `told`.
+        """
+        changed = self.judge(rights)
+        connection = self.connection
+        publisher = None if connection is None else connection.publisher
+        if publisher is not None:
+            publisher.rule = self.publish_rule
+            publisher.username = rights.username
+            publisher.permitted.clear()
+        outbound = self.outbound
+        if outbound is not None:
+            for flow in list(outbound.flows.values()):
+                if flow.browsing:
+                    flow.browse()
+                else:
+                    flow.endpoint.unbind_forbidden()
+        if changed and told:
+            self.report_rights(rights, changed)
+        return bool(changed)
+
+    def may_share(self, rights: Admission, share: str) -> bool:
+        """True when the ACL profile lets the session be a member of the groups of this share name."""
+        rule = rights.acl.share_name
+        if rule.unrestricted:
+            return True
+        return rule.bind(rights.username.name, self.client_name).allows_topic(share)
+
+    def _receive(self, receives: bool) -> None:
+        self.receives = receives
+        for subscription in self.subscriptions.values():
+            subscription.qos = subscription.granted if receives else 0
+        if self.outbound is not None:
+            self.outbound.open_own()
+
+    def _share(self, rights: Admission) -> bool:
+        """Suspend shared subscriptions that are not allowed, and bring back the others. True when one has changed."""
+        changed = False
+        for subscription in self.subscriptions.values():
+            share = subscription.filter.share
+            if not share:
+                continue
+            allowed = rights.profile.allow_shared_subscriptions_enabled
+            suspended = not (allowed and self.may_share(rights, share))
+            if suspended != subscription.suspended:
+                self.vpn.suspend(subscription, suspended)
+                changed = True
+        return changed
+
+    def _bound(self, rule: TopicRule, rights: Admission) -> BoundRule | None:
+        return None if rule.unrestricted else rule.bind(rights.username.name, self.client_name)
+
     # -- events ----------------------------------------------------------------------------------
 
     def report_rights(self, rights: Admission, changed: list[str]) -> None:
@@ -501,3 +592,10 @@ class MqttSession(Subscriber):
                 self._aliases[topic] = alias
                 self._new_alias = True
         return publish_block_with(block, expiry_s, alias, identifiers)
+
+
+def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    # An ACL profile that did not change keeps its rule objects (server/apply/parts.py).
+    return a is b or (a.source is b.source and a.source is not None)

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
-from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there, permission_of
+from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.replay import parse_start
 from vpnrouter.core.guaranteed.session_endpoints import have_room, make
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, QUEUE, READ_ONLY, TOPIC_ENDPOINT
-from vpnrouter.core.mqtt.connect import may_share
 from vpnrouter.core.mqtt.flow import MqttFlow
 from vpnrouter.core.mqtt.ingress import Answer
 from vpnrouter.core.mqtt.outbound import Outbound
@@ -130,175 +129,6 @@ class Wishes:
             raise Refused(
                 f"{BAD_REPLAY_START}: {error}", reason.IMPLEMENTATION_SPECIFIC_ERROR
             ) from error
-
-
-def bind(
-    connection: MqttConnection,
-    session: MqttSession,
-    text: str,
-    qos: int,
-    identifier: int,
-    wishes: Wishes,
-) -> int:
-    """Bind a consumer as the filter `text` says; the QoS granted. Raises Refused with the field's reason."""
-    vpn = session.vpn
-    admission = connection.admission
-    spool = spool_of(vpn.plane)
-    if spool is None or admission is None:
-        raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
-    if not admission.profile.allow_guaranteed_msg_receive_enabled:
-        raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
-    browsing = wishes.browse
-    topics = ""
-    if text.startswith(TOPIC_ENDPOINT_PREFIX):
-        name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
-        endpoint = endpoints_of(vpn).get((TOPIC_ENDPOINT, name))
-        if endpoint is None:
-            raise not_there(TOPIC_ENDPOINT, admission.username)
-    else:
-        if text.startswith(BROWSE_PREFIX):
-            browsing = True
-            name = text[len(BROWSE_PREFIX) :]
-        else:
-            name = text[len(QUEUE_PREFIX) :]
-        endpoint = endpoints_of(vpn).get((QUEUE, name))
-        if endpoint is None:
-            raise not_there(QUEUE, admission.username)
-    permission = _permission(connection, endpoint)
-    # Before anything that differs from what is said of one that is not there, or that may cost time.
-    endpoint.permit(permission, READ_ONLY if browsing else CONSUME)
-    selector = wishes.selector(vpn.plane)
-    replay_from = wishes.replay_from()
-    if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
-        _let_attract(connection, session, endpoint, topics, permission)
-    if session.durable:
-        number_of(session, spool)
-    if session.outbound is None:
-        session.outbound = Outbound(session)
-        session.outbound.plug(session.receive_maximum)
-    outbound = session.outbound
-    granted = max(1, qos)
-    # A filter that is there already is replaced, as a subscription is (MQTT-3.8.4-3).
-    if not outbound.leave(text):
-        have_flow(connection, session)
-    flow = MqttFlow(outbound, endpoint, text, granted, selector, browsing)
-    flow.identifier = identifier
-    if browsing:
-        if replay_from is not None:
-            raise Refused(reasons.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
-        outbound.flows[text] = flow
-    else:
-        # Before it is bound: whatever raises, it is let go of with the connection.
-        outbound.flows[text] = flow
-        try:
-            endpoint.bind(flow, permission, CONSUME)
-            if replay_from is not None:
-                _start_replay(endpoint, flow, replay_from)
-        except Refused:
-            outbound.flows.pop(text, None)
-            raise
-        connection.guaranteed = True
-    flow.wake()
-    return granted
-
-
-def have_flow(connection: MqttConnection, session: MqttSession) -> None:
-    """Raise Refused when the client has as many flows as its client profile allows.
-
-    The bound of the message VPN is for the flows of queues and topic endpoints (Endpoint.bind).
-    """
-    admission = connection.admission
-    outbound = session.outbound
-    if admission is None or outbound is None:
-        return
-    most = admission.profile.max_egress_flow_count
-    count = len(outbound.flows) + (0 if outbound.own is None else 1)
-    if most and count >= most:
-        raise Refused(reasons.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
-
-
-def _start_replay(endpoint: Endpoint, flow: MqttFlow, replay_from: tuple[int, int]) -> None:
-    """Start a replay for a consumer that has just been bound; without it, it is not bound."""
-    from_ns, after_id = replay_from
-    if not flow.active:
-        endpoint.unbind(flow, counts=False)
-        raise Refused(reasons.REPLAY_INACTIVE, reason.NOT_AUTHORIZED)
-    try:
-        endpoint.start_replay(from_ns, after_id)
-    except Refused:
-        endpoint.unbind(flow, counts=False)
-        raise
-
-
-def _permission(connection: MqttConnection, endpoint: Endpoint) -> int:
-    """The permission that the client's username has on an endpoint; on its own it has every one."""
-    admission = connection.admission
-    if admission is None:
-        return endpoint.terms.permission
-    username = admission.username
-    return permission_of(
-        endpoint.terms,
-        username.name,
-        override=username.guaranteed_endpoint_permission_override_enabled,
-    )
-
-
-def _let_attract(
-    connection: MqttConnection,
-    session: MqttSession,
-    endpoint: Endpoint,
-    text: str,
-    permission: int,
-) -> None:
-    """Let a topic endpoint have the one subscription that a consumer wants of it."""
-    vpn = session.vpn
-    try:
-        filter_ = parse_filter(
-            text,
-            MQTT,
-            max_levels=vpn.limits.max_topic_levels,
-            max_bytes=vpn.limits.max_topic_bytes,
-        )
-    except TopicError as error:
-        raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID) from error
-    if filter_.share or binds(filter_.text):
-        raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID)
-    allowed_filter(connection, session, filter_)
-    same = filter_.original in endpoint.subscriptions
-    if same and endpoint.flows:
-        return
-    if endpoint.subscriptions and not same:
-        if endpoint.flows:
-            raise Refused(reasons.SUBSCRIPTION_MISMATCH, reason.NOT_AUTHORIZED)
-        if permission < MODIFY_TOPIC:
-            raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
-        vpn.drop(endpoint)
-    if not same:
-        vpn.subscribe(Subscription(filter_, endpoint))
-    endpoint.attracts_for = (session.owner, session.client_name)
-    endpoint.rule = session.rule
-    vpn.forget_routes(endpoint)
-    endpoint.define(filter_.original)
-
-
-def allowed_filter(connection: MqttConnection, session: MqttSession, filter_: Filter) -> None:
-    """Raise Refused when the client's ACL profile does not let it subscribe to `filter_`."""
-    admission = connection.admission
-    if admission is None:
-        return
-    rule = session.rule
-    if (rule is not None and not rule.allows_filter(filter_)) or (
-        filter_.share and not may_share(session, admission, filter_.share)
-    ):
-        _denied(connection, filter_)
-        raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
-
-
-def _denied(connection: MqttConnection, filter_: Filter) -> None:
-    publisher = connection.publisher
-    if publisher is not None and not publisher.told & SUBSCRIBE_DENIED:
-        text = f"403 Subscription ACL Denied: {filter_.original}"
-        publisher.report_once(SUBSCRIBE_DENIED, text)
 
 
 LATER_NS: Final = 100_000_000
@@ -504,27 +334,6 @@ V3_FAILURE: Final = 0x80
 """The one failure code of a 3.1.1 SUBACK (3.1.1, 3.9.3)."""
 
 
-def handle_subscribe(connection: MqttConnection, packet: Subscribe) -> None:
-    """Answer each filter with its own code; one that is refused hurts none of the others."""
-    session = connection.session
-    if session is not None:
-        _begin(connection, Subscribing(connection, session, packet))
-
-
-def handle_unsubscribe(connection: MqttConnection, packet: Unsubscribe) -> None:
-    """Remove each filter; MQTT 5 says for each whether it existed."""
-    session = connection.session
-    if session is not None:
-        _begin(connection, Unsubscribing(connection, session, packet))
-
-
-def _begin(connection: MqttConnection, job: Job) -> None:
-    """Run the job in this turn if it is short; otherwise the client's next packets wait for it (MQTT-4.6.0-1)."""
-    if not job.step():
-        connection.hold()
-        connection.plane.jobs.add(job)
-
-
 class _FilterJob(Job):
     """One SUBSCRIBE or UNSUBSCRIBE, filter by filter. All of them are answered together."""
 
@@ -589,15 +398,8 @@ class Subscribing(_FilterJob):
         request = self._packet.requests[at]
         try:
             if binds(request.filter):
-                return bind(
-                    connection,
-                    session,
-                    request.filter,
-                    request.qos,
-                    self._identifier,
-                    self._wishes,
-                )
-            subscription = _subscription(connection, session, request, self._identifier)
+                return self._bind(request.filter, request.qos)
+            subscription = self._subscription(request)
             is_new = session.vpn.subscribe(subscription)
         except Refused as refusal:
             self._texts[refusal.reason] = None
@@ -642,76 +444,203 @@ class Subscribing(_FilterJob):
             connection.outbox.control(frame)
         send_retained(session, self._wanted)
 
+    def _bind(self, text: str, qos: int) -> int:
+        """Bind a consumer as the filter `text` says; the QoS granted. Raises Refused with the field's reason."""
+        connection = self._connection
+        session = self._session
+        vpn = session.vpn
+        admission = connection.admission
+        spool = spool_of(vpn.plane)
+        if spool is None or admission is None:
+            raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
+        if not admission.profile.allow_guaranteed_msg_receive_enabled:
+            raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+        browsing = self._wishes.browse
+        topics = ""
+        if text.startswith(TOPIC_ENDPOINT_PREFIX):
+            name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
+            endpoint = endpoints_of(vpn).get((TOPIC_ENDPOINT, name))
+            if endpoint is None:
+                raise not_there(TOPIC_ENDPOINT, admission.username)
+        else:
+            if text.startswith(BROWSE_PREFIX):
+                browsing = True
+                name = text[len(BROWSE_PREFIX) :]
+            else:
+                name = text[len(QUEUE_PREFIX) :]
+            endpoint = endpoints_of(vpn).get((QUEUE, name))
+            if endpoint is None:
+                raise not_there(QUEUE, admission.username)
+        permission = admission.username.permission_on(endpoint.terms)
+        # Before anything that differs from what is said of one that is not there, or that may cost time.
+        endpoint.permit(permission, READ_ONLY if browsing else CONSUME)
+        selector = self._wishes.selector(vpn.plane)
+        replay_from = self._wishes.replay_from()
+        if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
+            self._let_attract(endpoint, topics, permission)
+        if session.durable:
+            number_of(session, spool)
+        if session.outbound is None:
+            session.outbound = Outbound(session)
+            session.outbound.plug(session.receive_maximum)
+        outbound = session.outbound
+        granted = max(1, qos)
+        # A filter that is there already is replaced, as a subscription is (MQTT-3.8.4-3).
+        if not outbound.leave(text):
+            self._have_flow()
+        flow = MqttFlow(outbound, endpoint, text, granted, selector, browsing)
+        flow.identifier = self._identifier
+        if browsing:
+            if replay_from is not None:
+                raise Refused(reasons.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
+            outbound.flows[text] = flow
+        else:
+            # Before it is bound: whatever raises, it is let go of with the connection.
+            outbound.flows[text] = flow
+            try:
+                endpoint.bind(flow, permission, CONSUME)
+                if replay_from is not None:
+                    flow.start_replay(replay_from)
+            except Refused:
+                outbound.flows.pop(text, None)
+                raise
+            connection.guaranteed = True
+        flow.wake()
+        return granted
 
-def _subscription(
-    connection: MqttConnection, session: MqttSession, request: SubscriptionRequest, identifier: int
-) -> Subscription:
-    """The subscription for one request; raises Refused with the field's reason."""
-    vpn = session.vpn
-    admission = connection.admission
-    try:
-        filter_ = parse_filter(
-            request.filter,
-            MQTT,
-            max_levels=vpn.limits.max_topic_levels,
-            max_bytes=vpn.limits.max_topic_bytes,
-        )
-    except TopicError as error:
-        raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID) from error
-    if binds(filter_.text):
-        raise Refused("503 Service Unavailable", reason.IMPLEMENTATION_SPECIFIC_ERROR)
-    if admission is not None:
-        profile = admission.profile
-        if filter_.share and not profile.allow_shared_subscriptions_enabled:
-            raise Refused("403 Permission Denied", reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED)
-        bound = profile.max_subscription_count
-        if (
-            bound
-            and len(session.subscriptions) >= bound
-            and request.filter not in session.subscriptions
+    def _have_flow(self) -> None:
+        """Raise Refused when the client has as many flows as its client profile allows.
+
+        The bound of the message VPN is for the flows of queues and topic endpoints (Endpoint.bind).
+        """
+        admission = self._connection.admission
+        outbound = self._session.outbound
+        if admission is None or outbound is None:
+            return
+        most = admission.profile.max_egress_flow_count
+        count = len(outbound.flows) + (0 if outbound.own is None else 1)
+        if most and count >= most:
+            raise Refused(reasons.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
+
+    def _let_attract(self, endpoint: Endpoint, text: str, permission: int) -> None:
+        """Let a topic endpoint have the one subscription that a consumer wants of it."""
+        session = self._session
+        vpn = session.vpn
+        try:
+            filter_ = parse_filter(
+                text,
+                MQTT,
+                max_levels=vpn.limits.max_topic_levels,
+                max_bytes=vpn.limits.max_topic_bytes,
+            )
+        except TopicError as error:
+            raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID) from error
+        if filter_.share or binds(filter_.text):
+            raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID)
+        self._check_filter(filter_)
+        same = filter_.original in endpoint.subscriptions
+        if same and endpoint.flows:
+            return
+        if endpoint.subscriptions and not same:
+            if endpoint.flows:
+                raise Refused(reasons.SUBSCRIPTION_MISMATCH, reason.NOT_AUTHORIZED)
+            if permission < MODIFY_TOPIC:
+                raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+            vpn.drop(endpoint)
+        if not same:
+            vpn.subscribe(Subscription(filter_, endpoint))
+        endpoint.attracts_for = (session.owner, session.client_name)
+        endpoint.rule = session.rule
+        vpn.forget_routes(endpoint)
+        endpoint.define(filter_.original)
+
+    def _check_filter(self, filter_: Filter) -> None:
+        """Raise Refused when the client's ACL profile does not let it subscribe to `filter_`."""
+        session = self._session
+        admission = self._connection.admission
+        if admission is None:
+            return
+        rule = session.rule
+        if (rule is not None and not rule.allows_filter(filter_)) or (
+            filter_.share and not session.may_share(admission, filter_.share)
         ):
-            raise Refused("400 Max Num Subscriptions Exceeded", reason.QUOTA_EXCEEDED)
-        allowed_filter(connection, session, filter_)
-    return Subscription(
-        filter_,
-        session,
-        _granted(connection, session, request.qos),
-        request.no_local,
-        request.retain_as_published,
-        identifier,
-    )
+            self._denied(filter_)
+            raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)
 
+    def _denied(self, filter_: Filter) -> None:
+        publisher = self._connection.publisher
+        if publisher is not None and not publisher.told & SUBSCRIBE_DENIED:
+            text = f"403 Subscription ACL Denied: {filter_.original}"
+            publisher.report_once(SUBSCRIBE_DENIED, text)
 
-def _granted(connection: MqttConnection, session: MqttSession, asked: int) -> int:
-    """The QoS to grant (MQTT-3.8.4-8); from 1 on the session has its endpoint afterwards.
+    def _subscription(self, request: SubscriptionRequest) -> Subscription:
+        """The subscription for one request; raises Refused with the field's reason."""
+        session = self._session
+        vpn = session.vpn
+        admission = self._connection.admission
+        try:
+            filter_ = parse_filter(
+                request.filter,
+                MQTT,
+                max_levels=vpn.limits.max_topic_levels,
+                max_bytes=vpn.limits.max_topic_bytes,
+            )
+        except TopicError as error:
+            raise Refused("400 Subscription Parse Error", reason.TOPIC_FILTER_INVALID) from error
+        if binds(filter_.text):
+            raise Refused("503 Service Unavailable", reason.IMPLEMENTATION_SPECIFIC_ERROR)
+        if admission is not None:
+            profile = admission.profile
+            if filter_.share and not profile.allow_shared_subscriptions_enabled:
+                raise Refused("403 Permission Denied", reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED)
+            bound = profile.max_subscription_count
+            if (
+                bound
+                and len(session.subscriptions) >= bound
+                and request.filter not in session.subscriptions
+            ):
+                raise Refused("400 Max Num Subscriptions Exceeded", reason.QUOTA_EXCEEDED)
+            self._check_filter(filter_)
+        return Subscription(
+            filter_,
+            session,
+            self._granted(request.qos),
+            request.no_local,
+            request.retain_as_published,
+            self._identifier,
+        )
 
-    Raises Refused where there is no room for an endpoint or a flow.
-    """
-    spool = spool_of(session.vpn.plane)
-    admission = connection.admission
-    if asked == 0 or spool is None or admission is None:
-        return 0
-    profile = admission.profile
-    if not profile.allow_guaranteed_msg_receive_enabled:
-        return 0
-    if session.endpoint is not None:
+    def _granted(self, asked: int) -> int:
+        """The QoS to grant (MQTT-3.8.4-8); from 1 on the session has its endpoint afterwards.
+
+        Raises Refused where there is no room for an endpoint or a flow.
+        """
+        session = self._session
+        spool = spool_of(session.vpn.plane)
+        admission = self._connection.admission
+        if asked == 0 or spool is None or admission is None:
+            return 0
+        profile = admission.profile
+        if not profile.allow_guaranteed_msg_receive_enabled:
+            return 0
+        if session.endpoint is not None:
+            return asked
+        if not profile.may_create(session.durable):
+            return 0
+        have_room(session.vpn, session.owner, profile.max_endpoint_count_per_client_username)
+        self._have_flow()
+        number = number_of(session, spool)
+        session.endpoint = make(
+            spool, session.vpn, session.client_name, number, session.durable, session.owner
+        )
+        if session.durable:
+            keep(session)
+        if session.outbound is None:
+            session.outbound = Outbound(session)
+            session.outbound.plug(session.receive_maximum)
+        else:
+            session.outbound.bind_own(session.endpoint)
         return asked
-    if not profile.may_create(session.durable):
-        return 0
-    have_room(session.vpn, session.owner, profile.max_endpoint_count_per_client_username)
-    have_flow(connection, session)
-    number = number_of(session, spool)
-    session.endpoint = make(
-        spool, session.vpn, session.client_name, number, session.durable, session.owner
-    )
-    if session.durable:
-        keep(session)
-    if session.outbound is None:
-        session.outbound = Outbound(session)
-        session.outbound.plug(session.receive_maximum)
-    else:
-        session.outbound.bind_own(session.endpoint)
-    return asked
 
 
 @final

@@ -13,7 +13,6 @@ from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import terms_of
 from vpnrouter.core.login import rights_of
-from vpnrouter.core.mqtt.connect import judge_again
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import OperationError, Refused
@@ -327,7 +326,7 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
         rights = rights_of(vpn, name)
         if rights is not None and isinstance(connection, MqttConnection) and connection.session:
             # Before it may be disconnected: its will is judged by the new rights as well.
-            changed += judge_again(connection.session, rights, told=changed < CHANGES_TOLD)
+            changed += connection.session.judge_again(rights, told=changed < CHANGES_TOLD)
         if rights is None or not rights.username.enabled:
             _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
         elif not rights.acl.allows_connect(connection.peer):
@@ -343,7 +342,7 @@ def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
         if rights is None:
             client.report_end(f"client username {client.owner} is gone")
             client.end()
-        elif judge_again(client, rights, told=changed < CHANGES_TOLD):
+        elif client.judge_again(rights, told=changed < CHANGES_TOLD):
             changed += 1
     if changed > CHANGES_TOLD:
         text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
