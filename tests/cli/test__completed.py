@@ -14,7 +14,12 @@ def context(**given: Any) -> Any:
     return SimpleNamespace(params=given)
 
 
-LONG_S = 120.0
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine may be busy."""
+    monkeypatch.setattr(completed, "PATIENCE_S", 120.0)
+
+
 """A busy machine may take its time: these tests are not about how long anybody waits."""
 
 
@@ -22,7 +27,7 @@ def test_names_of_the_router(served: Any) -> None:
     """Bridges, queues and message VPNs that begin so."""
 
     def names(what: What, incomplete: str, url: Any = served.url) -> list[str]:
-        return completed.names(what, {"url": url}, incomplete, LONG_S)
+        return completed.names(what, {"url": url}, incomplete)
 
     assert names(What.BRIDGES, "to-") == ["to-a", "to-b"]
     assert names(What.QUEUES, "o") == ["orders"]
@@ -52,7 +57,7 @@ def test_what_a_shell_would_evaluate(recorded: Any) -> None:
     names = ["a$(touch x)", 'a";b', "a b", "a\\", "a`x`", "a-1/é", "a.ok-1"]
     rows = [{"clientName": name, "msgVpnName": "v"} for name in names]
     recorded.answers["/vpnrouter/v1/clients"] = rows
-    found = completed.names(What.CLIENTS, {"url": recorded.url}, "a", LONG_S)
+    found = completed.names(What.CLIENTS, {"url": recorded.url}, "a")
     assert found == ["a.ok-1"]
 
 

@@ -157,7 +157,7 @@ def test_the_clocks_of_one_machine_are_left_alone(
         command,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
         env=os.environ | {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1])},
     )

@@ -46,23 +46,21 @@ def vpn_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return names(What.VPNS, ctx.params, incomplete)
 
 
-def names(
-    what: What, given: dict[str, Any], incomplete: str, patience_s: float = PATIENCE_S
-) -> list[str]:
+def names(what: What, given: dict[str, Any], incomplete: str) -> list[str]:
     """Names that begin with `incomplete`, from the router that the options in `given` name; none where a request is
-    not answered within `patience_s`.
+    not answered within PATIENCE_S.
     """
     if what in {What.EVENTS, What.SUBSCRIPTIONS}:
         return []
     # Whatever is wrong, it is no moment to say so: somebody is writing a command.
     try:
-        found = _asked(given, incomplete, what, patience_s)
+        found = _asked(given, incomplete, what)
     except Exception:  # noqa: BLE001
         return []
     return sorted({name for name in found if _HARMLESS.fullmatch(name)})
 
 
-def _asked(given: dict[str, Any], incomplete: str, what: What, patience_s: float) -> list[str]:
+def _asked(given: dict[str, Any], incomplete: str, what: What) -> list[str]:
     from vpnrouter.cli._router_access import DEFAULT_URL
     from vpnrouter.management.client import ManagementClient
 
@@ -73,7 +71,7 @@ def _asked(given: dict[str, Any], incomplete: str, what: What, patience_s: float
     with ManagementClient(
         url if isinstance(url, str) else url[0],
         ca_file=str(ca_file) if ca_file else "",
-        patience_s=patience_s,
+        patience_s=PATIENCE_S,
     ) as client:
         rows = (row[what.key] for row in _rows(client, what, given, incomplete))
         fitting = (name for name in rows if name.startswith(incomplete))

@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
@@ -79,10 +80,11 @@ class Forked:
 
 @final
 class Prefork:
-    """The process that has loaded everything. Use it as a context; from one thread at a time."""
+    """The process that has loaded everything. Use it as a context, or close it."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         """`env` is its own environment: where the router's modules are."""
+        self._one_at_a_time = threading.Lock()
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -98,6 +100,10 @@ class Prefork:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it. Its routers go on."""
         self._orders.close()
         self._process.wait()
 
@@ -120,8 +126,9 @@ class Prefork:
     def ask(self, order: dict[str, Any], *streams: int) -> int | None:
         """Give an order; its answer."""
         data = json.dumps(order).encode()
-        socket.send_fds(self._orders, [data], list(streams))
-        answer: int | None = json.loads(self._orders.recv(ORDER_BYTES))
+        with self._one_at_a_time:
+            socket.send_fds(self._orders, [data], list(streams))
+            answer: int | None = json.loads(self._orders.recv(ORDER_BYTES))
         return answer
 
 

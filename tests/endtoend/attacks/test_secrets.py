@@ -154,7 +154,7 @@ def secretive(request: pytest.FixtureRequest, router_process: Any, tmp_path: Pat
     written = document(plant, request.param)
     path = tmp_path / "edge.yaml"
     path.write_text(yaml.safe_dump(written), encoding="utf-8")
-    process = router_process(path)
+    process = router_process(path, own=True)
     assert plant.planted == set(places(RouterConfig)), "a place for a secret without one"
     yield SimpleNamespace(process=process, path=path, document=written, folder=tmp_path)
     process.kill()

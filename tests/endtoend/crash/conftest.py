@@ -9,24 +9,21 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
-from unittest import mock
 
 import pytest
 import yaml
 
-import vpnrouter
 from vpnrouter.server.faults import variable
 from vpnrouter.testing.history import History, Kind, check, describe
 from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer
 from vpnrouter.testing.network import FaultyLink, FaultyNetwork
-from vpnrouter.testing.prefork import Forked, Prefork
+from vpnrouter.testing.prefork import Prefork
 
 PATIENCE_S: Final = 20.0
 QUIET_S: Final = 0.3
@@ -39,11 +36,9 @@ class Place:
     `link`, where there is one, leads to its link listener, whatever port that has at the moment.
     """
 
-    def __init__(
-        self, process: Any, prefork: Prefork, folder: Path, name: str, document: dict[str, Any]
-    ) -> None:
+    def __init__(self, process: Any, folder: Path, name: str, document: dict[str, Any]) -> None:
         self.name = name
-        self._prefork = prefork
+        self._prefork: Prefork | None = None
         self._more: dict[str, str] = {}
         self.link: FaultyLink | None = None
         self.kills = 0
@@ -60,11 +55,8 @@ class Place:
 
     def start(self, fault: dict[str, str] | None = None) -> None:
         """Begin a life, and wait until it serves or, with a fault planted, is over again."""
-        with (
-            mock.patch.dict(os.environ, fault or {}),
-            mock.patch.object(subprocess, "Popen", self._fork),
-        ):
-            router = self.router = self._process(self._path, False)
+        more = {**self._more, **(fault or {})}
+        router = self.router = self._process(self._path, False, more=more, prefork=self._prefork)
         until(
             lambda: bool(router.out) or router.process.poll() is not None, f"{self.name} is ready"
         )
@@ -74,12 +66,6 @@ class Place:
         if self.link is not None:
             self.link.target = ("127.0.0.1", router.port("link"))
         self._port = router.port("mqtt")
-
-    def _fork(self, command: list[str], **options: Any) -> Forked:
-        """What a process of its own would be, in a tenth of the time."""
-        return self._prefork.popen(
-            command[-2:], env={**options["env"], **self._more}, cwd=options["cwd"]
-        )
 
     def take_from(self, prefork: Prefork, more: dict[str, str]) -> None:
         """Take processes from elsewhere, with more in their environment."""
@@ -255,21 +241,13 @@ class Traffic:
         self._stack.close()
 
 
-@pytest.fixture(scope="session")
-def prefork() -> Iterator[Prefork]:
-    """Where all routers of a run come from."""
-    env = {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
-    with Prefork({**os.environ, **env}) as made:
-        yield made
-
-
 @pytest.fixture
-def place(router_process: Any, prefork: Prefork, tmp_path: Path) -> Iterator[Callable[..., Place]]:
+def place(router_process: Any, tmp_path: Path) -> Iterator[Callable[..., Place]]:
     """`place(name, document)`: a router that may die; all of them end with the test."""
     made: list[Place] = []
 
     def make(name: str, document: dict[str, Any]) -> Place:
-        made.append(Place(router_process, prefork, tmp_path, name, document))
+        made.append(Place(router_process, tmp_path, name, document))
         return made[-1]
 
     yield make

@@ -33,14 +33,10 @@ Acknowledged is on disk, also when the power goes:
 """
 
 import json
-import os
-import subprocess
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final, final
-from unittest import mock
 
 import paho.mqtt.client as mqtt
 import pytest
@@ -49,9 +45,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-import vpnrouter
 from vpnrouter.testing.network import FaultyNetwork
-from vpnrouter.testing.prefork import Forked, Prefork
 
 PATIENCE_S: Final = 20.0
 RECEIVE_MAXIMUM: Final = 2_000
@@ -145,34 +139,6 @@ class Publisher:
 
 
 @final
-class _Place:
-    """A folder with routers: each is a process that is forked and not begun anew, in a tenth of the time."""
-
-    def __init__(self, process: Any, prefork: Prefork, folder: Path) -> None:
-        self._process = process
-        self._prefork = prefork
-        self._folder = folder
-        self._started: list[Any] = []
-
-    def start(self, name: str, document: dict[str, Any]) -> Any:
-        """A router that is ready. With the name of an earlier one it has that one's data."""
-        path = self._folder / f"{name}.yaml"
-        head = {"router": {"name": name, "data_dir": f"data-{name}"}}
-        path.write_text(yaml.safe_dump(head | document), encoding="utf-8")
-        with mock.patch.object(subprocess, "Popen", self._fork):
-            self._started.append(self._process(path))
-        return self._started[-1]
-
-    def _fork(self, command: list[str], **options: Any) -> Forked:
-        return self._prefork.popen(command[-2:], env=options["env"], cwd=options["cwd"])
-
-    def stop(self) -> None:
-        """End all routers."""
-        for each in self._started:
-            each.kill()
-
-
-@final
 class Kit:
     """Documents, routers and clients of a test. `link` makes a link whose target is set by `routed`."""
 
@@ -180,8 +146,8 @@ class Kit:
     bridge = staticmethod(bridge)
     queue = staticmethod(queue)
 
-    def __init__(self, place: _Place, paho: Any, patiently: Any, network: FaultyNetwork) -> None:
-        self._place = place
+    def __init__(self, start: Any, paho: Any, patiently: Any, network: FaultyNetwork) -> None:
+        self._start = start
         self._paho = paho
         self._patiently = patiently
         self.network = network
@@ -196,7 +162,7 @@ class Kit:
         ]
         listeners = [{**kind, "bind": "127.0.0.1:0"} for kind in kinds]
         document = {"listeners": listeners, "msg_vpns": {msg_vpn: written}}
-        router = self._place.start(name, document)
+        router = self._start(yaml.safe_dump(document), name)
         if link is not None:
             link.target = ("127.0.0.1", router.port("link"))
         return router
@@ -247,29 +213,12 @@ def network() -> Iterator[FaultyNetwork]:
         yield made
 
 
-@pytest.fixture(scope="session")
-def prefork() -> Iterator[Prefork]:
-    """Where all routers of a run come from."""
-    env = {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
-    with Prefork({**os.environ, **env}) as made:
-        yield made
-
-
 @pytest.fixture
-def kit(
-    router_process: Any,
-    prefork: Prefork,
-    tmp_path: Path,
-    paho: Any,
-    patiently: Any,
-    network: FaultyNetwork,
-) -> Iterator[Kit]:
+def kit(start: Any, paho: Any, patiently: Any, network: FaultyNetwork) -> Iterator[Kit]:
     """Documents, routers and clients; all of them end with the test."""
-    place = _Place(router_process, prefork, tmp_path)
-    made = Kit(place, paho, patiently, network)
+    made = Kit(start, paho, patiently, network)
     yield made
     made.stop()
-    place.stop()
 
 
 def v5(packet: int = PacketTypes.PUBLISH, **properties: Any) -> Properties:
