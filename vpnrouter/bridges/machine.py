@@ -269,6 +269,8 @@ class Machine:
             self._give_up(use)
             self._overtaken(now_ns)
             self.use = use = None
+        if use is not None and use.phase is Phase.OVER:
+            use = None
         if use is not None and kept and mover is None and self._draining is None:
             self._ask(use, now_ns)
         self._reconnect = use is not None and (self._reconnect or reconnect or not kept)
@@ -554,11 +556,10 @@ class Machine:
         due = now_ns >= self._next_ns
         # A remote that has refused the bridge is left alone, over whatever connection.
         found = links.incoming() if due or not self._refused else None
-        if due:
-            self._next_ns = -1
-        elif found is None:
+        if not due and found is None:
             self._wait(self._next_ns)
             return False
+        self._next_ns = -1
         record = self.record
         if found is not None:
             remote, link = found
