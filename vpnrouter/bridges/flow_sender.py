@@ -22,7 +22,6 @@ from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
-from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError, TopicError
 from vpnrouter.events.table import BIND_FAILED
@@ -62,27 +61,6 @@ _BOUND: Final = 2
 
 
 @final
-class _Synced(Receipt):
-    """Passes on that something is synced."""
-
-    __slots__ = ("_flow",)
-
-    def __init__(self, flow: GuaranteedOut) -> None:
-        self._flow = flow
-
-    def party(self) -> Connection | None:
-        """The link of the flow."""
-        return self._flow.party()
-
-    def settled(self, token: int, outcome: int, reason: str) -> None:
-        """Tell the flow that BOUND may be sent, or positions forgotten."""
-        if token == _FORGET:
-            self._flow.forget()
-        else:
-            self._flow.open()
-
-
-@final
 class GuaranteedOut(Flow):
     """The flow `flow_id` to the peer of `client`. `outcomes` counts what became of messages that are in no
     endpoint there, by outcome of SETTLED; `rejected` what was refused there, `stalled` why the peer holds what
@@ -99,7 +77,6 @@ class GuaranteedOut(Flow):
         "_open",
         "_owner",
         "_portion",
-        "_receipt",
         "_reply",
         "_settling",
         "_taker",
@@ -141,7 +118,6 @@ class GuaranteedOut(Flow):
         self._open = False
         self.over = False
         self.told = False
-        self._receipt = _Synced(self)
         # Settled and not synced yet, by the ACK that they came with, oldest first; how many together.
         self._settling: deque[list[tuple[int, int]]] = deque()
         self._forgotten = 0
@@ -170,7 +146,14 @@ class GuaranteedOut(Flow):
                 kept.append(position)
         self._reply.kept = ranges_of(kept)
         self._reply.store_id = store_id
-        endpoint.spool.when_synced(self._receipt, _BOUND)
+        endpoint.spool.when_synced(self, _BOUND)
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """Send BOUND, or forget positions: what it waited for is synced."""
+        if token == _FORGET:
+            self.forget()
+        else:
+            self.open()
 
     def open(self) -> None:
         """Send BOUND, since all that the peer named is settled for good, and begin to deliver."""
@@ -348,7 +331,7 @@ class GuaranteedOut(Flow):
             # Positions that are not here were taken away meanwhile; the peer may forget them as well.
             self._settling.append(frame.ranges)
             self._forgotten += count
-            self.endpoint.spool.when_synced(self._receipt, _FORGET)
+            self.endpoint.spool.when_synced(self, _FORGET)
         else:
             self.endpoint.wake()
 

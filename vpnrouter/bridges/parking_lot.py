@@ -27,22 +27,12 @@ from vpnrouter.core.discards import TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
 from vpnrouter.core.guaranteed.terms import CONSUME
-from vpnrouter.core.guaranteed.unit import REJECTED, Receipt
+from vpnrouter.core.guaranteed.unit import REJECTED
 from vpnrouter.errors import TopicError
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
-
-
-@final
-class _Unheard(Receipt):
-    """A receipt for messages that leave the lot: they have no sender to tell any more."""
-
-    __slots__ = ()
-
-    def settled(self, token: int, outcome: int, reason: str) -> None:
-        """Do nothing: nobody waits for it."""
 
 
 @final
@@ -52,7 +42,7 @@ class ParkingLot(Flow):
     0 nobody knows which lanes stand still, and nothing may enter (`ready`).
     """
 
-    __slots__ = ("_coming", "_lanes", "_receipt", "ids", "lanes_by", "unseen")
+    __slots__ = ("_coming", "_lanes", "ids", "lanes_by", "unseen")
 
     def __init__(
         self, endpoint: Endpoint, bridge: str, window: int, lanes: Lanes, lanes_by: int
@@ -63,13 +53,15 @@ class ParkingLot(Flow):
         self.ids: dict[int, int] = {}
         self._lanes = lanes
         self._coming: deque[int] = deque()
-        self._receipt = _Unheard()
         endpoint.bind(self, CONSUME, CONSUME)
 
     @property
     def ready(self) -> bool:
         """True when all that is parked is known."""
         return self.unseen == 0
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """Do nothing: messages that leave the lot have no sender to tell any more."""
 
     def room(self) -> int:
         """Messages that still fit into the window."""
@@ -102,7 +94,7 @@ class ParkingLot(Flow):
             message = parked.copy()
             message.retain = parked.retain
             try:
-                outcome = endpoint.spool.publish(endpoint.vpn, message, self._receipt, number)
+                outcome = endpoint.spool.publish(endpoint.vpn, message, self, number)
             except TopicError:
                 # A limit of the message VPN was lowered while the message was parked: it can never enter.
                 endpoint.vpn.discards.add(TOPIC_PARSE_ERROR)

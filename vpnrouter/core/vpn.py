@@ -31,6 +31,7 @@ from vpnrouter.core.discards import (
     Discards,
 )
 from vpnrouter.core.entrance import Holdings, Quota
+from vpnrouter.core.guaranteed.reasons import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
 from vpnrouter.core.guaranteed.terms import default_session_terms
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import QUEUE_PREFIX, Route, ShareGroup, build, point_to_point
@@ -465,6 +466,17 @@ class MessageVpn:
     def occupy(self, client_username: str) -> None:
         """Count one more connection of `client_username`."""
         self.connections_of[client_username] = self.connections_of.get(client_username, 0) + 1
+
+    def check_endpoint_count(self, creator: str, most_of_creator: int) -> None:
+        """Check that the client username `creator` may make one more endpoint.
+
+        Raises Refused at the bound of the message VPN, or at that of its profile; 0 is none.
+        """
+        most = self.limits.max_endpoint_count
+        if (most and len(self.endpoints) >= most) or (
+            most_of_creator and self.endpoints_of.get(creator, 0) >= most_of_creator
+        ):
+            raise Refused(TOO_MANY_ENDPOINTS, QUOTA_EXCEEDED)
 
     def count_endpoint(self, creator: str, more: int) -> None:
         """Count endpoints that the client username `creator` made; nothing is counted for ""."""

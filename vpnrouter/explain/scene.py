@@ -11,9 +11,9 @@ from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.session_endpoints import PREFIX
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.message import Message
+from vpnrouter.core.mqtt.session import ENDPOINT_PREFIX
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.question import Rule
 from vpnrouter.topics.algebra import matches
@@ -337,4 +337,4 @@ class Scene:
 
 def client_of(endpoint: str) -> str:
     """The client id behind the name of an MQTT session's endpoint, "" for other endpoints."""
-    return endpoint.removeprefix(PREFIX) if endpoint.startswith(PREFIX) else ""
+    return endpoint.removeprefix(ENDPOINT_PREFIX) if endpoint.startswith(ENDPOINT_PREFIX) else ""

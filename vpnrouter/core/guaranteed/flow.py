@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.timers import Timed
 from vpnrouter.spool.ledger import IdQueue
 
 if TYPE_CHECKING:
-    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.timers import Timer
@@ -41,12 +41,13 @@ PRIORITIES: Final = 10
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Flow:
+class Flow(Receipt):
     """A consumer of `endpoint`. Subclasses: an MQTT session's, a bridge's.
 
     `window` is how many messages it may hold unacknowledged, `unacked` those that it holds, by id, in the
     order of their delivery. `selector` lets only matching messages through. `active` is False for one that
     stands by at an exclusive queue. `client_name` is who it is, for those who look.
+    What it asks of the spool it is told as a receipt; `party` is closed when a delivery raises as well.
     Counters: `delivered`, `acked`, `window_closed` (times that a message waited for the window).
     """
 
@@ -87,10 +88,6 @@ class Flow:
         """Look at all messages of the endpoint again."""
         self.cursors = [0] * PRIORITIES
         self.came_back = IdQueue()
-
-    def party(self) -> Connection | None:
-        """The connection to close when a delivery raises, None for none."""
-        return None
 
     def room(self) -> int:
         """How many messages it can be sent now."""

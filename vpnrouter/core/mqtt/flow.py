@@ -9,7 +9,6 @@ from vpnrouter.core.discards import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
 from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY
-from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.tracing import leaving, trace_kept_lost
 from vpnrouter.errors import Refused
 from vpnrouter.spool import keys
@@ -62,7 +61,6 @@ class MqttFlow(Flow):
     __slots__ = (
         "_promised",
         "_unsent",
-        "_written",
         "browsing",
         "closed",
         "granted",
@@ -98,7 +96,6 @@ class MqttFlow(Flow):
         # QoS 2 deliveries whose identifiers are being written down, unit by unit.
         self._unsent: list[list[int]] = []
         self._promised: Unit | None = None
-        self._written = Written(self)
 
     def party(self) -> Connection | None:
         """The client's connection, None while it is away."""
@@ -166,7 +163,7 @@ class MqttFlow(Flow):
         if self._promised is not spool.unit:
             self._unsent.append([])
             try:
-                spool.when_synced(self._written, 0)
+                spool.when_synced(self, 0)
             except Exception:
                 # No receipt will come for this batch, so it must not stay before others.
                 self._unsent.pop()
@@ -178,7 +175,7 @@ class MqttFlow(Flow):
         """Packet identifiers that will be sent when they are in the spool."""
         return {packet_id for batch in self._unsent for packet_id in batch}
 
-    def written(self) -> None:
+    def settled(self, token: int, outcome: int, reason: str) -> None:
         """The oldest unit of identifiers is in the spool: send what they stand for."""
         batch = self._unsent.pop(0) if self._unsent else []
         if self.closed:
@@ -314,21 +311,3 @@ class MqttFlow(Flow):
     def unbound(self, reason: str) -> None:
         """Forget the flow: the endpoint has unbound it."""
         self.outbound.let_go(self)
-
-
-@final
-class Written(Receipt):
-    """Tells a flow that packet identifiers are in the synced spool."""
-
-    __slots__ = ("_flow",)
-
-    def __init__(self, flow: MqttFlow) -> None:
-        self._flow = flow
-
-    def party(self) -> Connection | None:
-        """The client's connection, None while it is away."""
-        return self._flow.party()
-
-    def settled(self, token: int, outcome: int, reason: str) -> None:
-        """Deliver what waited for the packet identifiers to be stored."""
-        self._flow.written()

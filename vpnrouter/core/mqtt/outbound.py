@@ -67,7 +67,7 @@ class Held:
 
 
 @final
-class Outbound:
+class Outbound(Receipt):
     """The guaranteed deliveries of one session, over all its connections.
 
     `resend` has the packet identifier and the QoS (in the bits from 16 on) of each message id. `own` is the
@@ -80,7 +80,6 @@ class Outbound:
         "_draining",
         "_last",
         "_newest_resend",
-        "_releases",
         "deliveries",
         "flows",
         "held",
@@ -107,7 +106,6 @@ class Outbound:
         self._newest_resend = 0
         self._draining = False
         self.narrow = False
-        self._releases = Releases(self)
 
     # -- identifiers -----------------------------------------------------------------------------
 
@@ -167,7 +165,7 @@ class Outbound:
         if flow.keyed:
             spool.ledger.put(keys.outbound(self.session.number, packet_id), b"")
         if flow.endpoint.durable:
-            spool.when_synced(self._releases, packet_id)
+            spool.when_synced(self, packet_id)
         else:
             self.released(packet_id)
 
@@ -186,6 +184,18 @@ class Outbound:
         if state >= 0:
             self.releasing[packet_id] = state | SYNCED
             self.send_pubrel(packet_id)
+
+    def party(self) -> Connection | None:
+        """The client's connection, None while it is away."""
+        return self.session.connection
+
+    def settled(self, token: int, outcome: int, reason: str) -> None:
+        """Send PUBREL: the state of the packet identifier is synced, and what the client has received is settled."""
+        state = self.releasing.get(token, -1)
+        if state >= 0 and not state & SYNCED:
+            # Before anything can raise: the client asks again when it is back.
+            self.releasing[token] = state | SYNCED
+            self.released(token)
 
     def send_pubrel(self, packet_id: int) -> None:
         """Send PUBREL if there is a connection."""
@@ -253,7 +263,7 @@ class Outbound:
                 self.send_pubrel(packet_id)
             elif spool is not None:
                 # The receipt of the sync may have raised. Telling it twice counts once.
-                spool.when_synced(self._releases, packet_id)
+                spool.when_synced(self, packet_id)
         own = self.own
         if own is not None:
             unsent = own.unsent()
@@ -500,26 +510,3 @@ class Outbound:
         # Without a match the subscription has ended since: what it brought is delivered as it came.
         found.qos = qos or 2
         return found
-
-
-@final
-class Releases(Receipt):
-    """Sends PUBREL when what the client has received is settled in the synced spool."""
-
-    __slots__ = ("_outbound",)
-
-    def __init__(self, outbound: Outbound) -> None:
-        self._outbound = outbound
-
-    def party(self) -> Connection | None:
-        """The client's connection, None while it is away."""
-        return self._outbound.session.connection
-
-    def settled(self, token: int, outcome: int, reason: str) -> None:
-        """Send PUBREL: the state of the packet identifier is synced."""
-        outbound = self._outbound
-        state = outbound.releasing.get(token, -1)
-        if state >= 0 and not state & SYNCED:
-            # Before anything can raise: the client asks again when it is back.
-            outbound.releasing[token] = state | SYNCED
-            outbound.released(token)

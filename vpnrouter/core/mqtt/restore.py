@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
-from vpnrouter.core.guaranteed.session_endpoints import restore as restore_endpoint
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.login import rights_of
@@ -113,7 +112,7 @@ def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> 
     session.durable = True
     session.number = row.number
     if row.endpoint:
-        session.endpoint = restore_endpoint(spool, vpn, client_id, row.number, True, row.owner)
+        session.make_endpoint(spool)
         session.outbound = Outbound(session)
     vpn.clients[client_id] = session
     session.last()

@@ -19,9 +19,10 @@ from vpnrouter.core.discards import (
     PUBLISH_TOPIC_ACL,
     TOPIC_PARSE_ERROR,
 )
-from vpnrouter.core.guaranteed.endpoint import endpoint_of
+from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoint_of
 from vpnrouter.core.guaranteed.reasons import SESSION_ENDED
 from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt import session_store
 from vpnrouter.core.mqtt.ingress import Unheard
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule, TopicRule
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.login import Admission
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.outbound import Outbound
@@ -57,6 +59,9 @@ DRAIN: Final = 3
 
 NEVER_S: Final = 0xFFFF_FFFF
 """Session expiry interval that means "never" (MQTT 5, 3.1.2.11.2)."""
+
+ENDPOINT_PREFIX: Final = "#mqtt/"
+"""What the names of the endpoints of sessions begin with; the client id follows."""
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -189,6 +194,19 @@ class MqttSession(Subscriber):
             self.feed.go_on()
         if self.durable:
             session_store.keep(self)
+
+    def make_endpoint(self, spool: Spool) -> Endpoint:
+        """Make the queue behind its subscriptions of QoS 1 and 2, under `number`. The store is not told.
+
+        It is counted for the owner of the session.
+        """
+        name = ENDPOINT_PREFIX + self.client_name
+        terms = self.vpn.session_terms.copy()
+        endpoint = Endpoint(spool, self.vpn, SESSION, name, self.number, terms, self.durable)
+        self.vpn.endpoints[SESSION, name] = endpoint
+        self.vpn.count_endpoint(self.owner, 1)
+        self.endpoint = endpoint
+        return endpoint
 
     def belong_to(self, owner: str) -> None:
         """Make `owner` the owner of a session that was stored without one."""

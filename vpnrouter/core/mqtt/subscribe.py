@@ -21,7 +21,6 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
 from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.replay import parse_start
-from vpnrouter.core.guaranteed.session_endpoints import have_room, make
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, QUEUE, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.flow import MqttFlow
@@ -627,19 +626,19 @@ class Subscribing(_FilterJob):
             return asked
         if not profile.may_create(session.durable):
             return 0
-        have_room(session.vpn, session.owner, profile.max_endpoint_count_per_client_username)
+        most = profile.max_endpoint_count_per_client_username
+        session.vpn.check_endpoint_count(session.owner, most)
         self._have_flow()
-        number = number_of(session, spool)
-        session.endpoint = make(
-            spool, session.vpn, session.client_name, number, session.durable, session.owner
-        )
+        number_of(session, spool)
+        endpoint = session.make_endpoint(spool)
         if session.durable:
+            endpoint.define()
             keep(session)
         if session.outbound is None:
             session.outbound = Outbound(session)
             session.outbound.plug(session.receive_maximum)
         else:
-            session.outbound.bind_own(session.endpoint)
+            session.outbound.bind_own(endpoint)
         return asked
 
 

@@ -19,7 +19,6 @@ from vpnrouter.core.discards import (
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
@@ -27,6 +26,7 @@ from vpnrouter.core.subscriber import Subscription
 from vpnrouter.management.client_source import ClientStatus, MqttSessionStatus, SubscriptionStatus
 from vpnrouter.server.monitor.cleared import reasons_since
 from vpnrouter.server.monitor.profiles import Profiles
+from vpnrouter.server.monitor.queues import Synced
 from vpnrouter.server.net.dial import transport_of
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.topics.grammar import MQTT, parse_topic
@@ -285,18 +285,6 @@ PORTION: Final = 1_000
 
 
 @final
-class _Synced(Receipt):
-    """Ends a wait when what was asked for is synced."""
-
-    def __init__(self) -> None:
-        self.done = trio.Event()
-
-    def settled(self, token: int, outcome: int, reason: str) -> None:
-        """Wake the request that waits for the sync."""
-        self.done.set()
-
-
-@final
 class RouterClients:
     """The ClientSource of a router; `runners` are its own bridges and may change while it runs."""
 
@@ -507,7 +495,7 @@ class RouterClients:
         flush_ready(plane)
         spool = spool_of(plane)
         if spool is not None:
-            receipt = _Synced()
+            receipt = Synced()
             spool.when_synced(receipt, 0)
             if plane.committing is not None:
                 plane.committing.step()

@@ -90,7 +90,7 @@ sessions begin with `#mqtt/` by themselves, as no queue's does."""
 
 
 @final
-class _Synced(Receipt):
+class Synced(Receipt):
     """Ends a wait when what was asked for is synced."""
 
     def __init__(self) -> None:
@@ -266,7 +266,7 @@ class RouterQueues:
         return True
 
     async def _synced(self, *, purged: bool = False) -> None:
-        receipt = _Synced()
+        receipt = Synced()
         if purged:
             self._spool.when_purged(receipt, 0)
         else:

@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.session_endpoints: the queues behind MQTT sessions."""
+"""vpnrouter.core.mqtt.session: the queues behind MQTT sessions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import pytest
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.definition import read_definitions
-from vpnrouter.core.guaranteed.session_endpoints import have_room, make
+from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.message import Message
+from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.errors import Refused
@@ -30,6 +32,16 @@ class Place:
         router.plane.spool = self.spool
         self.vpn = MessageVpn("blue", router.plane, Credentials(False, ()), {}, {}, bounds)
 
+    def make(self, client_id: str, *, durable: bool, owner: str = "") -> Endpoint:
+        """The queue of a new session, written down where it lasts."""
+        session = MqttSession(self.vpn, client_id, Outbox([], 0), owner)
+        session.number = self.spool.number()
+        session.durable = durable
+        endpoint = session.make_endpoint(self.spool)
+        if durable:
+            endpoint.define()
+        return endpoint
+
     def settle(self) -> None:
         """Commit what is due."""
         for _ in range(100):
@@ -46,8 +58,8 @@ class Place:
 def test_a_durable_one_is_written_down(durable: bool) -> None:
     """Its definition is in the store until it is dropped; one that does not last leaves nothing there."""
     place = Place()
-    number = place.spool.number()
-    endpoint = make(place.spool, place.vpn, "c", number, durable)
+    endpoint = place.make("c", durable=durable)
+    number = endpoint.number
     place.settle()
     definitions, following = read_definitions(place.store)
     assert [(one.number, one.kind, one.name) for one in definitions] == (
@@ -64,7 +76,7 @@ def test_a_durable_one_is_written_down(durable: bool) -> None:
 def test_what_it_held_goes_with_it() -> None:
     """Messages are counted as deleted and leave the store."""
     place = Place()
-    endpoint = make(place.spool, place.vpn, "c", place.spool.number(), True)
+    endpoint = place.make("c", durable=True)
     for _ in range(3):
         assert place.spool.place(endpoint, Message(b"a", b"x")) == ""
     place.settle()
@@ -81,7 +93,7 @@ def test_its_terms_are_the_vpns() -> None:
     """A copy of them: what changes for one session changes for no other."""
     place = Place()
     place.vpn.session_terms.max_spooled_msg_count = 5
-    endpoint = make(place.spool, place.vpn, "c", place.spool.number(), True)
+    endpoint = place.make("c", durable=True)
     assert endpoint.terms.max_spooled_msg_count == 5
     assert endpoint.terms is not place.vpn.session_terms
 
@@ -91,28 +103,28 @@ def test_the_bound_of_the_vpn(bound: int) -> None:
     """No more than max_endpoint_count; 0 is no bound."""
     place = Place(VpnLimits(max_endpoint_count=bound))
     for name in ("a", "b"):
-        have_room(place.vpn)
-        make(place.spool, place.vpn, name, place.spool.number(), False)
+        place.vpn.check_endpoint_count("", 0)
+        place.make(name, durable=False)
     if bound:
         with pytest.raises(Refused, match="503 Endpoint Max Exceeded"):
-            have_room(place.vpn)
+            place.vpn.check_endpoint_count("", 0)
     else:
-        have_room(place.vpn)
+        place.vpn.check_endpoint_count("", 0)
 
 
 def test_the_bound_of_a_client_username() -> None:
     """No more than the profile of their creator lets be; those of others do not count, nor do those that went."""
     place = Place()
-    spool, vpn = place.spool, place.vpn
-    mine = make(spool, vpn, "a", spool.number(), True, "ann")
-    make(spool, vpn, "b", spool.number(), False, "bob")
-    have_room(vpn, "ann", 2)
-    make(spool, vpn, "c", spool.number(), False, "ann")
+    vpn = place.vpn
+    mine = place.make("a", durable=True, owner="ann")
+    place.make("b", durable=False, owner="bob")
+    vpn.check_endpoint_count("ann", 2)
+    place.make("c", durable=False, owner="ann")
     with pytest.raises(Refused, match="503 Endpoint Max Exceeded"):
-        have_room(vpn, "ann", 2)
-    have_room(vpn, "ann", 0)
-    have_room(vpn, "bob", 2)
+        vpn.check_endpoint_count("ann", 2)
+    vpn.check_endpoint_count("ann", 0)
+    vpn.check_endpoint_count("bob", 2)
     mine.delete(reasons.SESSION_ENDED)
     vpn.count_endpoint("ann", -1)
-    have_room(vpn, "ann", 2)
+    vpn.check_endpoint_count("ann", 2)
     assert vpn.endpoints_of == {"ann": 1, "bob": 1}
