@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli._tables import QueueTables, age, is_stuck, megabytes, quota
-from vpnrouter.management.queue_source import QueueStatus
 from vpnrouter.management.rows import row_of
+from vpnrouter.management.status.queues import QueueStatus
 
 STATUS = QueueStatus(
     msg_vpn_name="blue",

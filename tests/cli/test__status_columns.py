@@ -7,8 +7,9 @@ import pytest
 
 from vpnrouter.cli._listing import Listing, Spec
 from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
-from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
+from vpnrouter.management.msg_vpns import status_of
 from vpnrouter.management.rows import row_of
+from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 
 CLIENT = ClientStatus("blue", "c[1]", "ann", platform="MQTT 5", uptime=61, tx_msg_count=1_234)
 SUBSCRIPTION = SubscriptionStatus("blue", "a/#", "mqtt", "client", "c[1]", 1, share_name="g")
@@ -49,7 +50,9 @@ def test_a_subscription() -> None:
 
 def test_a_msg_vpn(standing: Any) -> None:
     """Clients and subscriptions with their bounds."""
-    row = row_of(standing.three_bridges().msg_vpn("blue"))
+    status = status_of(standing.three_bridges().sources, "blue")
+    assert status is not None
+    row = row_of(status)
     _, words = lines(VPNS, row, wide=True)
     assert words[:3] == ["blue", "enabled", "up"]
     assert lines(VPNS, row, "detail")[0] == ["Message", "VPN", "blue:", "up"]

@@ -198,7 +198,7 @@ def test_queues(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     titles, *rows = lines(capsys)
     assert titles.split()[:3] == ["Queue", "VPN", "Type"]
     assert [row.split()[0] for row in rows] == ["x,y", "dead", "orders"]
-    assert rows[2].split()[6:9] == ["25", "<0.1", "last"]
+    assert rows[2].split()[6:9] == ["25", "<0.1", "5,000"]
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,8 @@ def test_wide(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def clients(count: int) -> list[dict[str, Any]]:
     """Rows of clients."""
-    from vpnrouter.management.client_source import ClientStatus
     from vpnrouter.management.rows import row_of
+    from vpnrouter.management.status.clients import ClientStatus
 
     return [row_of(ClientStatus("blue", f"client-{number:05}")) for number in range(count)]
 

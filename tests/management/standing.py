@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 
+from vpnrouter.bridges.book import LinkBook
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Input
 from vpnrouter.bridges.status import (
     BridgeStatus,
@@ -26,16 +27,14 @@ from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
-from vpnrouter.management.client_source import (
+from vpnrouter.management.sources import Sources
+from vpnrouter.management.status.clients import ClientStatus, MqttSessionStatus, SubscriptionStatus
+from vpnrouter.management.status.profiles import (
     AclProfileStatus,
     ClientProfileStatus,
-    ClientStatus,
     ClientUsernameStatus,
-    MqttSessionStatus,
-    SubscriptionStatus,
 )
-from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.trace.recorder import Recorder
 
@@ -61,7 +60,7 @@ def bridge_status(msg_vpn: str, name: str, **changes: Any) -> BridgeStatus:
 
 
 class StillQueues:
-    """A QueueSource over queues that were handed in: message id -> payload, by message VPN and name.
+    """Queues that stand still, that were handed in: message id -> payload, by message VPN and name.
 
     `refusal` is why no queue takes more than `room` messages, `failure` what every change raises.
     """
@@ -150,7 +149,7 @@ class StillQueues:
 
 
 class StillClients:
-    """A ClientSource over what was handed in: subscriptions by message VPN and client; `away` are sessions whose
+    """Clients that stand still, and profiles: subscriptions by message VPN and client; `away` are sessions whose
     clients are away, `done` what was asked to be done. Topic `t/1` matches all subscriptions.
     """
 
@@ -337,9 +336,9 @@ class Still:
             }
         )
         self.done: list[tuple[str, str, str]] = []
-        self.sources = Sources(router=self.router, bridges=StillBridges(self))
-        store: Any = self.store
-        self.sources.store = store
+        self.sources: Any = Sources(book=LinkBook(self.router))
+        self.sources.bridges = StillBridges(self)
+        self.sources.store = self.store
 
     def add(self, *msg_vpns: str) -> None:
         """Message VPNs that come while it runs."""
@@ -370,7 +369,8 @@ def three_bridges() -> Still:
 def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of `monitor`."""
     access = Access.of(Management.model_validate({"users": users or {}}))
-    monitor.sources.queues, monitor.sources.clients = monitor.queues, monitor.clients
+    monitor.sources.queues = monitor.queues
+    monitor.sources.clients = monitor.sources.profiles = monitor.clients
     return build_app(monitor.sources, access)
 
 

@@ -3,8 +3,8 @@ from urllib.parse import quote
 
 import pytest
 
-from vpnrouter.management.client_source import ClientStatus, SubscriptionStatus
 from vpnrouter.management.rows import names_of
+from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/clients"
 OTHER = "/SEMP/v2/monitor/msgVpns/a%2Fb/clients"

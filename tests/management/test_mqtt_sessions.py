@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.client_source import MqttSessionStatus
 from vpnrouter.management.rows import names_of
+from vpnrouter.management.status.clients import MqttSessionStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/mqttSessions"
 ACTION = "/SEMP/v2/action/msgVpns/blue/mqttSessions"

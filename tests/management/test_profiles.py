@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.client_source import (
+from vpnrouter.management.rows import names_of
+from vpnrouter.management.status.profiles import (
     AclProfileStatus,
     ClientProfileStatus,
     ClientUsernameStatus,
 )
-from vpnrouter.management.rows import names_of
 
 VPN = "/SEMP/v2/monitor/msgVpns/blue"
 READER = {"rob": {"password": "right", "msg_vpns": ["a/b"]}}

@@ -1,15 +1,11 @@
 import pytest
-import trio
 
-from vpnrouter.management.queue_source import (
-    Done,
+from vpnrouter.management.rows import names_of
+from vpnrouter.management.status.queues import (
     FlowStatus,
     MsgStatus,
-    NoQueues,
-    QueueSource,
     QueueStatus,
 )
-from vpnrouter.management.rows import names_of
 
 QUEUE_NAMES = """
     accessType bindRequestCount bindSuccessCount deadMsgQueue deletedMsgCount durable egressEnabled
@@ -41,21 +37,3 @@ MSG_NAMES = """
 def test_names_of_the_field(kind: type, names: str) -> None:
     """Every attribute that scripts know is there under its name."""
     assert set(names_of(kind)) >= set(names.split())
-
-
-def test_a_router_without_a_spool() -> None:
-    """It has no queues, and nothing can be done to them."""
-    source: QueueSource = NoQueues()
-    assert list(source.queue_names("v")) == []
-    assert list(source.tx_flows("v", "q")) == []
-    assert list(source.msgs("v", "q", 0, 10)) == []
-    assert source.queue("v", "q") is None
-    assert source.payload("v", "q", 1) is None
-
-    async def change() -> list[Done]:
-        assert await source.start_replay("v", "q", "", 0, 0) == "503 Replay Disabled"
-        assert not await source.cancel_replay("v", "q")
-        deleted = await source.delete_msgs("v", "q", None)
-        return [deleted, await source.copy_msgs("v", "q", "r", None, move=True)]
-
-    assert trio.run(change) == [Done(0), Done(0)]

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.queue_source import MsgStatus, QueueStatus
 from vpnrouter.management.rows import names_of
+from vpnrouter.management.status.queues import MsgStatus, QueueStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/queues"
 OURS = "/vpnrouter/v1/msgVpns/blue/queues/orders"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.server.bridges.flows import NONE, backlog_of, oldest_age_ms
+from vpnrouter.management.status.bridges import NONE, backlog_of, oldest_age_ms
 
 TWO = "msg_vpns: {blue: {queues: {q: {subscriptions: [a]}, p: {subscriptions: [a, b]}}}}"
 

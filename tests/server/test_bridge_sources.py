@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -11,12 +12,12 @@ import trio
 
 from vpnrouter.core.discards import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.terms import ALWAYS
+from vpnrouter.management.edge import Edge
+from vpnrouter.management.metrics.source import bridge_figures
 from vpnrouter.management.sources import Sources
-from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
-from vpnrouter.server.monitor.bridges import BridgeSources
-from vpnrouter.server.monitor.cleared import ClearedEndpoints
-from vpnrouter.server.monitor.clients import RouterClients
-from vpnrouter.server.monitor.figures import bridge_figures
+from vpnrouter.management.status.bridges import backlog_of, oldest_age_ms
+from vpnrouter.server.net.dial import transport_of
+from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.wire.mqtt.packets import Publish
 
 EDGE = """
@@ -62,9 +63,13 @@ class Seen:
 
     def __init__(self, node: Any) -> None:
         self.node = node
-        self.bridges = BridgeSources(node.book, node.bridges)
-        self.clients = RouterClients(node.book, node.bridges, ClearedEndpoints())
-        self.sources = Sources(router=node.router, bridges=self.bridges, clients=self.clients)
+        edge = Edge(
+            bridges=node.bridges,
+            flush=partial(flush_ready, node.router.plane),
+            transport=transport_of,
+        )
+        self.sources = Sources(book=node.book, edge=edge)
+        self.bridges, self.clients = self.sources.bridges, self.sources.clients
 
     def bridge(self, msg_vpn: str, name: str) -> Any:
         """One bridge as it stands; it is in balance."""
@@ -117,7 +122,7 @@ async def _clients(edge: Seen, core: Seen) -> None:
     assert (row.holder, row.name, row.syntax) == ("bridge", PEER, "smf")
     assert edge.clients.holders("blue") == [("bridge", PEER), ("queue", "to-core")]
     assert edge.clients.held("blue", "bridge", PEER) == [row]
-    username = edge.clients.username("blue", "core")
+    username = edge.sources.profiles.username("blue", "core")
     assert username is not None
     assert (username.connection_count, username.dynamic) == (1, True)
 

@@ -1,4 +1,4 @@
-"""vpnrouter.server.monitor.clients: what counts as whose; clients as a whole are in test_clients.py."""
+"""vpnrouter.management.status.clients: what counts as whose; clients as a whole are in test_clients.py."""
 
 import importlib.util
 from pathlib import Path
@@ -9,8 +9,7 @@ import pytest
 
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.selectors import parse_selector
-from vpnrouter.server.monitor.clients import (
+from vpnrouter.management.status.clients import (
     NOTHING,
     Counted,
     counted_by,
@@ -19,6 +18,7 @@ from vpnrouter.server.monitor.clients import (
     status_of,
     subscription_status,
 )
+from vpnrouter.selectors import parse_selector
 
 PLACE = Path(__file__).parents[1] / "core" / "world.py"
 

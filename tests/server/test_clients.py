@@ -1,4 +1,4 @@
-"""vpnrouter.server.monitor.clients over a router in memory: what is told is what the core has."""
+"""vpnrouter.management.status.clients over a router in memory: what is told is what the core has."""
 
 import importlib.util
 import time
@@ -15,8 +15,9 @@ from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import totals
 from vpnrouter.errors import TopicError
-from vpnrouter.server.monitor.cleared import ClearedEndpoints
-from vpnrouter.server.monitor.clients import RouterClients
+from vpnrouter.management.edge import Edge
+from vpnrouter.management.status.cleared import ClearedEndpoints
+from vpnrouter.management.status.clients import Clients
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.packets import (
     Connack,
@@ -50,12 +51,12 @@ def world(kit: ModuleType) -> Any:
 
 
 @pytest.fixture
-def clients(world: Any) -> RouterClients:
+def clients(world: Any) -> Clients:
     """What management asks; its clock is the world's."""
-    return RouterClients(LinkBook(world.router), [], ClearedEndpoints(), lambda: world.now_ns)
+    return Clients(LinkBook(world.router), Edge(), ClearedEndpoints(), lambda: world.now_ns)
 
 
-def test_names(world: Any, clients: RouterClients) -> None:
+def test_names(world: Any, clients: Clients) -> None:
     """In order, whoever comes and goes; sessions whose clients are away stay."""
     assert clients.client_names("blue") == []
     assert clients.client_names("none") == ()
@@ -74,7 +75,7 @@ def test_names(world: Any, clients: RouterClients) -> None:
     assert clients.session_names("blue") == ["a", "c"]
 
 
-def test_one(world: Any, clients: RouterClients) -> None:
+def test_one(world: Any, clients: Clients) -> None:
     """What it is and what it has done."""
     client = world.connect("c", level=4, keep_alive_s=300)
     client.subscribe("a/+")
@@ -107,7 +108,7 @@ def test_one(world: Any, clients: RouterClients) -> None:
     assert clients.client("none", "c") is None
 
 
-def test_a_slow_one(world: Any, clients: RouterClients) -> None:
+def test_a_slow_one(world: Any, clients: Clients) -> None:
     """Who does not read is told from others, and its losses have their reason; also after its counts are cleared."""
     world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=40))
     slow = world.connect("slow", level=4)
@@ -132,7 +133,7 @@ def test_a_slow_one(world: Any, clients: RouterClients) -> None:
     assert (row.slow_subscriber, row.tx_msg_count, row.tx_byte_count) == (False, 1, 8)
 
 
-def test_clear_stats(world: Any, clients: RouterClients, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clear_stats(world: Any, clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is shown begins anew, what the message VPN counts does not; the next connection owes nothing."""
     monkeypatch.setattr(limits, "CLEARED_COUNTS", 2)
     first = world.connect("c", clean_start=False, properties=FOR_EVER)
@@ -162,7 +163,7 @@ def test_clear_stats(world: Any, clients: RouterClients, monkeypatch: pytest.Mon
     assert not clients.clear_stats("blue", "none")
 
 
-def test_disconnect(world: Any, clients: RouterClients) -> None:
+def test_disconnect(world: Any, clients: Clients) -> None:
     """An MQTT 5 client is told why; its will is published; who is not connected cannot be disconnected."""
     watcher = world.connect("watcher")
     watcher.subscribe("#")
@@ -183,7 +184,7 @@ def test_disconnect(world: Any, clients: RouterClients) -> None:
     assert "four" not in world.vpn().clients
 
 
-def test_subscriptions(world: Any, clients: RouterClients) -> None:
+def test_subscriptions(world: Any, clients: Clients) -> None:
     """As written, in order; whoever has any is a holder."""
     client = world.connect("c")
     for text in ("b", "$share/g/a/#", "a"):
@@ -201,7 +202,7 @@ def test_subscriptions(world: Any, clients: RouterClients) -> None:
     assert clients.subscription_count("none") == 0
 
 
-async def test_matches(world: Any, clients: RouterClients) -> None:
+async def test_matches(world: Any, clients: Clients) -> None:
     """In order of holder and name, and not more than asked for."""
     for name in ("b", "a"):
         client = world.connect(name)
@@ -233,7 +234,7 @@ async def test_sessions(kit: ModuleType, stored: Any) -> None:
     world = kit.World()
     world.router = one.router
     cleared = ClearedEndpoints()
-    clients = RouterClients(LinkBook(one.router), [], cleared)
+    clients = Clients(LinkBook(one.router), Edge(), cleared)
     one.router.tick(time.monotonic_ns(), time.time_ns())
     client = world.open("blue")
     client.send(Connect("c", protocol_level=5, clean_start=False, properties=FOR_EVER))
@@ -267,7 +268,7 @@ async def test_sessions(kit: ModuleType, stored: Any) -> None:
     assert "c" not in again.router.vpns["blue"].clients
 
 
-async def test_a_session_in_use_is_not_ended(world: Any, clients: RouterClients) -> None:
+async def test_a_session_in_use_is_not_ended(world: Any, clients: Clients) -> None:
     """Its client is to be disconnected first."""
     client = world.connect("c", clean_start=False, properties=FOR_EVER)
     assert not await clients.end_session("blue", "c")
@@ -278,7 +279,7 @@ async def test_a_session_in_use_is_not_ended(world: Any, clients: RouterClients)
 
 
 @pytest.mark.parametrize("count", [10_000])
-def test_a_page_of_many_is_quick(world: Any, clients: RouterClients, count: int) -> None:
+def test_a_page_of_many_is_quick(world: Any, clients: Clients, count: int) -> None:
     """Names of ten thousand clients and a page of a hundred take milliseconds of the router's thread."""
     vpn = world.vpn()
     template = world.connect("template")
@@ -292,7 +293,7 @@ def test_a_page_of_many_is_quick(world: Any, clients: RouterClients, count: int)
     assert best < 0.05
 
 
-def _page_s(clients: RouterClients) -> float:
+def _page_s(clients: Clients) -> float:
     began = time.perf_counter()
     names = clients.client_names("blue")
     keys = sorted([("blue", name) for name in names])

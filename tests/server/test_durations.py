@@ -1,6 +1,6 @@
 """Durations by bounds."""
 
-from vpnrouter.server.monitor.figures import BOUNDS_S, Durations
+from vpnrouter.management.metrics.families import BOUNDS_S, Durations
 
 
 def test_counts() -> None:

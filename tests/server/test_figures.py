@@ -11,12 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.status import status_of
 from vpnrouter.core.router import Router
+from vpnrouter.management.edge import Edge
+from vpnrouter.management.live_traces import LiveTraces
+from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics.figures import BridgeFigures
-from vpnrouter.management.sources import Sources
-from vpnrouter.server.monitor.figures import (
+from vpnrouter.management.metrics.source import (
     BEHIND,
     FIRST,
-    RouterNumbers,
+    Figures,
     bridge_figures,
     higher,
 )
@@ -130,7 +132,8 @@ class OneBridge:
 def test_counts_of_a_bridge_do_not_go_back() -> None:
     """What a shared connection counted stays while it is down; a bridge made anew begins anew."""
     bridges: Any = OneBridge()
-    numbers: Any = RouterNumbers(Sources(router=Router("here", 1, Recorder())), bridges, None, None)
+    router = Router("here", 1, Recorder())
+    numbers = Figures(router, bridges, VpnMeters(router), LiveTraces("r"), Edge())
     seen = []
     for sent, lost in ((5, {"duplicate": 1}), (9, {}), (3, {}), (11, {"duplicate": 2})):
         bridges.shown = replace(bridges.shown, data_tx_msg_count=sent, discarded_tx=lost)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.server.monitor.queues import IdTimes
+from vpnrouter.management.status.queues import IdTimes
 
 
 def test_age() -> None:

@@ -1,4 +1,4 @@
-"""vpnrouter.server.monitor.clients: who is said to get a topic is who gets it."""
+"""vpnrouter.management.status.clients: who is said to get a topic is who gets it."""
 
 import importlib.util
 import itertools
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.errors import TopicError
-from vpnrouter.server.monitor.clients import holder_of, matching
+from vpnrouter.management.status.clients import holder_of, matching
 from vpnrouter.wire.mqtt.properties import Properties
 
 PLACE = Path(__file__).parents[1] / "core" / "world.py"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.server.monitor import figures as module
-from vpnrouter.server.monitor.figures import process_figures
+from vpnrouter.management.metrics import source as module
+from vpnrouter.management.metrics.source import process_figures
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc")

@@ -1,15 +1,13 @@
-"""vpnrouter.server.monitor.profiles: who clients may be, and how many are."""
+"""vpnrouter.management.status.profiles: who clients may be, and how many are."""
 
 from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.management.status.profiles import Profiles
 from vpnrouter.server.apply.assemble import build_router
-from vpnrouter.server.monitor.cleared import ClearedEndpoints
-from vpnrouter.server.monitor.clients import RouterClients
 
 WRITTEN = """
 msg_vpns:
@@ -39,12 +37,12 @@ def router(configured: Any) -> Router:
 
 
 @pytest.fixture
-def clients(router: Router) -> RouterClients:
+def clients(router: Router) -> Profiles:
     """What management asks."""
-    return RouterClients(LinkBook(router), [], ClearedEndpoints())
+    return Profiles(router)
 
 
-def test_usernames(router: Router, clients: RouterClients) -> None:
+def test_usernames(router: Router, clients: Profiles) -> None:
     """Those that are configured and those that came without; these have what `default` has."""
     assert clients.username_names("blue") == ["ann", "bob", "carl", "default"]
     assert clients.username_names("none") == ()
@@ -72,7 +70,7 @@ def test_usernames(router: Router, clients: RouterClients) -> None:
     assert clients.username("none", "ann") is None
 
 
-def test_profiles(clients: RouterClients) -> None:
+def test_profiles(clients: Profiles) -> None:
     """What they allow, and how many client usernames and connections have them."""
     rows = {row.client_profile_name: row for row in clients.client_profiles("blue")}
     assert set(rows) == {"apps", "default"}
@@ -83,7 +81,7 @@ def test_profiles(clients: RouterClients) -> None:
     assert clients.client_profiles("none") == ()
 
 
-def test_acl_profiles(clients: RouterClients) -> None:
+def test_acl_profiles(clients: Profiles) -> None:
     """The same of ACL profiles; none where nobody is connected."""
     rows = {row.acl_profile_name: row for row in clients.acl_profiles("blue")}
     strict = rows["strict"]

@@ -6,7 +6,7 @@ import pytest
 
 from vpnrouter.core.guaranteed.flow import Flow
 from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
-from vpnrouter.server.monitor.queues import (
+from vpnrouter.management.status.queues import (
     OTHER,
     QueueNumbers,
     by_reason,

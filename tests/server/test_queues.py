@@ -10,9 +10,8 @@ from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.terms import CONSUME
 from vpnrouter.core.guaranteed.unit import SPOOLED
 from vpnrouter.core.message import Message
-from vpnrouter.management.queue_source import Done
-from vpnrouter.server.monitor import queues as module
-from vpnrouter.server.monitor.queues import RouterQueues
+from vpnrouter.management.status import queues as module
+from vpnrouter.management.status.queues import Done, Queues
 from vpnrouter.spool import keys
 
 TWO = (
@@ -46,9 +45,9 @@ async def one(stored: Any) -> Any:
 
 
 @pytest.fixture
-def queues(one: Any) -> RouterQueues:
+def queues(one: Any) -> Queues:
     """What management asks."""
-    return RouterQueues(one.router, one.spooling.spool)
+    return Queues(one.router, one.spooling.spool)
 
 
 async def publish(one: Any, *payloads: bytes) -> None:
@@ -67,17 +66,17 @@ async def publish(one: Any, *payloads: bytes) -> None:
     assert set(one.told) == {SPOOLED}
 
 
-def ids(queues: RouterQueues, name: str) -> list[int]:
+def ids(queues: Queues, name: str) -> list[int]:
     """The messages of a queue."""
     return [row.msg_id for row in queues.msgs("blue", name, 0, 1_000)]
 
 
-def payloads(queues: RouterQueues, name: str) -> list[bytes | None]:
+def payloads(queues: Queues, name: str) -> list[bytes | None]:
     """The payloads of a queue."""
     return [queues.payload("blue", name, number) for number in ids(queues, name)]
 
 
-async def test_names(queues: RouterQueues) -> None:
+async def test_names(queues: Queues) -> None:
     """Queues under their names, other kinds behind a prefix; replay logs are not shown."""
     assert sorted(queues.queue_names("blue")) == ["#topic-endpoint/t", "p", "q"]
     assert queues.queue_names("green") == []
@@ -87,7 +86,7 @@ async def test_names(queues: RouterQueues) -> None:
     assert status.endpoint_type == "topic-endpoint"
 
 
-async def test_status(one: Any, queues: RouterQueues) -> None:
+async def test_status(one: Any, queues: Queues) -> None:
     """Attributes as written, and what the endpoint counts."""
     await publish(one, b"1", b"22")
     status = queues.queue("blue", "q")
@@ -105,7 +104,7 @@ async def test_status(one: Any, queues: RouterQueues) -> None:
     assert other.reject_msg_to_sender_on_discard_behavior == "always"
 
 
-async def test_messages(one: Any, queues: RouterQueues) -> None:
+async def test_messages(one: Any, queues: Queues) -> None:
     """By rising id, from behind one, so many; with life time and payload."""
     await publish(one, b"1", b"22", b"333")
     first, second, third = queues.msgs("blue", "q", 0, 10)
@@ -118,7 +117,7 @@ async def test_messages(one: Any, queues: RouterQueues) -> None:
     assert queues.payload("blue", "q", third.msg_id + 1) is None
 
 
-async def test_consumers(one: Any, queues: RouterQueues) -> None:
+async def test_consumers(one: Any, queues: Queues) -> None:
     """What they hold is shown with them and is left alone."""
     await publish(one, b"1", b"2", b"3")
     endpoint = one.router.vpns["blue"].endpoints[0, "q"]
@@ -140,7 +139,7 @@ async def test_consumers(one: Any, queues: RouterQueues) -> None:
     assert payloads(queues, "p") == [b"3"]
 
 
-async def test_purge(one: Any, queues: RouterQueues, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_purge(one: Any, queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is answered the messages are gone from the disk, however many rounds that takes."""
     monkeypatch.setattr(unit, "ROUND", 2)
     await publish(one, *[b"x"] * 9)
@@ -154,7 +153,7 @@ async def test_purge(one: Any, queues: RouterQueues, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("move", [False, True])
 async def test_copy_and_move(
-    one: Any, queues: RouterQueues, move: bool, monkeypatch: pytest.MonkeyPatch
+    one: Any, queues: Queues, move: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them, in order, over several portions; or some. It ends where the other takes no more."""
     monkeypatch.setattr(module, "PORTION", 2)
@@ -173,7 +172,7 @@ async def test_copy_and_move(
 
 
 async def test_a_queue_onto_itself(
-    one: Any, queues: RouterQueues, monkeypatch: pytest.MonkeyPatch
+    one: Any, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a copy adds is not copied again."""
     monkeypatch.setattr(module, "PORTION", 2)
@@ -184,7 +183,7 @@ async def test_a_queue_onto_itself(
     assert payloads(queues, "q") == [b"1", b"2", b"3"] * 2
 
 
-async def test_what_is_not_there(queues: RouterQueues) -> None:
+async def test_what_is_not_there(queues: Queues) -> None:
     """No queue, nothing."""
     assert queues.queue("blue", "none") is None
     assert queues.queue("none", "q") is None
@@ -202,7 +201,7 @@ async def test_replay(stored: Any) -> None:
         " replay_logs: {log: {ingress_enabled: true, egress_enabled: true, max_spool_usage: 10}}}}"
     )
     one.spooling.serve_with(None)
-    queues = RouterQueues(one.router, one.spooling.spool)
+    queues = Queues(one.router, one.spooling.spool)
     await publish(one, b"1", b"2")
     logged = ids(queues, "q")
     assert await queues.delete_msgs("blue", "q", None) == Done(2)
@@ -234,7 +233,7 @@ async def test_replay(stored: Any) -> None:
     )
 
 
-async def test_highest_and_last_message(one: Any, queues: RouterQueues, stored: Any) -> None:
+async def test_highest_and_last_message(one: Any, queues: Queues, stored: Any) -> None:
     """The highest id is of what is in the queue now, the last spooled one of what came last, be it gone or not."""
 
     def shown() -> tuple[int, int, int]:
@@ -251,7 +250,7 @@ async def test_highest_and_last_message(one: Any, queues: RouterQueues, stored: 
 
     one = stored(TWO)
     one.spooling.serve_with(None)
-    queues = RouterQueues(one.router, one.spooling.spool)
+    queues = Queues(one.router, one.spooling.spool)
     assert shown() == (first, second, second)
     endpoint = one.router.vpns["blue"].endpoints[0, "q"]
     flow = Hand(endpoint, "reader", 10)
@@ -282,7 +281,7 @@ async def test_attributes_of_the_running_endpoint(stored: Any) -> None:
         f" rebalance_max_handoff_time: 15}}}}}}, topic_endpoints: {{t: {{{written},"
         " reject_msg_to_sender_on_discard_behavior: when-topic-endpoint-enabled}}}}"
     )
-    queues = RouterQueues(one.router, one.spooling.spool)
+    queues = Queues(one.router, one.spooling.spool)
     for name, rejecting in (
         ("q", "when-queue-enabled"),
         ("#topic-endpoint/t", "when-topic-endpoint-enabled"),

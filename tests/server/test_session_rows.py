@@ -1,4 +1,4 @@
-"""vpnrouter.server.monitor.clients: a session without a spool; with one, test_clients.py has it."""
+"""vpnrouter.management.status.clients: a session without a spool; with one, test_clients.py has it."""
 
 import importlib.util
 from pathlib import Path
@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from vpnrouter.server.monitor.cleared import ClearedEndpoints
-from vpnrouter.server.monitor.clients import session_status
+from vpnrouter.management.status.cleared import ClearedEndpoints
+from vpnrouter.management.status.clients import session_status
 from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 

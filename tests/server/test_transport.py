@@ -8,8 +8,9 @@ import pytest
 import trio
 import trustme
 
-from vpnrouter.server.monitor.cleared import ClearedEndpoints
-from vpnrouter.server.monitor.clients import RouterClients
+from vpnrouter.management.edge import Edge
+from vpnrouter.management.status.cleared import ClearedEndpoints
+from vpnrouter.management.status.clients import Clients
 from vpnrouter.server.net.dial import shown_address, transport_of
 
 LISTENERS = """
@@ -40,7 +41,7 @@ async def test_a_client(running: Any, client_type: Any, tmp_path: Path, index: i
             stream = trio.SSLStream(plain, context, server_hostname="localhost")
         client = client_type(stream)
         await client.connect("c")
-        clients = RouterClients(node.book, [], ClearedEndpoints())
+        clients = Clients(node.book, Edge(transport=transport_of), ClearedEndpoints())
         row = clients.client("blue", "c")
         assert row is not None
         assert row.client_address == shown_address(*plain.socket.getsockname()[:2])

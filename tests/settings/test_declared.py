@@ -16,11 +16,11 @@ from vpnrouter.config.shape import model_at
 from vpnrouter.core.guaranteed.terms import EndpointTerms, default_session_terms, terms_of
 from vpnrouter.core.profile import ClientProfile as RunningProfile
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.management.client_source import ClientProfileStatus
 from vpnrouter.management.config import kinds
 from vpnrouter.management.config.kind import Kind
-from vpnrouter.management.queue_source import QueueStatus
 from vpnrouter.management.rows import camel, names_of
+from vpnrouter.management.status.profiles import ClientProfileStatus
+from vpnrouter.management.status.queues import QueueStatus
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
 from vpnrouter.server.apply.assemble import bounds_of, profile_of
 from vpnrouter.settings.acl_profile import AclProfile

@@ -10,13 +10,9 @@ from typing import Any
 from vpnrouter.bridges.status import BridgeRates, Rate, RemoteStatus
 from vpnrouter.core.vpn import VpnTotals
 from vpnrouter.errors import TopicError
-from vpnrouter.management.client_source import (
-    ClientStatus,
-    NoClients,
-    SubscriptionStatus,
-)
 from vpnrouter.management.events import EventStatus
 from vpnrouter.management.live_traces import TraceLook, TraceWish
+from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 
 PLACE = Path(__file__).parents[1] / "management" / "standing.py"
 
@@ -33,8 +29,8 @@ def _load() -> Any:
 standing = _load()
 
 
-class StillClients(NoClients):
-    """A ClientSource over clients that were handed in; `looked` counts how many were made for an answer."""
+class StillClients:
+    """Clients that stand still, that were handed in; `looked` counts how many were made for an answer."""
 
     def __init__(self, clients: Sequence[ClientStatus]) -> None:
         self.clients = {(one.msg_vpn_name, one.client_name): one for one in clients}

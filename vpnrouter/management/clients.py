@@ -10,7 +10,6 @@ from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from vpnrouter.management.body import body_of, not_allowed, not_found
-from vpnrouter.management.client_source import ClientSource, ClientStatus, SubscriptionStatus
 from vpnrouter.management.context import (
     CallerHere,
     MsgVpnHere,
@@ -32,6 +31,7 @@ from vpnrouter.management.rows import (
     row_of,
     segment,
 )
+from vpnrouter.management.status.clients import Clients, ClientStatus, SubscriptionStatus
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/clients", tags=["client"])
 
@@ -39,11 +39,11 @@ ours: Final = APIRouter(prefix="/vpnrouter/v1/clients", tags=["vpnrouter"])
 """What the field's API has no path for."""
 
 
-async def _source(request: Request) -> ClientSource:
+async def _source(request: Request) -> Clients:
     return sources_of(request).clients
 
 
-ClientsHere = Annotated[ClientSource, Depends(_source)]
+ClientsHere = Annotated[Clients, Depends(_source)]
 
 
 async def _client_name(
@@ -160,7 +160,7 @@ async def all_clients(
     return await asked.reply(request, keys, partial(_row, source), links, ClientStatus)
 
 
-def _row(source: ClientSource, key: Key) -> Row | None:
+def _row(source: Clients, key: Key) -> Row | None:
     status = source.client(*key)
     return None if status is None else row_of(status)
 

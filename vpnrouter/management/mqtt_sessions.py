@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.body import body_of, busy, not_allowed, not_found
-from vpnrouter.management.client_source import ClientSource, MqttSessionStatus
 from vpnrouter.management.clients import ClientsHere
 from vpnrouter.management.context import MsgVpnHere, acted, answers
 from vpnrouter.management.msg_vpns import MONITOR
@@ -25,6 +24,7 @@ from vpnrouter.management.rows import (
     row_of,
     segment,
 )
+from vpnrouter.management.status.clients import Clients, MqttSessionStatus
 
 _SESSIONS: Final = "/msgVpns/{msgVpnName}/mqttSessions"
 
@@ -133,7 +133,7 @@ async def delete(
     return object_reply(request, {}, {})
 
 
-def _row(source: ClientSource, key: Key) -> Row | None:
+def _row(source: Clients, key: Key) -> Row | None:
     status = source.session(*key)
     return None if status is None else row_of(status)
 

@@ -5,22 +5,28 @@ from functools import partial
 from typing import Annotated, Final
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from vpnrouter.management.body import not_found
-from vpnrouter.management.client_source import (
-    AclProfileStatus,
-    ClientProfileStatus,
-    ClientSource,
-    ClientUsernameStatus,
-)
-from vpnrouter.management.clients import ClientsHere
-from vpnrouter.management.context import MsgVpnHere, answers
+from vpnrouter.management.context import MsgVpnHere, answers, sources_of
 from vpnrouter.management.msg_vpns import MONITOR
 from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
+from vpnrouter.management.status.profiles import (
+    AclProfileStatus,
+    ClientProfileStatus,
+    ClientUsernameStatus,
+    Profiles,
+)
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}")
+
+
+async def _source(request: Request) -> Profiles:
+    return sources_of(request).profiles
+
+
+ProfilesHere = Annotated[Profiles, Depends(_source)]
 
 
 @routes.get(
@@ -31,7 +37,7 @@ routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}")
     response_model=None,
 )
 async def client_usernames(
-    request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, asked: AskedMany
+    request: Request, source: ProfilesHere, msg_vpn: MsgVpnHere, asked: AskedMany
 ) -> Response:
     """The client usernames that are configured, or that somebody is connected with."""
     keys = [(msg_vpn, name) for name in source.username_names(msg_vpn)]
@@ -48,7 +54,7 @@ async def client_usernames(
 )
 async def client_username(
     request: Request,
-    source: ClientsHere,
+    source: ProfilesHere,
     msg_vpn: MsgVpnHere,
     written: Annotated[str, Path(alias="clientUsername")],
     asked: AskedOne,
@@ -70,7 +76,7 @@ async def client_username(
     response_model=None,
 )
 async def client_profiles(
-    request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, asked: AskedMany
+    request: Request, source: ProfilesHere, msg_vpn: MsgVpnHere, asked: AskedMany
 ) -> Response:
     """The client profiles of a message VPN."""
     rows = _client_profiles(source.client_profiles(msg_vpn))
@@ -87,7 +93,7 @@ async def client_profiles(
 )
 async def client_profile(
     request: Request,
-    source: ClientsHere,
+    source: ProfilesHere,
     msg_vpn: MsgVpnHere,
     written: Annotated[str, Path(alias="clientProfileName")],
     asked: AskedOne,
@@ -109,7 +115,7 @@ async def client_profile(
     response_model=None,
 )
 async def acl_profiles(
-    request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, asked: AskedMany
+    request: Request, source: ProfilesHere, msg_vpn: MsgVpnHere, asked: AskedMany
 ) -> Response:
     """The ACL profiles of a message VPN."""
     rows = _acl_profiles(source.acl_profiles(msg_vpn))
@@ -126,7 +132,7 @@ async def acl_profiles(
 )
 async def acl_profile(
     request: Request,
-    source: ClientsHere,
+    source: ProfilesHere,
     msg_vpn: MsgVpnHere,
     written: Annotated[str, Path(alias="aclProfileName")],
     asked: AskedOne,
@@ -140,7 +146,7 @@ async def acl_profile(
     return asked.reply(request, row_of(status), links, AclProfileStatus)
 
 
-def _row(source: ClientSource, key: Key) -> Row | None:
+def _row(source: Profiles, key: Key) -> Row | None:
     status = source.username(*key)
     return None if status is None else row_of(status)
 

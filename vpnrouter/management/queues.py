@@ -28,7 +28,6 @@ from vpnrouter.management.context import (
     sources_of,
 )
 from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueSource, QueueStatus
 from vpnrouter.management.rows import (
     AskedMany,
     AskedOne,
@@ -41,6 +40,7 @@ from vpnrouter.management.rows import (
     row_of,
     segment,
 )
+from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, Queues, QueueStatus
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/queues", tags=["queue"])
 
@@ -48,11 +48,11 @@ ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 """What the field's API has no path for."""
 
 
-async def _source(request: Request) -> QueueSource:
+async def _source(request: Request) -> Queues:
     return sources_of(request).queues
 
 
-QueuesHere = Annotated[QueueSource, Depends(_source)]
+QueuesHere = Annotated[Queues, Depends(_source)]
 
 
 async def _queue_name(
@@ -210,7 +210,7 @@ async def payload(
     return Response(found, 200, sent, media_type="application/octet-stream")
 
 
-def _row(source: QueueSource, key: Key) -> Row | None:
+def _row(source: Queues, key: Key) -> Row | None:
     status = source.queue(*key)
     return None if status is None else row_of(status)
 

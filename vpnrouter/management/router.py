@@ -29,7 +29,7 @@ async def live() -> dict[str, str]:
 )
 async def ready(sources: SourcesHere) -> JSONResponse:
     """Answer 200 from the moment all listeners are bound until the router stops, else 503."""
-    if sources.stopping:
+    if sources.edge.stopping:
         return JSONResponse({"status": "not ready"}, 503)
     return JSONResponse({"status": "ready"})
 
@@ -65,7 +65,7 @@ async def router(
     status = RouterStatus(
         sources.router.name,
         __version__,
-        not sources.stopping,
+        not sources.edge.stopping,
         caller.name,
         caller.role,
         caller.msg_vpns is None,

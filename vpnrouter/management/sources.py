@@ -1,28 +1,33 @@
-"""The running router that the management API tells of, and the few things that it needs of the edge."""
+"""The running router that the management API tells of, and the editor of its configuration."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import trio
 
-from vpnrouter.bridges.status import BridgeStatus, LocalSubscriptionStatus, RemoteSubscriptionStatus
+from vpnrouter.bridges.book import LinkBook
 from vpnrouter.config.effects import Change
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.router import Router
 from vpnrouter.events.log import EventLog
 from vpnrouter.management.audit import Audit
-from vpnrouter.management.client_source import ClientSource, NoClients
+from vpnrouter.management.edge import Edge
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics.exposition import Exposition
-from vpnrouter.management.metrics.figures import FigureSource, NoFigures
-from vpnrouter.management.queue_source import NoQueues, QueueSource
+from vpnrouter.management.metrics.source import Figures
+from vpnrouter.management.status.bridges import Bridges
+from vpnrouter.management.status.cleared import ClearedEndpoints
+from vpnrouter.management.status.clients import Clients
+from vpnrouter.management.status.profiles import Profiles
+from vpnrouter.management.status.queues import Queues
 from vpnrouter.spool.store import Store
 
 ConfigPath = tuple[str | int, ...]
@@ -88,61 +93,44 @@ class Editor(Protocol):
         """Put an earlier document into force, one of the last that were; raises like `edit`."""
 
 
-class BridgeSource(Protocol):
-    """A bridge that can be asked how it stands: one of the configuration, or one of another router."""
-
-    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
-        """How it stands at `now_ns`, monotonic, with counts since they were cleared.
-
-        With `whole`, counts since the start of the router, and no rates and ages.
-        """
-
-    def remote_subscriptions(self) -> Sequence[RemoteSubscriptionStatus]:
-        """The subscriptions that it asks its remote for."""
-
-    def local_subscriptions(self) -> Sequence[LocalSubscriptionStatus]:
-        """What its remote's bridge asks for here."""
-
-    def disconnect(self) -> bool:
-        """Drop its connection, which comes again; False when it has none."""
-
-    def clear_stats(self) -> None:
-        """Begin its counts anew."""
-
-    def clear_event(self, event: str) -> None:
-        """Take an event for seen, such as `ttl-exceeded`: it is not shown as raised until it happens again."""
-
-
 @dataclass(kw_only=True, slots=True)
 class Sources:
-    """The router that the API tells of, and what it has besides; all is used in the router's own thread.
+    """The router that the API tells of, made of its own objects; all is used in the router's own thread.
 
-    `bridges` are by message VPN and name. `store` is None for a router without guaranteed messaging, `editor` for
-    one that was not started from a file: its configuration cannot be changed by the API.
+    `store` is None for a router without guaranteed messaging, `editor` for one that was not started from a file: its
+    configuration cannot be changed by the API.
     """
 
-    router: Router
-    bridges: Mapping[tuple[str, str], BridgeSource] = field(default_factory=dict)
-    stopping: bool = False
-    queues: QueueSource = field(default_factory=NoQueues)
+    book: LinkBook
+    edge: Edge = field(default_factory=Edge)
     store: Store | None = None
-    clients: ClientSource = field(default_factory=NoClients)
     editor: Editor | None = None
-    figures: FigureSource = field(default_factory=NoFigures)
     exposition: Exposition = field(default_factory=Exposition)
+    router: Router = field(init=False)
+    bridges: Bridges = field(init=False)
+    clients: Clients = field(init=False)
+    profiles: Profiles = field(init=False)
+    queues: Queues = field(init=False)
     meters: VpnMeters = field(init=False)
     log: EventLog = field(init=False)
     audit: Audit = field(init=False)
     traces: LiveTraces = field(init=False)
+    figures: Figures = field(init=False)
     backups: trio.Lock = field(default_factory=trio.Lock)
     """One backup of the spool at a time."""
 
     def __post_init__(self) -> None:
-        router = self.router
+        self.router = router = self.book.router
+        cleared = ClearedEndpoints()
+        self.bridges = bridges = Bridges(self.book, self.edge)
+        self.clients = Clients(self.book, self.edge, cleared)
+        self.profiles = Profiles(router)
+        self.queues = Queues(router, spool_of(router.plane), cleared)
         self.meters = VpnMeters(router)
         self.log = router.plane.events or EventLog(router.name, time.time_ns)
         self.audit = Audit(self.log)
         self.traces = LiveTraces(router.name)
+        self.figures = Figures(router, bridges, self.meters, self.traces, self.edge)
 
 
 def names_of_bridges(sources: Sources, msg_vpn: str) -> list[str]:

@@ -12,11 +12,11 @@ from vpnrouter import limits
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import MANAGEMENT_PAGE_ROWS
 from vpnrouter.management.body import invalid
-from vpnrouter.management.client_source import ClientSource, SubscriptionStatus
 from vpnrouter.management.clients import ClientsHere
 from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, answers
 from vpnrouter.management.msg_vpns import MONITOR
 from vpnrouter.management.rows import AskedMany, Key, Links, Many, Row, root_of, row_of, segment
+from vpnrouter.management.status.clients import Clients, SubscriptionStatus
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 """The field's API has no path for what is not one client's or one queue's."""
@@ -101,7 +101,7 @@ async def matches(
 
 
 async def _page(
-    request: Request, source: ClientSource, msg_vpns: Sequence[str], asked: Many
+    request: Request, source: Clients, msg_vpns: Sequence[str], asked: Many
 ) -> Response:
     groups: list[Key] = []
     for name in msg_vpns:
@@ -116,7 +116,7 @@ async def _page(
     )
 
 
-def _opened(source: ClientSource, group: Key) -> list[tuple[Key, Row]]:
+def _opened(source: Clients, group: Key) -> list[tuple[Key, Row]]:
     msg_vpn, holder, name = group
     return [(_key(each), row_of(each)) for each in source.held(msg_vpn, holder, name)]
 

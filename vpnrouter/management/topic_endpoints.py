@@ -12,13 +12,13 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from vpnrouter.management.body import not_found
-from vpnrouter.management.client_source import ClientSource
 from vpnrouter.management.clients import ClientsHere
 from vpnrouter.management.context import MsgVpnHere, answers
 from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.queue_source import EndpointStatus, QueueSource
 from vpnrouter.management.queues import QueuesHere
 from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
+from vpnrouter.management.status.clients import Clients
+from vpnrouter.management.status.queues import EndpointStatus, Queues
 
 routes: Final = APIRouter(
     prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/topicEndpoints", tags=["topicEndpoint"]
@@ -87,7 +87,7 @@ async def topic_endpoint(
     return asked.reply(request, row, _links(root_of(request), key), TopicEndpointStatus)
 
 
-def _row(queues: QueueSource, clients: ClientSource, key: Key) -> Row | None:
+def _row(queues: Queues, clients: Clients, key: Key) -> Row | None:
     msg_vpn, name = key
     status = queues.queue(msg_vpn, PREFIX + name)
     if status is None:

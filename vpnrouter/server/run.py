@@ -17,19 +17,16 @@ from vpnrouter.bridges.book import LinkBook
 from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import STARTUP
+from vpnrouter.management.edge import Edge
 from vpnrouter.management.sources import Sources
+from vpnrouter.management.status.bridges import keep_rates
 from vpnrouter.server.apply.assemble import build_router, read_authorities, take_authorities
 from vpnrouter.server.apply.editor import RouterEditor
 from vpnrouter.server.apply.reload import Reload, reload_file
 from vpnrouter.server.events.log import RouterEvents
 from vpnrouter.server.events.narrate import PeerLog, say, tell
-from vpnrouter.server.monitor.bridges import BridgeSources, keep_rates
-from vpnrouter.server.monitor.cleared import ClearedEndpoints
-from vpnrouter.server.monitor.clients import RouterClients
-from vpnrouter.server.monitor.figures import RouterNumbers
-from vpnrouter.server.monitor.queues import RouterQueues
 from vpnrouter.server.net.descriptors import raise_limit
-from vpnrouter.server.net.dial import Connector
+from vpnrouter.server.net.dial import Connector, transport_of
 from vpnrouter.server.net.listeners import Answering, bind_all, served
 from vpnrouter.server.net.loop import drive, keep_time, keep_working, kept, settle
 from vpnrouter.server.net.reactor import Host, flush_ready
@@ -282,26 +279,25 @@ async def _serve(
             if spooling is not None:
                 spooling.serve_with(reactor)
             runners: list[BridgeRunner] = []
-            bridges = BridgeSources(book, runners)
-            cleared = ClearedEndpoints()
-            sources = Sources(
-                router=router, bridges=bridges, clients=RouterClients(book, runners, cleared)
+            edge = Edge(
+                bridges=runners, flush=partial(flush_ready, router.plane), transport=transport_of
             )
+            sources = Sources(book=book, edge=edge)
+            if reactor is not None:
+                edge.accepts = reactor.accepts
             if spooling is not None:
-                sources.queues = RouterQueues(router, spooling.spool, cleared)
+                edge.commits = spooling.committer.figures
                 sources.store = spooling.store
-            figures = RouterNumbers(sources, bridges, reactor, spooling)
-            sources.figures = figures
             answering = Answering(book, reactor, nursery, streams, config.management, sources)
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
-            figures.answering = answering
+            edge.listeners = answering.figures
             barrier = router.plane.barrier
 
             def begin(name: str, task: Callable[[], Awaitable[object]]) -> None:
                 nursery.start_soon(kept, barrier, name, task)
 
-            begin("metrics", figures.keep)
+            begin("metrics", sources.figures.keep)
             begin("time", partial(keep_time, host, verifier))
             begin("long work", partial(keep_working, host, router.plane))
             connector = Connector(router.plane, host, streams)
@@ -314,9 +310,9 @@ async def _serve(
                 sheets.restore_bridges()
                 spooling.sheets = sheets
                 begin("balance sheets", sheets.keep)
-            begin("rates of bridges", partial(keep_rates, bridges))
+            begin("rates of bridges", partial(keep_rates, sources.bridges))
             begin("rates of message VPNs", sources.meters.keep)
-            begin("events", partial(events.run, host, bridges.items, sources.meters))
+            begin("events", partial(events.run, host, sources.bridges.items, sources.meters))
             stopping = trio.Event()
             editor: RouterEditor | None = None
             reread: Callable[[], Awaitable[object]] | None = None
@@ -336,7 +332,7 @@ async def _serve(
             try:
                 await stopping.wait()
             finally:
-                sources.stopping = True
+                edge.stopping = True
                 events.stopping()
                 say_goodbye(router, host, _links(book, runners))
                 nursery.cancel_scope.cancel()

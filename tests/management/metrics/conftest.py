@@ -36,7 +36,7 @@ def filled(kind: Any, name: str, *labels: str, **given: Any) -> Any:
 
 
 class StillFigures:
-    """A FigureSource of the message VPNs `names`, each with a bridge and `queue_count` queues."""
+    """Figures of the message VPNs `names`, each with a bridge and `queue_count` queues."""
 
     def __init__(self, names: list[str], queue_count: int = 1) -> None:
         self.names = names

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.geometry import Region
 
-from vpnrouter.management.client_source import ClientStatus
+from vpnrouter.management.status.clients import ClientStatus
 
 CLIENTS = 10_000
 LOOKS = 20

@@ -31,7 +31,7 @@ from vpnrouter.management.metrics.families import (
     labelled,
     samples,
 )
-from vpnrouter.management.metrics.figures import FigureSource
+from vpnrouter.management.metrics.source import Figures
 
 WHOLE: Final = frozenset({"", "direction"})
 """Splits of which each object has as many samples as the others, so that a template can be kept."""
@@ -148,7 +148,7 @@ class Exposition:
 
     async def page(
         self,
-        source: FigureSource,
+        source: Figures,
         router: str,
         sees: Callable[[str], bool] | None,
         *,

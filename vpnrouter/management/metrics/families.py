@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, final
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -50,6 +51,30 @@ class Histogram(NamedTuple):
     counts: tuple[int, ...]
     total: float
     """Sum of all, in seconds."""
+
+
+BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Seconds."""
+
+_BOUNDS_NS: Final = tuple(int(bound * 1e9) for bound in BOUNDS_S)
+
+
+@final
+class Durations:
+    """Counts durations. One thread adds; another may read meanwhile."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_S) + 1)
+        self._total_ns = 0
+
+    def add(self, duration_ns: int) -> None:
+        """Count one more duration; below 0 it counts as 0."""
+        self._counts[bisect_left(_BOUNDS_NS, duration_ns)] += 1
+        self._total_ns += max(0, duration_ns)
+
+    def histogram(self) -> Histogram:
+        """The histogram of all durations until now."""
+        return Histogram(BOUNDS_S, tuple(self._counts), self._total_ns / 1e9)
 
 
 def escaped(value: str) -> str:

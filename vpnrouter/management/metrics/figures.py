@@ -4,8 +4,8 @@ Counters never go down as long as what they count is there. Ages are seconds. A 
 and what went out. None stands for "does not apply".
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, Protocol, final
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from vpnrouter.management.metrics.families import Histogram
 
@@ -165,72 +165,3 @@ class RouterFigures(NamedTuple):
     logins_waiting: int
     strangers_refused: Mapping[str, int]
     loop_lag: Histogram
-
-
-class FigureSource(Protocol):
-    """A running router, as /metrics sees it. All is called in the router's own thread.
-
-    Iterators may be left for a while between two rows, while the router goes on: what is gone meanwhile is
-    left out.
-    """
-
-    def router(self) -> RouterFigures:
-        """The router as a whole."""
-
-    def process(self) -> ProcessFigures:
-        """The process."""
-
-    def spool(self) -> SpoolFigures | None:
-        """The message spool; None where guaranteed messaging is off."""
-
-    def traces(self) -> TraceFigures | None:
-        """Routing traces; None where nothing is traced."""
-
-    def listeners(self) -> Iterator[ListenerFigures]:
-        """The listeners for clients and bridges, in the order of the configuration."""
-
-    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
-        """Those of the message VPNs whose name `sees` is true for."""
-
-    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
-        """The bridges in those message VPNs."""
-
-    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
-        """Their queues, topic endpoints and parking lots, not what belongs to one client."""
-
-
-@final
-class NoFigures:
-    """The FigureSource of a router that nothing is known of."""
-
-    def router(self) -> RouterFigures:
-        """Give the figures of a router that is ready and has done nothing."""
-        return RouterFigures({}, 1, 0.0, 0, 0, 0, 0, 0, {}, 0, 0, {}, Histogram((), (0,), 0.0))
-
-    def process(self) -> ProcessFigures:
-        """Give zeros."""
-        return ProcessFigures(0.0, 0, 0, 0, 0, 0, 0.0)
-
-    def spool(self) -> SpoolFigures | None:
-        """Give None, as where guaranteed messaging is off."""
-        return None
-
-    def traces(self) -> TraceFigures | None:
-        """Give None, as where nothing is traced."""
-        return None
-
-    def listeners(self) -> Iterator[ListenerFigures]:
-        """Give no listeners."""
-        yield from ()
-
-    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
-        """Give no message VPNs."""
-        yield from ()
-
-    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
-        """Give no bridges."""
-        yield from ()
-
-    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
-        """Give no queues."""
-        yield from ()

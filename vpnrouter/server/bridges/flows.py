@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.accepted import Accepted, decode_accepted
@@ -12,75 +12,17 @@ from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.config.bridge_terms import flow_terms
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.terms import PARKING, QUEUE, EndpointTerms
+from vpnrouter.core.guaranteed.terms import PARKING, EndpointTerms
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from vpnrouter.bridges.link import Link
     from vpnrouter.config.bridge import Bridge
     from vpnrouter.config.msg_vpn import MsgVpn
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.spool.endpoints import Endpoints
     from vpnrouter.spool.store import Store
-
-
-class Backlog(NamedTuple):
-    """The queues here that a peer's bridge takes from: their names, the messages in them, and how many of those
-    the peer was sent and has not acknowledged.
-    """
-
-    endpoints: tuple[Endpoint, ...] = ()
-    messages: int = 0
-    unacked: int = 0
-
-    @property
-    def names(self) -> str:
-        """The names of the endpoints, separated by commas."""
-        return ", ".join(endpoint.name for endpoint in self.endpoints)
-
-
-NONE = Backlog()
-
-
-def backlog_of(link: Link | None) -> Backlog:
-    """The queues here that the peer's bridge, which is logged in over `link`, takes messages from."""
-    if link is None or link.outbound is None or link.outbound.flows is None or link.client is None:
-        return NONE
-    name = link.client.client_name
-    endpoints = [
-        endpoints_of(link.client.vpn).get((QUEUE, queue)) for queue in link.outbound.flows.queues()
-    ]
-    # Two flows may stand to one queue.
-    found = tuple({endpoint: None for endpoint in endpoints if endpoint is not None})
-    return Backlog(
-        found,
-        sum(endpoint.spooled_count for endpoint in found),
-        sum(
-            len(flow.unacked)
-            for endpoint in found
-            for flow in endpoint.flows
-            if flow.client_name == name
-        ),
-    )
-
-
-def oldest_age_ms(endpoints: Iterable[Endpoint]) -> int:
-    """How long the oldest message of these has been in the spool, -1 where they hold none or it cannot be read."""
-    found = -1
-    for endpoint in endpoints:
-        try:
-            rows = endpoint.browse(0, 1) if endpoint.spooled_count else []
-        except SpoolError:
-            continue
-        for row in rows:
-            age_ns = endpoint.vpn.plane.steady_ns - row.spooled_time_ns
-            found = max(found, age_ns // 1_000_000)
-    return found
 
 
 MEGABYTE: Final = 1_000_000

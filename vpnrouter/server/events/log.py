@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import Logging, RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.management.meters import VpnMeters
-    from vpnrouter.management.sources import BridgeSource
+    from vpnrouter.management.status.bridges import OwnBridge, PeerBridge
     from vpnrouter.server.net.reactor import Host
 
 
@@ -219,7 +219,7 @@ class RouterEvents:
     async def run(
         self,
         host: Host,
-        bridges: Callable[[], Iterable[tuple[tuple[str, str], BridgeSource]]],
+        bridges: Callable[[], Iterable[tuple[tuple[str, str], OwnBridge | PeerBridge]]],
         meters: VpnMeters,
     ) -> None:
         """Watch thresholds, publish, and write what waits, for ever."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.log import EventLog
     from vpnrouter.management.meters import VpnMeters
-    from vpnrouter.management.sources import BridgeSource
+    from vpnrouter.management.status.bridges import OwnBridge, PeerBridge
     from vpnrouter.settings.event import EndpointEvent, PercentThreshold, RateThreshold, VpnEvent
 
 
@@ -92,7 +92,7 @@ class EventSampler:
         log: EventLog,
         router: Router,
         config: Callable[[], RouterConfig],
-        bridges: Callable[[], Iterable[tuple[tuple[str, str], BridgeSource]]],
+        bridges: Callable[[], Iterable[tuple[tuple[str, str], OwnBridge | PeerBridge]]],
         meters: VpnMeters,
     ) -> None:
         self._log = log

@@ -17,6 +17,7 @@ from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Channel
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import LISTEN_PORT
+from vpnrouter.management.metrics.figures import ListenerFigures
 from vpnrouter.server.events.narrate import tell_of
 from vpnrouter.server.net.descriptors import Spare, is_shortage
 from vpnrouter.server.net.reactor import Acceptor, peer_text
@@ -33,7 +34,7 @@ from vpnrouter.server.net.tls import (
 from vpnrouter.wire.link.compressed import load as load_compression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.listeners import Listener
@@ -491,6 +492,20 @@ class Answering:
     def arrange(self, order: Iterable[Item]) -> None:
         """Let `open` stand in the order of a configuration."""
         self.open = {key: self.open[key] for key in order if key in self.open}
+
+    def figures(self) -> Iterator[ListenerFigures]:
+        """The figures of each listener for clients and bridges that is open."""
+        for answer in list(self.open.values()):
+            bound = answer.bound
+            written = bound.written
+            if written.protocol in MANAGEMENT_PROTOCOLS:
+                continue
+            count = answer.places.borrowed_tokens
+            if self._reactor is not None and not answer.in_tasks:
+                count = self._reactor.open_on(bound.sock)
+            yield ListenerFigures(
+                written.protocol, bound.address, int(count), written.max_connection_count
+            )
 
     def port_of(self, protocol: str) -> int:
         """The port of the first listener for `protocol`, 0 where there is none."""

@@ -322,6 +322,15 @@ class Reactor:
         self._listeners[sock.fileno()] = Listening(sock, acceptor, most)
         self.epoll.register(sock.fileno(), select.EPOLLIN)
 
+    def accepts(self) -> tuple[int, int]:
+        """How many connections were refused for a bound of their listener, and how many accepts failed."""
+        return self.accepts_refused, self.accept_errors
+
+    def open_on(self, sock: socket.socket) -> int:
+        """How many connections are open that came by this listener."""
+        listening = self._listeners.get(sock.fileno())
+        return 0 if listening is None else listening.open
+
     def bound(self, sock: socket.socket, most: int) -> None:
         """From now on accept from `sock` while fewer than `most` connections are open."""
         self._listeners[sock.fileno()].most = most

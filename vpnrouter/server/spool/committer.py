@@ -13,8 +13,8 @@ from vpnrouter.core.barrier import SPOOL, THREAD, fault_id
 from vpnrouter.core.turn import Committing
 from vpnrouter.errors import SpoolError
 from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
+from vpnrouter.management.metrics.families import Durations, Histogram
 from vpnrouter.server.events.narrate import tell_of
-from vpnrouter.server.monitor.figures import Durations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +129,10 @@ class Committer(Committing):
             except Exception as error:  # noqa: BLE001 - given to the barrier
                 spool.plane.barrier.caught(error, SPOOL, "", "", "the rest of the unit goes on")
                 done = spool.syncing is None and not spool.unfinished
+
+    def figures(self) -> tuple[Histogram, int]:
+        """How long commits took that succeeded, and how many did not."""
+        return self.commits.histogram(), self.failed
 
     def _failed(self, reason: str) -> None:
         if not self._spool.down:

@@ -2,22 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.core.credentials import DEFAULT
-from vpnrouter.management.client_source import (
-    AclProfileStatus,
-    ClientProfileStatus,
-    ClientUsernameStatus,
-)
 from vpnrouter.settings.client_profile import ClientProfile
-from vpnrouter.settings.schema import shown
+from vpnrouter.settings.schema import showing, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUsernameStatus:
+    """One client username; names of the field's in snake_case, `connection_count` is ours."""
+
+    msg_vpn_name: str
+    client_username: str
+    enabled: bool = True
+    dynamic: bool = False
+    """It is not configured: `default` stands for it."""
+    client_profile_name: str = ""
+    acl_profile_name: str = ""
+    guaranteed_endpoint_permission_override_enabled: bool = False
+    connection_count: int = 0
+    """Connections that are logged in with it, bridges of other routers included."""
+    endpoint_count: int = 0
+    """Endpoints that its clients made, such as those behind MQTT sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+@showing(ClientProfile)
+class ClientProfileStatus:
+    """One client profile, with the attributes that are configured."""
+
+    msg_vpn_name: str
+    client_profile_name: str
+    client_username_count: int = 0
+    """Client usernames that have it."""
+    connection_count: int = 0
+    """Connections of client usernames that have it now; each keeps the profile that it logged in with."""
+
+
+@dataclass(frozen=True, slots=True)
+class AclProfileStatus:
+    """One ACL profile; names of the field's in snake_case, actions are `allow` or `disallow`."""
+
+    msg_vpn_name: str
+    acl_profile_name: str
+    client_connect_default_action: str = "allow"
+    publish_topic_default_action: str = "allow"
+    subscribe_topic_default_action: str = "allow"
+    subscribe_share_name_default_action: str = "allow"
+    client_username_count: int = 0
+    """Client usernames that have it."""
+    connection_count: int = 0
+    """Connections of client usernames that have it now."""
 
 
 _ACTIONS = {True: "allow", False: "disallow"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
@@ -23,12 +24,8 @@ from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.management.client_source import ClientStatus, MqttSessionStatus, SubscriptionStatus
-from vpnrouter.server.monitor.cleared import reasons_since
-from vpnrouter.server.monitor.profiles import Profiles
-from vpnrouter.server.monitor.queues import Synced
-from vpnrouter.server.net.dial import transport_of
-from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.management.status.cleared import reasons_since
+from vpnrouter.management.status.queues import Synced
 from vpnrouter.topics.grammar import MQTT, parse_topic
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
@@ -42,13 +39,106 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.management.client_source import (
-        AclProfileStatus,
-        ClientProfileStatus,
-        ClientUsernameStatus,
-    )
-    from vpnrouter.server.bridges.runner import BridgeRunner
-    from vpnrouter.server.monitor.cleared import ClearedEndpoints
+    from vpnrouter.management.edge import Edge
+    from vpnrouter.management.status.cleared import ClearedEndpoints
+
+
+@dataclass(frozen=True, slots=True)
+class MqttSessionStatus:
+    """One MQTT session; names of the field's sessions in snake_case. Counts are those of the queue behind its
+    subscriptions of QoS 1 and 2, 0 while it has none, since the router started or they were cleared.
+    """
+
+    msg_vpn_name: str
+    mqtt_session_client_id: str
+    mqtt_session_virtual_router: str = "auto"
+    """The field's sessions belong to one router of a redundant pair; ours to the router they are on."""
+    enabled: bool = True
+    client_name: str = ""
+    connected: bool = True
+    clean: bool = True
+    """It ends with its connection."""
+    durable: bool = False
+    """It outlives the router."""
+    session_expiry_interval: int = 0
+    """Seconds that it waits for its client; 4294967295 for ever."""
+    owner: str = ""
+    """The client username that it belongs to, "" where that is not known any more."""
+    queue_name: str = ""
+    """The queue of its subscriptions of QoS 1 and 2, "" while it has none."""
+    will: bool = False
+    will_topic: str = ""
+    subscription_count: int = 0
+    msg_count: int = 0
+    """Messages that are kept for the client now."""
+    tx_unacked_msg_count: int = 0
+    """Those among them that were sent and not acknowledged."""
+    spooled_msg_count: int = 0
+    acked_msg_count: int = 0
+    redelivered_msg_count: int = 0
+    discarded_msg_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatus:
+    """One client as monitoring shows it; names of the field's clients in snake_case. Counts are since it
+    connected, or since they were cleared; `discarded` is by reason of core/discards.py, `refused` among them
+    standing for reasons that only the message VPN tells apart. A link is a client too, of a bridge of another
+    router or of an own one (`client_name` begins with `#bridge`).
+    """
+
+    msg_vpn_name: str
+    client_name: str
+    client_username: str = ""
+    client_id: str = ""
+    """The MQTT client id."""
+    client_address: str = ""
+    """`HOST:PORT`, "" for a session whose client is away."""
+    client_profile_name: str = ""
+    acl_profile_name: str = ""
+    platform: str = ""
+    """`MQTT 3.1.1`, `MQTT 5` or `vpnrouter link`."""
+    connected: bool = True
+    clean_session: bool = True
+    keepalive: int = 0
+    """Seconds, 0 for none."""
+    tls_version: str = ""
+    uptime: int = 0
+    """Seconds since it connected."""
+    subscription_count: int = 0
+    rx_msg_count: int = 0
+    rx_byte_count: int = 0
+    tx_msg_count: int = 0
+    tx_byte_count: int = 0
+    rx_discarded_msg_count: int = 0
+    tx_discarded_msg_count: int = 0
+    discarded: dict[str, int] = field(default_factory=dict)
+    slow_subscriber: bool = False
+    """Its outbox is full, or had no room for a message since the counts began."""
+    outbox_bytes: int = 0
+    """Bytes that wait to be sent to it."""
+    bind_count: int = 0
+    """Flows that it has bound to queues and topic endpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStatus:
+    """One subscription of a client, a queue, a topic endpoint or a bridge of another router."""
+
+    msg_vpn_name: str
+    subscription_topic: str
+    """As the subscriber wrote it."""
+    syntax: str
+    """`mqtt` or `smf`."""
+    holder: str
+    """`client`, `queue`, `topic-endpoint` or `bridge`."""
+    name: str
+    """Name of the client, queue, topic endpoint or bridge client."""
+    qos: int = 0
+    share_name: str = ""
+    selector: str = ""
+    connected: bool = True
+    """False for a session whose client is away: guaranteed messages are kept for it, Direct ones are not."""
 
 
 def matching(vpn: MessageVpn, topic: str) -> list[Subscription]:
@@ -178,13 +268,21 @@ def publisher_of(connection: Connection) -> Publisher | None:
 
 
 def status_of(
-    msg_vpn: str, client: Subscriber, connection: Connection | None, base: Counted, now_ns: int
+    msg_vpn: str,
+    client: Subscriber,
+    connection: Connection | None,
+    base: Counted,
+    now_ns: int,
+    transport: tuple[str, str] = ("", ""),
 ) -> ClientStatus:
-    """A client and the connection that it has, if it has one; `base` is what is not shown of the counts."""
+    """A client and the connection that it has, if it has one; `base` is what is not shown of the counts.
+
+    `transport` is the address of the peer, and the TLS version.
+    """
     counted = NOTHING if connection is None else counted_by(connection).since(base)
     admission = connection.admission if isinstance(connection, (MqttConnection, Link)) else None
     session = client if isinstance(client, MqttSession) else None
-    address, tls = ("", "") if connection is None else transport_of(connection)
+    address, tls = transport
     username = "" if session is None else session.owner
     discarded = dict(counted.rx_discards)
     for why, count in counted.tx_discards.items():
@@ -285,22 +383,21 @@ PORTION: Final = 1_000
 
 
 @final
-class RouterClients:
-    """The ClientSource of a router; `runners` are its own bridges and may change while it runs."""
+class Clients:
+    """The clients of a running router. Called in the router's own thread."""
 
     def __init__(
         self,
         book: LinkBook,
-        runners: Sequence[BridgeRunner],
+        edge: Edge,
         cleared: ClearedEndpoints,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._book = book
         self._router = book.router
-        self._runners = runners
+        self._edge = edge
         self._cleared = cleared
         self._clock_ns = clock_ns
-        self._profiles = Profiles(book.router)
         # Names as they stood in the message VPN, and the same in order.
         self._ordered: dict[str, tuple[list[str], list[str]]] = {}
         # What is not shown of the counts, as long as the very connection lasts.
@@ -315,7 +412,7 @@ class RouterClients:
             return client.connection
         if not client.is_link:
             return None
-        links = [half.link for runner in self._runners for half in runner.halves.values()]
+        links = [half.link for bridge in self._edge.bridges for half in bridge.halves.values()]
         for link in (*self._book.serving.values(), *links):
             if link.client is client:
                 return link
@@ -344,7 +441,8 @@ class RouterClients:
             return None
         connection = self._connection(found)
         base = NOTHING if connection is None else self._base(msg_vpn, client, connection)
-        return status_of(msg_vpn, found, connection, base, self._clock_ns())
+        transport = ("", "") if connection is None else self._edge.transport(connection)
+        return status_of(msg_vpn, found, connection, base, self._clock_ns(), transport)
 
     def _base(self, msg_vpn: str, client: str, connection: Connection) -> Counted:
         known = self._bases.get((msg_vpn, client))
@@ -371,7 +469,7 @@ class RouterClients:
             connection.fail(reason.ADMINISTRATIVE_ACTION, DISCONNECTED)
         elif isinstance(connection, Link):
             connection.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
-        flush_ready(self._router.plane)
+        self._edge.flush()
         return True
 
     def clear_stats(self, msg_vpn: str, client: str) -> bool:
@@ -492,7 +590,7 @@ class RouterClients:
             return False
         session.end()
         plane = self._router.plane
-        flush_ready(plane)
+        self._edge.flush()
         spool = spool_of(plane)
         if spool is not None:
             receipt = Synced()
@@ -501,24 +599,6 @@ class RouterClients:
                 plane.committing.step()
             await receipt.done.wait()
         return True
-
-    # -- who clients may be ----------------------------------------------------------------------
-
-    def username_names(self, msg_vpn: str) -> Sequence[str]:
-        """Client usernames that are configured or connected, in order."""
-        return self._profiles.username_names(msg_vpn)
-
-    def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
-        """One client username; None where it is neither configured nor connected."""
-        return self._profiles.username(msg_vpn, username)
-
-    def client_profiles(self, msg_vpn: str) -> Sequence[ClientProfileStatus]:
-        """The client profiles of a message VPN; none where it does not exist."""
-        return self._profiles.client_profiles(msg_vpn)
-
-    def acl_profiles(self, msg_vpn: str) -> Sequence[AclProfileStatus]:
-        """The ACL profiles of a message VPN; none where it does not exist."""
-        return self._profiles.acl_profiles(msg_vpn)
 
 
 def _rows(msg_vpn: str, subscriber: Subscriber) -> list[SubscriptionStatus]:

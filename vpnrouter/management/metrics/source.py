@@ -6,7 +6,6 @@ import os
 import platform
 import resource
 import time
-from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
@@ -15,58 +14,33 @@ import trio
 from vpnrouter import __version__
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.build_info import build_kind
-from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
 from vpnrouter.management.meters import by_direction
-from vpnrouter.management.metrics.families import Histogram
+from vpnrouter.management.metrics.families import Durations
 from vpnrouter.management.metrics.figures import (
     BridgeFigures,
-    ListenerFigures,
     MsgVpnFigures,
     ProcessFigures,
     RouterFigures,
     SpoolFigures,
     TraceFigures,
 )
-from vpnrouter.server.monitor.queues import SHOWN, QueueNumbers, by_reason
+from vpnrouter.management.status.queues import SHOWN, QueueNumbers, by_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from vpnrouter.bridges.status import BridgeStatus
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.management.metrics.figures import QueueFigures
-    from vpnrouter.management.sources import Sources
-    from vpnrouter.server.monitor.bridges import BridgeSources
-    from vpnrouter.server.net.listeners import Answering
-    from vpnrouter.server.net.reactor import Reactor
-    from vpnrouter.server.spool.spooling import Spooling
-
-
-BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
-"""Seconds."""
-
-_BOUNDS_NS: Final = tuple(int(bound * 1e9) for bound in BOUNDS_S)
-
-
-@final
-class Durations:
-    """Counts durations. One thread adds; another may read meanwhile."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BOUNDS_S) + 1)
-        self._total_ns = 0
-
-    def add(self, duration_ns: int) -> None:
-        """Count one more duration; below 0 it counts as 0."""
-        self._counts[bisect_left(_BOUNDS_NS, duration_ns)] += 1
-        self._total_ns += max(0, duration_ns)
-
-    def histogram(self) -> Histogram:
-        """The histogram of all durations until now."""
-        return Histogram(BOUNDS_S, tuple(self._counts), self._total_ns / 1e9)
+    from vpnrouter.management.edge import Edge
+    from vpnrouter.management.live_traces import LiveTraces
+    from vpnrouter.management.meters import VpnMeters
+    from vpnrouter.management.metrics.figures import ListenerFigures, QueueFigures
+    from vpnrouter.management.status.bridges import Bridges
 
 
 _OURS: Final = Path("/proc/self")
@@ -130,26 +104,31 @@ class _Seen(NamedTuple):
 
 
 @final
-class RouterNumbers:
-    """The FigureSource of a router; `keep` is to run beside it."""
+class Figures:
+    """The numbers of a running router for metrics; `keep` is to run beside it. Used in the router's own thread.
+
+    Iterators may be left for a while between two rows, while the router goes on: what is gone meanwhile is
+    left out.
+    """
 
     def __init__(
         self,
-        sources: Sources,
-        bridges: BridgeSources,
-        reactor: Reactor | None,
-        spooling: Spooling | None,
+        router: Router,
+        bridges: Bridges,
+        meters: VpnMeters,
+        traces: LiveTraces,
+        edge: Edge,
     ) -> None:
-        self._sources = sources
-        self._router = sources.router
+        self._router = router
         self._bridges = bridges
-        self._reactor = reactor
-        self._spooling = spooling
-        self._queues = None if spooling is None else QueueNumbers(spooling.spool)
+        self._meters = meters
+        self._traces = traces
+        self._edge = edge
+        spool = spool_of(router.plane)
+        self._queues = None if spool is None else QueueNumbers(spool)
         self._lag = Durations()
         self._began_s = time.monotonic()
         self._last: dict[tuple[str, ...], _Seen] = {}
-        self.answering: Answering | None = None
 
     async def keep(self) -> None:
         """Look twice a second how late the event loop is and what the newest message is, for ever."""
@@ -164,7 +143,8 @@ class RouterNumbers:
 
     def router(self) -> RouterFigures:
         """The figures of the router as a whole."""
-        router, reactor = self._router, self._reactor
+        router = self._router
+        refused, errors = self._edge.accepts()
         info = {
             "version": __version__,
             "build": build_kind(),
@@ -172,13 +152,13 @@ class RouterNumbers:
         }
         return RouterFigures(
             info,
-            int(not self._sources.stopping),
+            int(not self._edge.stopping),
             round(time.monotonic() - self._began_s, 3),
             sum(len(vpn.publishers) for vpn in router.vpns.values()),
             router.protocol_errors,
             router.logins_refused,
-            0 if reactor is None else reactor.accepts_refused,
-            0 if reactor is None else reactor.accept_errors,
+            refused,
+            errors,
             dict(router.plane.barrier.counts),
             router.entrance.strangers,
             len(router.verifications),
@@ -192,23 +172,24 @@ class RouterNumbers:
 
     def spool(self) -> SpoolFigures | None:
         """The figures of the message spool; None where guaranteed messaging is off."""
-        if self._spooling is None:
+        spool = spool_of(self._router.plane)
+        if spool is None:
             return None
-        spool, committer = self._spooling.spool, self._spooling.committer
+        commits, failed = self._edge.commits()
         return SpoolFigures(
             int(not spool.down),
             spool.taken,
             spool.max_usage,
             spool.ledger.pending_bytes,
             len(spool.ledger),
-            committer.commits.histogram(),
-            committer.failed,
+            commits,
+            failed,
             spool.troubles,
         )
 
     def traces(self) -> TraceFigures | None:
         """The figures of routing traces; None where nothing is traced."""
-        status = self._sources.traces.status()
+        status = self._traces.status()
         if status is None:
             return None
         return TraceFigures(
@@ -217,25 +198,12 @@ class RouterNumbers:
             status.files,
             status.size_bytes,
             status.removed,
-            self._sources.traces.tails,
+            self._traces.tails,
         )
 
     def listeners(self) -> Iterator[ListenerFigures]:
-        """The figures of each listener for clients and bridges that is open."""
-        if self.answering is None:
-            return
-        for answer in list(self.answering.open.values()):
-            bound = answer.bound
-            written = bound.written
-            if written.protocol in MANAGEMENT_PROTOCOLS:
-                continue
-            count = answer.places.borrowed_tokens
-            if self._reactor is not None and not answer.in_tasks:
-                listening = self._reactor._listeners.get(bound.sock.fileno())  # noqa: SLF001
-                count = 0 if listening is None else listening.open
-            yield ListenerFigures(
-                written.protocol, bound.address, int(count), written.max_connection_count
-            )
+        """The listeners for clients and bridges that are open, in the order of the configuration."""
+        return iter(self._edge.listeners())
 
     # -- what message VPNs have ------------------------------------------------------------------
 
@@ -246,7 +214,7 @@ class RouterNumbers:
                 yield self._msg_vpn(vpn)
 
     def _msg_vpn(self, vpn: MessageVpn) -> MsgVpnFigures:
-        sums = self._sources.meters.totals(vpn)
+        sums = self._meters.totals(vpn)
         sessions = session_messages = session_size = log_messages = log_size = 0
         for (kind, _), endpoint in endpoints_of(vpn).items():
             if kind == SESSION:

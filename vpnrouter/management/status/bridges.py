@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
@@ -25,30 +25,87 @@ from vpnrouter.bridges.status import (
     remotes_of,
     status_of,
 )
-from vpnrouter.config.bridge_terms import subscriptions
+from vpnrouter.config.bridge_terms import ConfiguredBridge, subscriptions
 from vpnrouter.core.discards import TTL_EXCEEDED
-from vpnrouter.server.bridges.flows import backlog_of, oldest_age_ms
-from vpnrouter.server.monitor.cleared import bridge_base, bridge_counts
-from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.terms import QUEUE
+from vpnrouter.errors import SpoolError
+from vpnrouter.management.status.cleared import bridge_base, bridge_counts
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.halves import BridgeHalves
     from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.inbound_flow import InboundFlow
     from vpnrouter.bridges.link import Link
+    from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.server.bridges.runner import BridgeRunner
+    from vpnrouter.management.edge import Edge
 
 
 KEEPS_NONE: Final = "this router keeps no guaranteed messages"
 
 DISCONNECTED: Final = "disconnected by the operator"
+
+
+class Backlog(NamedTuple):
+    """The queues here that a peer's bridge takes from: their names, the messages in them, and how many of those
+    the peer was sent and has not acknowledged.
+    """
+
+    endpoints: tuple[Endpoint, ...] = ()
+    messages: int = 0
+    unacked: int = 0
+
+    @property
+    def names(self) -> str:
+        """The names of the endpoints, separated by commas."""
+        return ", ".join(endpoint.name for endpoint in self.endpoints)
+
+
+NONE = Backlog()
+
+
+def backlog_of(link: Link | None) -> Backlog:
+    """The queues here that the peer's bridge, which is logged in over `link`, takes messages from."""
+    if link is None or link.outbound is None or link.outbound.flows is None or link.client is None:
+        return NONE
+    name = link.client.client_name
+    endpoints = [
+        endpoints_of(link.client.vpn).get((QUEUE, queue)) for queue in link.outbound.flows.queues()
+    ]
+    # Two flows may stand to one queue.
+    found = tuple({endpoint: None for endpoint in endpoints if endpoint is not None})
+    return Backlog(
+        found,
+        sum(endpoint.spooled_count for endpoint in found),
+        sum(
+            len(flow.unacked)
+            for endpoint in found
+            for flow in endpoint.flows
+            if flow.client_name == name
+        ),
+    )
+
+
+def oldest_age_ms(endpoints: Iterable[Endpoint]) -> int:
+    """How long the oldest message of these has been in the spool, -1 where they hold none or it cannot be read."""
+    found = -1
+    for endpoint in endpoints:
+        try:
+            rows = endpoint.browse(0, 1) if endpoint.spooled_count else []
+        except SpoolError:
+            continue
+        for row in rows:
+            age_ns = endpoint.vpn.plane.steady_ns - row.spooled_time_ns
+            found = max(found, age_ns // 1_000_000)
+    return found
 
 
 @final
@@ -85,8 +142,9 @@ class Cleared:
 class OwnBridge:
     """A bridge of the configuration. What the peer's bridge sends over the same connection counts in."""
 
-    def __init__(self, runner: BridgeRunner, cleared: Cleared) -> None:
+    def __init__(self, runner: BridgeHalves, cleared: Cleared, edge: Edge) -> None:
         self.runner = runner
+        self._edge = edge
         self._meter = RateMeter()
         self._cleared = cleared
         self._guaranteed: tuple[GuaranteedIn, GuaranteedCounts] | None = None
@@ -105,7 +163,7 @@ class OwnBridge:
         bound = flow is not None and flow.bound_since_ns >= 0
         counters, peer = self._counters(link, whole=whole)
         waits = backlog_of(link)
-        lot = None if runner.flow is None else runner.flow.taker.lot
+        lot = None if runner.taker is None else runner.taker.lot
         record.outbound_state = Outbound.NOT_APPLICABLE
         record.outbound_failure_reason = ""
         if peer is not None:
@@ -118,11 +176,11 @@ class OwnBridge:
                 counters=counters,
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
                 rx_in_flight=0 if half is None else half.in_flight,
-                enabled=runner.configured.written.enabled,
+                enabled=_written(runner).enabled,
                 has_remote=runner.machine.remotes.current is not None,
                 remote_tx_flow_id=flow.taker.flow_id if flow is not None and bound else 0,
                 last_tx_msg_id=_last_sent(link),
-                msg_vpn_enabled=runner.vpn.enabled,
+                msg_vpn_enabled=runner.links.vpn.enabled,
                 bound_to_queue=bound,
                 unbound=_unbound(half, flow) if link is not None else "",
                 refused=() if link is None or half is None else tuple(half.refused.values()),
@@ -149,28 +207,28 @@ class OwnBridge:
         refused = half.refused if half is not None and stands else {}
         return [
             RemoteSubscriptionStatus(
-                runner.vpn.name,
-                runner.name,
+                runner.record.facts.msg_vpn,
+                runner.record.facts.name,
                 VIRTUAL_ROUTER,
                 text,
                 bool(flags & DELIVER_ALWAYS),
                 text in granted and text not in refused,
                 refused.get(text, ""),
             )
-            for flags, text in subscriptions(runner.configured.written)
+            for flags, text in subscriptions(_written(runner))
         ]
 
     def local_subscriptions(self) -> list[LocalSubscriptionStatus]:
         """What the remote's bridge asks for here, over the same connection."""
         runner, half = self.runner, self.runner.half
         link = None if half is None or half.over else half.link
-        return _local(link, runner.vpn.name, runner.name)
+        return _local(link, runner.record.facts.msg_vpn, runner.record.facts.name)
 
     def kept(self) -> tuple[Endpoint, ...]:
         """The endpoints here whose messages wait for it."""
         half = self.runner.half
         waits = backlog_of(None if half is None or half.over else half.link)
-        lot = None if self.runner.flow is None else self.runner.flow.taker.lot
+        lot = None if self.runner.taker is None else self.runner.taker.lot
         return waits.endpoints if lot is None else (*waits.endpoints, lot.endpoint)
 
     def sample(self, now_ns: int) -> None:
@@ -194,11 +252,11 @@ class OwnBridge:
         return both, outbound.record
 
     def _guaranteed_counts(self, *, whole: bool) -> GuaranteedCounts:
-        flow = self.runner.flow
-        if flow is None:
+        taker = self.runner.taker
+        if taker is None:
             return GuaranteedCounts()
-        counts = counts_of(flow.taker)
-        if whole or self._guaranteed is None or self._guaranteed[0] is not flow.taker:
+        counts = counts_of(taker)
+        if whole or self._guaranteed is None or self._guaranteed[0] is not taker:
             return counts
         return counts.since(self._guaranteed[1])
 
@@ -208,19 +266,19 @@ class OwnBridge:
         if half is None or half.over:
             return False
         half.link.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
-        flush_ready(half.link.plane)
+        self._edge.flush()
         return True
 
     def clear_stats(self) -> None:
         """Begin the counts of the bridge anew, and those of the peer's bridge on the same link."""
-        half, flow = self.runner.half, self.runner.flow
+        half, taker = self.runner.half, self.runner.taker
         link = None if half is None or half.over else half.link
         _, peer = self._counters(link, whole=True)
         self._cleared.clear(self.runner.record)
         if peer is not None:
             self._cleared.clear(peer)
-        if flow is not None:
-            self._guaranteed = (flow.taker, counts_of(flow.taker))
+        if taker is not None:
+            self._guaranteed = (taker, counts_of(taker))
 
     def clear_event(self, event: str) -> None:
         """Mark `event` as seen; only `ttl-exceeded` is raised by a bridge."""
@@ -235,7 +293,10 @@ class OwnBridge:
 class PeerBridge:
     """A bridge of another router, by its record."""
 
-    def __init__(self, record: Bridge, book: LinkBook, key: str, cleared: Cleared) -> None:
+    def __init__(
+        self, record: Bridge, book: LinkBook, key: str, cleared: Cleared, edge: Edge
+    ) -> None:
+        self._edge = edge
         self.record = record
         self._book = book
         self.key = key
@@ -292,7 +353,7 @@ class PeerBridge:
         if link is None:
             return False
         link.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
-        flush_ready(link.plane)
+        self._edge.flush()
         return True
 
     def clear_stats(self) -> None:
@@ -310,16 +371,16 @@ class PeerBridge:
 
 
 @final
-class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
+class Bridges(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
     """All bridges by message VPN and name.
 
     A peer's bridge stands under the name of its client; while it shares the connection of an own one it is
-    shown there. `runners` may change while the router runs.
+    shown there.
     """
 
-    def __init__(self, book: LinkBook, runners: Sequence[BridgeRunner]) -> None:
+    def __init__(self, book: LinkBook, edge: Edge) -> None:
         self._book = book
-        self._runners = runners
+        self._edge = edge
         self._own: dict[int, OwnBridge] = {}
         self._peers: dict[str, PeerBridge] = {}
         self._found: dict[tuple[str, str], OwnBridge | PeerBridge] = {}
@@ -332,7 +393,7 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
 
     def _is_here(self, source: OwnBridge | PeerBridge) -> bool:
         if isinstance(source, OwnBridge):
-            return source.runner in self._runners
+            return source.runner in self._edge.bridges
         link = self._book.serving.get(source.key)
         known = self._book.records.get(source.key) is source.record
         return known and (link is None or link.inbound is None)
@@ -350,26 +411,26 @@ class BridgeSources(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
     def _all(self) -> dict[tuple[str, str], OwnBridge | PeerBridge]:
         found: dict[tuple[str, str], OwnBridge | PeerBridge] = {}
         kept: dict[int, OwnBridge] = {}
-        for runner in self._runners:
+        for runner in self._edge.bridges:
             source = self._own.get(id(runner))
             if source is None or source.runner is not runner:
-                source = OwnBridge(runner, self._cleared)
+                source = OwnBridge(runner, self._cleared, self._edge)
             kept[id(runner)] = source
-            found[(runner.vpn.name, runner.name)] = source
+            found[(runner.record.facts.msg_vpn, runner.record.facts.name)] = source
         self._own = kept
         book = self._book
         for key, record in book.records.items():
             link = book.serving.get(key)
             peer = self._peers.get(key)
             if peer is None:
-                peer = PeerBridge(record, book, key, self._cleared)
+                peer = PeerBridge(record, book, key, self._cleared, self._edge)
                 self._peers[key] = peer
             if link is None or link.inbound is None:
                 found[(record.facts.msg_vpn, record.facts.name)] = peer
         for gone in self._peers.keys() - book.records.keys():
             del self._peers[gone]
         if self._cleared:
-            own = [runner.record for runner in self._runners]
+            own = [runner.record for runner in self._edge.bridges]
             self._cleared.keep([*own, *book.records.values()])
         self._found = found
         return found
@@ -379,7 +440,7 @@ SAMPLE_S: Final = 1.0
 """Seconds between samples of the counts of bridges."""
 
 
-async def keep_rates(bridges: BridgeSources) -> None:
+async def keep_rates(bridges: Bridges) -> None:
     """Sample the counts of all bridges about once a second, for ever."""
     while True:
         now_ns = time.monotonic_ns()
@@ -431,14 +492,22 @@ def _ttl_exceeded(record: Bridge) -> int:
     return record.counters.discarded_rx.counts.get(TTL_EXCEEDED, 0)
 
 
+def _written(bridge: BridgeHalves) -> BridgeConfig:
+    """The configuration of one of the router's own bridges."""
+    configured = bridge.links.configured
+    if not isinstance(configured, ConfiguredBridge):
+        raise TypeError(configured)
+    return configured.written
+
+
 def runner_remotes(
-    runner: BridgeRunner, flow: InboundFlow | None, bound: bool
+    runner: BridgeHalves, flow: InboundFlow | None, bound: bool
 ) -> tuple[RemoteStatus, ...]:
     """The remotes of a bridge, with what its flow says of the queue of the one in use."""
     machine = runner.machine
     queues = {
         (each.name, each.location): each.queue_binding or ""
-        for each in runner.configured.written.remote_msg_vpns
+        for each in _written(runner).remote_msg_vpns
     }
     found = []
     for one in remotes_of(runner.record, machine.remotes.written(), machine.failures):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 import trio
@@ -22,10 +23,9 @@ from vpnrouter.core.guaranteed.terms import (
 from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
-from vpnrouter.management.queue_source import Done, FlowStatus, MsgStatus, QueueStatus
-from vpnrouter.server.monitor.cleared import ClearedEndpoints
+from vpnrouter.management.status.cleared import ClearedEndpoints
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
-from vpnrouter.settings.schema import shown
+from vpnrouter.settings.schema import showing, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +34,138 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint, Row
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.router import Router
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@showing(Queue, shared_with=TopicEndpoint)
+class EndpointStatus:
+    """What monitoring shows of queues and of topic endpoints, with the attributes that are configured. Counts go on
+    over restarts, or are since they were cleared.
+
+    Names are those of the field in snake_case. The field's `spooled_…` are everything that ever went in; what is
+    in the endpoint now is `msg_count` (ours; in the field the number of its msgs objects) and `msg_spool_usage`.
+    Ours besides: `bind_count`, `acked_msg_count`, `moved_msg_count`, `recovered_msg_count`,
+    `oldest_msg_age_ms`, `discarded`, `refused`, `imbalance`.
+    """
+
+    msg_vpn_name: str
+    durable: bool = True
+
+    msg_count: int = 0
+    """Messages in the queue now: waiting, delayed, and delivered but not acknowledged."""
+    msg_spool_usage: int = 0
+    """Bytes of these."""
+    msg_spool_peak_usage: int = 0
+    tx_unacked_msg_count: int = 0
+    oldest_msg_age_ms: int = -1
+    """How long the oldest message has been waiting, -1 for none."""
+    lowest_msg_id: int = 0
+    highest_msg_id: int = 0
+    """Spool ids of the oldest and newest message in the queue, 0 for none."""
+    last_spooled_msg_id: int = 0
+    """Spool id of the last message that came in, be it there or not; after a restart of the newest that was
+    still there, 0 for none."""
+    bind_count: int = 0
+    """Consumers that are bound now."""
+
+    spooled_msg_count: int = 0
+    spooled_byte_count: int = 0
+    recovered_msg_count: int = 0
+    """Messages that were there when the router started."""
+    acked_msg_count: int = 0
+    deleted_msg_count: int = 0
+    """Messages deleted by an operator."""
+    moved_msg_count: int = 0
+    """Messages that went to the dead message queue, or were moved by an operator."""
+    redelivered_msg_count: int = 0
+
+    bind_request_count: int = 0
+    bind_success_count: int = 0
+    discarded: dict[str, int] = field(default_factory=dict)
+    """Messages that were in the queue and are lost, by reason."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Messages that the queue did not take, by reason."""
+    imbalance: int = 0
+    """Messages recovered and spooled that are neither acknowledged, discarded, deleted, moved, nor in the
+    queue. Anything but 0 is a fault of the router."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@showing(Queue)
+class QueueStatus(EndpointStatus):
+    """One queue as monitoring shows it; `endpoint_type` is ours."""
+
+    queue_name: str
+    endpoint_type: str = "queue"
+    """`queue`, `topic-endpoint`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
+    max_bind_count_exceeded_bind_failure_count: int = 0
+    other_bind_failure_count: int = 0
+
+    disabled_discarded_msg_count: int = 0
+    low_priority_msg_congestion_discarded_msg_count: int = 0
+    max_msg_size_exceeded_discarded_msg_count: int = 0
+    max_msg_spool_usage_exceeded_discarded_msg_count: int = 0
+    max_redelivery_exceeded_discarded_msg_count: int = 0
+    max_redelivery_exceeded_to_dmq_msg_count: int = 0
+    max_redelivery_exceeded_to_dmq_failed_msg_count: int = 0
+    max_ttl_expired_discarded_msg_count: int = 0
+    max_ttl_expired_to_dmq_msg_count: int = 0
+    max_ttl_expired_to_dmq_failed_msg_count: int = 0
+
+    replay_state: str = "complete"
+    replay_start_count: int = 0
+    replay_success_count: int = 0
+    replay_failure_count: int = 0
+    last_replay_failure_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStatus:
+    """One consumer that is bound to a queue, as the field's txFlows."""
+
+    flow_id: int
+    client_name: str
+    activity_state: str
+    """`active-consumer`, or `inactive` for one that stands by."""
+    window_size: int
+    used_window_size: int
+    """Messages that it holds unacknowledged."""
+    unacked_msg_count: int
+    acked_msg_count: int = 0
+    delivered_msg_count: int = 0
+    window_closed_count: int = 0
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MsgStatus:
+    """One message in a queue, as the field's msgs; `topic` and `priority` 0 to 9 are told here as well."""
+
+    msg_id: int
+    """Spool id."""
+    topic: str
+    spooled_time: int
+    """Seconds since 1970, UTC."""
+    expiry_time: int = 0
+    """Seconds since 1970, UTC; 0 for never."""
+    content_size: int = 0
+    """Bytes of the payload."""
+    priority: int = 4
+    redelivery_count: int = 0
+    undelivered: bool = True
+    """Whether no consumer holds it, nor was sent it before."""
+    dmq_eligible: bool = False
+    partition_key: str = ""
+    publisher_id: str = ""
+    """Who published it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How many messages an operation was done to, and why it went no further; "" when it is complete."""
+
+    count: int
+    refusal: str = ""
 
 
 @final
@@ -102,15 +234,27 @@ class Synced(Receipt):
 
 
 @final
-class RouterQueues:
-    """The QueueSource of a router with a spool."""
+class Queues:
+    """The queues of a running router; there are none without guaranteed messaging.
+
+    All is called in the router's own thread. What looks answers at once. What changes is a coroutine, that gives
+    other tasks their turn where there is much to do and returns when the change is synced; it raises SpoolError
+    when the store cannot do it. Message ids are spool ids.
+    """
 
     def __init__(
-        self, router: Router, spool: Spool, cleared: ClearedEndpoints | None = None
+        self, router: Router, spool: Spool | None, cleared: ClearedEndpoints | None = None
     ) -> None:
         self._router = router
-        self._spool = spool
+        self._kept = spool
         self._cleared = cleared or ClearedEndpoints()
+
+    @property
+    def _spool(self) -> Spool:
+        """The spool, without which there are no queues."""
+        if self._kept is None:
+            raise AssertionError
+        return self._kept
 
     def _find(self, msg_vpn: str, queue: str) -> Endpoint | None:
         vpn = self._router.vpns.get(msg_vpn)

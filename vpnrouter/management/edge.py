@@ -1,0 +1,50 @@
+"""The few things that the API needs of the edge of a router: its sockets, links and threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpnrouter.management.metrics.families import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from vpnrouter.bridges.halves import BridgeHalves
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.management.metrics.figures import ListenerFigures
+
+
+def _nothing() -> None:
+    """Do nothing: in memory nothing waits for a socket."""
+
+
+def _peer(connection: Connection) -> tuple[str, str]:
+    return connection.peer, ""
+
+
+def _no_accepts() -> tuple[int, int]:
+    return 0, 0
+
+
+def _no_commits() -> tuple[Histogram, int]:
+    return Histogram((), (0,), 0.0), 0
+
+
+@dataclass(kw_only=True, slots=True)
+class Edge:
+    """The defaults are those of a router in memory, without sockets and bridges of its own."""
+
+    bridges: Sequence[BridgeHalves] = ()
+    """The router's own bridges; they may change while it runs."""
+    flush: Callable[[], None] = _nothing
+    """Hands what stands in outboxes to their sockets."""
+    transport: Callable[[Connection], tuple[str, str]] = _peer
+    """Address of the peer and TLS version ("" for none) of a connection."""
+    accepts: Callable[[], tuple[int, int]] = _no_accepts
+    """Connections that were refused for a bound of their listener, and failures to accept one."""
+    listeners: Callable[[], Iterable[ListenerFigures]] = tuple
+    """The listeners for clients and bridges that are open."""
+    commits: Callable[[], tuple[Histogram, int]] = _no_commits
+    """How long commits of the spool took, and how many failed."""
+    stopping: bool = False

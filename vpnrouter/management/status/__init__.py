@@ -1,0 +1,1 @@
+"""What monitoring shows of a router, made of its own objects."""
