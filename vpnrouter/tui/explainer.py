@@ -1,18 +1,30 @@
 """Answers of the explain screen: the routers' live configurations, and the router's own code over them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from io import StringIO
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.console import Console
 
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.tui.screens.explain import Explainer, Question
 
 WIDTH: Final = 400
 """Columns of a line; longer ones are folded. The screen cuts what does not fit."""
+
+
+class Question(NamedTuple):
+    """A message of `mode` (`direct` or `persistent`) on `topic`, published in a VPN of a router by its name."""
+
+    router: str
+    msg_vpn: str
+    topic: str
+    mode: str
+
+
+Explainer = Callable[[Question], Awaitable[Sequence[str]]]
+"""Lines of the explanation; raises VpnrouterError for why there is none, in one line."""
 
 
 def explainer_of(clients: Callable[[], Sequence[ManagementClient]]) -> Explainer:

@@ -1,7 +1,7 @@
 """Explain: where a message goes and why, step by step over all bridges."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Final, NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -9,6 +9,7 @@ from textual.binding import BindingType
 from vpnrouter.errors import VpnrouterError
 from vpnrouter.limits import TUI_LINES
 from vpnrouter.tui.api import Router
+from vpnrouter.tui.explainer import Question
 from vpnrouter.tui.format import Line, folded, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.screens.view import View
@@ -16,18 +17,6 @@ from vpnrouter.tui.widgets.lines import Lines
 
 MODES: Final = ("direct", "persistent")
 
-
-class Question(NamedTuple):
-    """A message of `mode` (`direct` or `persistent`) on `topic`, published in a VPN of a router by its name."""
-
-    router: str
-    msg_vpn: str
-    topic: str
-    mode: str
-
-
-Explainer = Callable[[Question], Awaitable[Sequence[str]]]
-"""Lines of the explanation; raises VpnrouterError for why there is none, in one line."""
 
 MARKS: Final = {"✓": "good", "✗": "bad"}
 """Signs of what comes and what does not, and their styles."""

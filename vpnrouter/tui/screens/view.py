@@ -20,7 +20,7 @@ from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.table import Column, Entry, Table
 
 if TYPE_CHECKING:
-    from vpnrouter.tui.app import TerminalInterface
+    from vpnrouter.tui.terminal import Terminal
 
 
 class View(Screen[None]):
@@ -39,9 +39,9 @@ class View(Screen[None]):
         self.noted = ""
 
     @property
-    def ui(self) -> TerminalInterface:
+    def ui(self) -> Terminal:
         """The application."""
-        return cast("TerminalInterface", self.app)
+        return cast("Terminal", self.app)
 
     @property
     def router(self) -> Router:
