@@ -1,5 +1,7 @@
 """What a bridge decides, whatever happens to it: the machine against a world that does anything in any order."""
 
+import random
+from collections import Counter
 from itertools import pairwise
 from typing import Any, cast
 
@@ -753,3 +755,115 @@ def test_why_it_does_not_run() -> None:
     world.perform(world.machine.configure(FACTS, world.settings, world.now_ns))
     world.run()
     assert record.inbound_state is Inbound.PREPARE_FETCHING_DNS
+
+
+def test_many_bridges_do_not_come_in_step() -> None:
+    """Of 200 bridges that lost one remote at once, no more than a third dial it within a second, ever."""
+    for retry_s in (0, 3, 30, 255):
+        seconds: Counter[int] = Counter()
+        for seed in range(200):
+            draw = random.Random(seed)
+            world = world_of(ONE, retry_s=retry_s)
+            begin_ns = world.now_ns
+            end_ns = begin_ns + (60 + 5 * max(30, 3 * retry_s)) * SECOND
+            while world.now_ns < end_ns:
+                world.draw = draw.random()
+                until(world, max(world.machine.wake_ns, world.now_ns))
+            found = [(at_ns - begin_ns) // SECOND for at_ns, _ in world.dials]
+            seconds.update(second for second in found if second > 60)
+        assert sum(seconds.values()) / 200 >= 5
+        assert max(seconds.values()) <= 67, (retry_s, seconds.most_common(3))
+
+
+def test_a_slow_remote_has_its_time_in_the_end() -> None:
+    """The first pass goes on from a remote that says nothing for three seconds, later ones wait for ten."""
+    world = world_of(ONE, TWO)
+    world.pass_time(world.now_ns + 60 * SECOND)
+    gaps = [after - before for (before, _), (after, _) in pairwise(world.dials)]
+    assert 3 * SECOND <= max(gaps[:2]) < 4 * SECOND
+    assert min(gaps[2:]) >= 10 * SECOND
+
+
+def test_who_comes_in_is_dialled() -> None:
+    """A bridge that waits for its next try dials at once when the remote's bridge comes in, unless it was refused."""
+    world = world_of(ONE)
+    until(world, world.now_ns + 60 * SECOND)
+    dials = len(world.dials)
+    world.machine.incoming(world.now_ns)
+    world.run()
+    assert len(world.dials) == dials + 1
+    (number,) = world.halves
+    world.hello(number)
+    world.perform(world.machine.link_event(number, LinkEvent.REFUSED, "no", world.now_ns))
+    world.lose(number, "no")
+    world.run()
+    world.machine.incoming(world.now_ns)
+    world.run()
+    assert not world.halves
+
+
+def test_a_refusal_is_told_once() -> None:
+    """A wrong password is one line, however long the bridge tries; another reason is another line."""
+    world = world_of(ONE)
+    texts = []
+    for why in ("403 Forbidden", "403 Forbidden", "503 Too Many Clients", "403 Forbidden"):
+        if not world.halves:
+            world.pass_time(world.machine.wake_ns)
+        (number,) = world.halves
+        world.hello(number)
+        actions = world.machine.link_event(number, LinkEvent.REFUSED, why, world.now_ns)
+        texts += [one.text.rpartition("rejected: ")[2] for one in actions if isinstance(one, Tell)]
+        world.lose(number, why)
+        world.run()
+    assert texts == ["403 Forbidden", "503 Too Many Clients", "403 Forbidden"]
+    assert world.machine.record.failures == 4
+
+
+def test_stalls_are_told_once_a_minute() -> None:
+    """The state follows each stall; people hear of it when it is news."""
+    world = world_of(ONE)
+    let_in(world, "one")
+    (number,) = world.halves
+    machine, record = world.machine, world.machine.record
+
+    def texts(event: LinkEvent, why: str) -> list[str]:
+        actions = machine.link_event(number, event, why, world.now_ns, in_sync=True)
+        return [one.text.rpartition(" at one: ")[2] for one in actions if isinstance(one, Tell)]
+
+    assert texts(LinkEvent.UNBOUND, "503 Unknown Queue") == [
+        "not bound to its queue: 503 Unknown Queue"
+    ]
+    for pause_s, told in ((0, True), (30, False), (31, True)):
+        world.now_ns += pause_s * SECOND
+        assert texts(LinkEvent.STALLED, "full") == (["stalled: full"] if told else [])
+        assert (record.inbound_state, record.inbound_failure_reason) == (Inbound.STALLED, "full")
+        assert texts(LinkEvent.RELEASED, "") == (["goes on"] if told else [])
+        assert record.inbound_state is Inbound.READY_IN_SYNC
+
+
+REMOTES: dict[str, tuple[Remote, ...]] = {
+    "without the better one": (TWO,),
+    "with another order": (remote("one", 2), remote("two", 3)),
+    "without the one in use": (ONE,),
+    "with the better one disabled": (remote("one", enabled=False), TWO),
+    "none at all": (),
+}
+
+
+@pytest.mark.parametrize("stands_s", [1, 4])
+@pytest.mark.parametrize("remotes", REMOTES.values(), ids=REMOTES)
+def test_remotes_that_change_while_one_stands_by(
+    remotes: tuple[Remote, ...], stands_s: int
+) -> None:
+    """Whatever becomes of the list of remotes, the bridge ends on the best one that is left."""
+    world = world_of(ONE, TWO, retry_s=1, back_s=5)
+    until(world, world.now_ns + SECOND, "two")
+    until(world, world.now_ns + (2 + stands_s) * SECOND, "one", "two")
+    assert in_use(world) == "two"
+    world.settings = BridgeSettings(remotes, retry_delay_ns=SECOND, failback_delay_ns=5 * SECOND)
+    world.renews = True
+    world.perform(world.machine.configure(FACTS, world.settings, world.now_ns))
+    until(world, world.now_ns + 30 * SECOND, "one", "two")
+    left = [each.location for each in remotes if each.enabled][:1]
+    assert [half.remote.location for half in world.halves.values()] == left
+    assert [in_use(world)] == (left or [""])

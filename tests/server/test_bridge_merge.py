@@ -8,7 +8,7 @@ import trio
 from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
 
-SEEDS = range(40)
+SEEDS = range(8)
 
 
 class Pair:
@@ -87,23 +87,6 @@ def test_one_of_the_two_breaks(voyage: Any, seed: int, dialer: str) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_move_is_no_loss(voyage: Any, seed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each bridge is said to be up once, and the one that moves is never said to be down."""
-
-    async def tell(sea: Any) -> None:
-        pair = Pair(sea)
-        pair.begin(*sea.draw.sample(pair.both, 2))
-        await trio.sleep(10)
-        assert pair.in_sync()
-        assert len(sea.standing()) == 1
-        err = capsys.readouterr().err
-        assert err.count(": up") == 2
-        assert "down" not in err
-
-    voyage(tell, seed, 0.3)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
 def test_a_change_on_the_way(voyage: Any, seed: int) -> None:
     """What is written while a bridge moves holds then, whether or not something came of the move."""
 
@@ -158,27 +141,7 @@ def test_a_remote_that_goes_on_the_way(voyage: Any) -> None:
     assert met
 
 
-def test_who_comes_in_is_dialled(voyage: Any) -> None:
-    """A bridge that waits for the time of its next attempt dials at once when the remote's bridge comes in."""
-
-    async def tell(sea: Any) -> None:
-        pair = Pair(sea)
-        sea.down.add("birch")
-        pair.begin(pair.ash)
-        # Attempts are rare by then.
-        await trio.sleep(60)
-        sea.down.clear()
-        tried = len(sea.dialed)
-        pair.begin(pair.birch)
-        await sea.until(pair.in_sync, within_s=1)
-        assert [name for _, name, _, _ in sea.dialed[tried:]] == ["birch", "ash"]
-        await sea.until(lambda: len(sea.standing()) == 1, within_s=3)
-
-    for seed in range(10):
-        voyage(tell, seed)
-
-
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("alone_first", [False, True])
 @pytest.mark.parametrize("alone", ["ash", "birch"])
 def test_a_sibling_that_shared_a_connection_goes(
@@ -216,7 +179,7 @@ def test_a_sibling_that_shared_a_connection_goes(
     voyage(run, seed, 0.05)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("who", ["ash", "birch"])
 def test_what_is_on_its_way_over_a_shared_connection(voyage: Any, seed: int, who: str) -> None:
     """When one bridge moves to a new connection, messages on their way to the other over the old one still arrive."""
