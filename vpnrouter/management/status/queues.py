@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, final
 
 import trio
@@ -25,7 +26,7 @@ from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
 from vpnrouter.management.status.cleared import ClearedEndpoints
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
-from vpnrouter.settings.schema import showing, shown
+from vpnrouter.settings.schema import Value, showing, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,44 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint, Row
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.router import Router
+
+
+READ: Final = "read"
+"""Where a field of a status has the function that reads it."""
+
+Reader = Callable[["Endpoint", "EndpointCounters"], Value]
+
+
+def read(reader: Reader, default: Value = 0) -> Value:
+    """A field of a status: how it is read from an endpoint and its counts, which begin when they are cleared."""
+    if default == {}:
+        return field(default_factory=dict, metadata={READ: reader})
+    return field(default=default, metadata={READ: reader})
+
+
+def _refused(reason: str) -> Reader:
+    return lambda _, counts: counts.refused.counts.get(reason, 0)
+
+
+def _discarded(reason: str) -> Reader:
+    return lambda _, counts: counts.discarded.counts.get(reason, 0)
+
+
+def _to_dmq(reason: str) -> Reader:
+    return lambda _, counts: counts.to_dmq.get(reason, 0)
+
+
+def _to_dmq_failed(reason: str) -> Reader:
+    return lambda _, counts: counts.to_dmq_failed.get(reason, 0)
+
+
+def _too_many(counts: EndpointCounters) -> int:
+    return sum(count for reason, count in counts.bind_failures.items() if "Max clients" in reason)
+
+
+def _oldest_age_ms(one: Endpoint, _: EndpointCounters) -> int:
+    oldest = one.browse(0, 1)
+    return (one.vpn.plane.steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,43 +88,43 @@ class EndpointStatus:
     """
 
     msg_vpn_name: str
-    durable: bool = True
+    durable: bool = read(lambda one, _: one.durable, True)
 
-    msg_count: int = 0
+    msg_count: int = read(lambda one, _: one.spooled_count)
     """Messages in the queue now: waiting, delayed, and delivered but not acknowledged."""
-    msg_spool_usage: int = 0
+    msg_spool_usage: int = read(lambda one, _: one.spooled_bytes)
     """Bytes of these."""
-    msg_spool_peak_usage: int = 0
-    tx_unacked_msg_count: int = 0
-    oldest_msg_age_ms: int = -1
+    msg_spool_peak_usage: int = read(lambda _, counts: counts.peak_bytes)
+    tx_unacked_msg_count: int = read(lambda one, _: sum(len(flow.unacked) for flow in one.flows))
+    oldest_msg_age_ms: int = read(_oldest_age_ms, -1)
     """How long the oldest message has been waiting, -1 for none."""
-    lowest_msg_id: int = 0
-    highest_msg_id: int = 0
+    lowest_msg_id: int = read(lambda one, _: next((row.msg_id for row in one.browse(0, 1)), 0))
+    highest_msg_id: int = read(lambda one, _: one.last_held())
     """Spool ids of the oldest and newest message in the queue, 0 for none."""
-    last_spooled_msg_id: int = 0
+    last_spooled_msg_id: int = read(lambda one, _: one.newest)
     """Spool id of the last message that came in, be it there or not; after a restart of the newest that was
     still there, 0 for none."""
-    bind_count: int = 0
+    bind_count: int = read(lambda one, _: len(one.flows))
     """Consumers that are bound now."""
 
-    spooled_msg_count: int = 0
-    spooled_byte_count: int = 0
-    recovered_msg_count: int = 0
+    spooled_msg_count: int = read(lambda _, counts: counts.spooled)
+    spooled_byte_count: int = read(lambda _, counts: counts.spooled_bytes)
+    recovered_msg_count: int = read(lambda _, counts: counts.recovered)
     """Messages that were there when the router started."""
-    acked_msg_count: int = 0
-    deleted_msg_count: int = 0
+    acked_msg_count: int = read(lambda _, counts: counts.acked)
+    deleted_msg_count: int = read(lambda _, counts: counts.deleted)
     """Messages deleted by an operator."""
-    moved_msg_count: int = 0
+    moved_msg_count: int = read(lambda _, counts: counts.moved)
     """Messages that went to the dead message queue, or were moved by an operator."""
-    redelivered_msg_count: int = 0
+    redelivered_msg_count: int = read(lambda _, counts: counts.redelivered)
 
-    bind_request_count: int = 0
-    bind_success_count: int = 0
-    discarded: dict[str, int] = field(default_factory=dict)
+    bind_request_count: int = read(lambda _, counts: counts.bind_request_count)
+    bind_success_count: int = read(lambda _, counts: counts.bind_success_count)
+    discarded: dict[str, int] = read(lambda _, counts: dict(counts.discarded.counts), {})  # noqa: RUF009 - a field
     """Messages that were in the queue and are lost, by reason."""
-    refused: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, int] = read(lambda _, counts: dict(counts.refused.counts), {})  # noqa: RUF009 - a field
     """Messages that the queue did not take, by reason."""
-    imbalance: int = 0
+    imbalance: int = read(lambda one, counts: counts.imbalance(one.spooled_count))
     """Messages recovered and spooled that are neither acknowledged, discarded, deleted, moved, nor in the
     queue. Anything but 0 is a fault of the router."""
 
@@ -96,27 +135,35 @@ class QueueStatus(EndpointStatus):
     """One queue as monitoring shows it; `endpoint_type` is ours."""
 
     queue_name: str
-    endpoint_type: str = "queue"
+    endpoint_type: str = read(lambda one, _: KIND_NAMES[one.kind], "queue")
     """`queue`, `topic-endpoint`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
-    max_bind_count_exceeded_bind_failure_count: int = 0
-    other_bind_failure_count: int = 0
+    max_bind_count_exceeded_bind_failure_count: int = read(lambda _, counts: _too_many(counts))
+    other_bind_failure_count: int = read(
+        lambda _, counts: sum(counts.bind_failures.values()) - _too_many(counts)
+    )
 
-    disabled_discarded_msg_count: int = 0
-    low_priority_msg_congestion_discarded_msg_count: int = 0
-    max_msg_size_exceeded_discarded_msg_count: int = 0
-    max_msg_spool_usage_exceeded_discarded_msg_count: int = 0
-    max_redelivery_exceeded_discarded_msg_count: int = 0
-    max_redelivery_exceeded_to_dmq_msg_count: int = 0
-    max_redelivery_exceeded_to_dmq_failed_msg_count: int = 0
-    max_ttl_expired_discarded_msg_count: int = 0
-    max_ttl_expired_to_dmq_msg_count: int = 0
-    max_ttl_expired_to_dmq_failed_msg_count: int = 0
+    disabled_discarded_msg_count: int = read(_refused("destination-group-error"))
+    low_priority_msg_congestion_discarded_msg_count: int = read(
+        _refused("low-priority-msg-congestion")
+    )
+    max_msg_size_exceeded_discarded_msg_count: int = read(_refused("max-msg-size-exceeded"))
+    max_msg_spool_usage_exceeded_discarded_msg_count: int = read(
+        _refused("max-msg-spool-usage-exceeded")
+    )
+    max_redelivery_exceeded_discarded_msg_count: int = read(_discarded(dead_letters.REDELIVERED))
+    max_redelivery_exceeded_to_dmq_msg_count: int = read(_to_dmq(dead_letters.REDELIVERED))
+    max_redelivery_exceeded_to_dmq_failed_msg_count: int = read(
+        _to_dmq_failed(dead_letters.REDELIVERED)
+    )
+    max_ttl_expired_discarded_msg_count: int = read(_discarded(dead_letters.EXPIRED))
+    max_ttl_expired_to_dmq_msg_count: int = read(_to_dmq(dead_letters.EXPIRED))
+    max_ttl_expired_to_dmq_failed_msg_count: int = read(_to_dmq_failed(dead_letters.EXPIRED))
 
-    replay_state: str = "complete"
-    replay_start_count: int = 0
-    replay_success_count: int = 0
-    replay_failure_count: int = 0
-    last_replay_failure_reason: str = ""
+    replay_state: str = read(lambda _, counts: counts.replay_state or "complete", "complete")
+    replay_start_count: int = read(lambda _, counts: counts.replay_start_count)
+    replay_success_count: int = read(lambda _, counts: counts.replay_success_count)
+    replay_failure_count: int = read(lambda _, counts: counts.replay_failure_count)
+    last_replay_failure_reason: str = read(lambda _, counts: counts.last_replay_failure_reason, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,66 +469,14 @@ class Queues:
 
 
 def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCounters) -> QueueStatus:
-    attributes = shown(Queue, endpoint.terms)
+    values = shown(Queue, endpoint.terms)
     if endpoint.kind == TOPIC_ENDPOINT:
         own = shown(TopicEndpoint, endpoint.terms)
-        attributes |= {name: value for name, value in own.items() if name in attributes}
-    refused, discarded = counters.refused.counts, counters.discarded.counts
-    oldest = endpoint.browse(0, 1)
-    steady_ns = endpoint.vpn.plane.steady_ns
-    binds = counters.bind_failures
-    too_many = sum(count for reason, count in binds.items() if "Max clients" in reason)
-    return QueueStatus(
-        msg_vpn_name=msg_vpn,
-        queue_name=name,
-        endpoint_type=KIND_NAMES[endpoint.kind],
-        durable=endpoint.durable,
-        **attributes,
-        msg_count=endpoint.spooled_count,
-        msg_spool_usage=endpoint.spooled_bytes,
-        msg_spool_peak_usage=counters.peak_bytes,
-        tx_unacked_msg_count=sum(len(flow.unacked) for flow in endpoint.flows),
-        oldest_msg_age_ms=(steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1,
-        lowest_msg_id=oldest[0].msg_id if oldest else 0,
-        highest_msg_id=endpoint.last_held(),
-        last_spooled_msg_id=endpoint.newest,
-        bind_count=len(endpoint.flows),
-        spooled_msg_count=counters.spooled,
-        spooled_byte_count=counters.spooled_bytes,
-        recovered_msg_count=counters.recovered,
-        acked_msg_count=counters.acked,
-        deleted_msg_count=counters.deleted,
-        moved_msg_count=counters.moved,
-        redelivered_msg_count=counters.redelivered,
-        bind_request_count=counters.bind_request_count,
-        bind_success_count=counters.bind_success_count,
-        max_bind_count_exceeded_bind_failure_count=too_many,
-        other_bind_failure_count=sum(binds.values()) - too_many,
-        disabled_discarded_msg_count=refused.get("destination-group-error", 0),
-        low_priority_msg_congestion_discarded_msg_count=refused.get(
-            "low-priority-msg-congestion", 0
-        ),
-        max_msg_size_exceeded_discarded_msg_count=refused.get("max-msg-size-exceeded", 0),
-        max_msg_spool_usage_exceeded_discarded_msg_count=refused.get(
-            "max-msg-spool-usage-exceeded", 0
-        ),
-        max_redelivery_exceeded_discarded_msg_count=discarded.get("max-redelivery-exceeded", 0),
-        max_redelivery_exceeded_to_dmq_msg_count=counters.to_dmq.get("max-redelivery-exceeded", 0),
-        max_redelivery_exceeded_to_dmq_failed_msg_count=counters.to_dmq_failed.get(
-            "max-redelivery-exceeded", 0
-        ),
-        max_ttl_expired_discarded_msg_count=discarded.get("max-ttl-expired", 0),
-        max_ttl_expired_to_dmq_msg_count=counters.to_dmq.get("max-ttl-expired", 0),
-        max_ttl_expired_to_dmq_failed_msg_count=counters.to_dmq_failed.get("max-ttl-expired", 0),
-        discarded=dict(discarded),
-        refused=dict(refused),
-        imbalance=counters.imbalance(endpoint.spooled_count),
-        replay_state=counters.replay_state or "complete",
-        replay_start_count=counters.replay_start_count,
-        replay_success_count=counters.replay_success_count,
-        replay_failure_count=counters.replay_failure_count,
-        last_replay_failure_reason=counters.last_replay_failure_reason,
-    )
+        values |= {key: value for key, value in own.items() if key in values}
+    for one in fields(QueueStatus):
+        if READ in one.metadata:
+            values[one.name] = one.metadata[READ](endpoint, counters)
+    return QueueStatus(msg_vpn_name=msg_vpn, queue_name=name, **values)
 
 
 def _message(row: Row) -> MsgStatus:
