@@ -250,6 +250,14 @@ def test_a_failed_query_is_one_line(spark: SparkSession) -> None:
         assert "at org.apache" not in text
 
 
+def test_the_session_is_local_and_in_utc(spark: SparkSession) -> None:
+    """A local session listens on the loopback address only, has no web page and counts in UTC."""
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.sparkContext.uiWebUrl is None
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
 def test_a_broken_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """What Spark cannot read comes out as the file's path."""
     broken = tmp_path / "with space" / "part-1.parquet"
@@ -258,14 +266,6 @@ def test_a_broken_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(DamagedTraceFile) as failed, spark_errors():
         spark.read.schema("a int").parquet(str(broken)).collect()
     assert failed.value.path == broken
-
-
-def test_the_session_is_local_and_in_utc(spark: SparkSession) -> None:
-    """A local session listens on the loopback address only, has no web page and counts in UTC."""
-    conf = spark.sparkContext.getConf()
-    assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
-    assert spark.sparkContext.uiWebUrl is None
-    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 
 NAMES = ["odd %2F/+ü name", "007", "2013-01-01", "a=b", "true", " x", "back\\slash", "[a]{b}*?"]
@@ -290,13 +290,15 @@ def test_every_router_keeps_its_name(
 def test_columns_that_a_file_lacks_are_null(
     spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
 ) -> None:
-    """An older file without a column, and a newer one with another, are read all the same."""
+    """An older file without a column, and a newer one with another, are read all the same; no file is refused."""
     path = tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue", topic="t")])
     table = pq.read_table(path, partitioning=None).drop_columns(["reason"])
     pq.write_table(table.append_column("colour", pa.array(["red"])), path)
     (row,) = read_traces(spark, take_inventory([tmp_path])).collect()
     assert (row.topic, row.reason) == ("t", None)
     assert "colour" not in row
+    with pytest.raises(OperationError, match="no readable trace file"):
+        read_traces(spark, Inventory(files=(), set_aside=()))
 
 
 def weights(spark: SparkSession, root: Path) -> dict[str, float | None]:
@@ -305,20 +307,14 @@ def weights(spark: SparkSession, root: Path) -> dict[str, float | None]:
     return {row.topic: row.weight for row in frame.select("topic", "weight").collect()}
 
 
-def test_one_rate_weighs_every_row(
-    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
-) -> None:
-    """Where all routers trace at one rate, every row stands for as many messages."""
+def test_weights(spark: SparkSession, tracefiles: ModuleType, tmp_path: Path) -> None:
+    """At one rate every row weighs the same; with several a row has the weight of where its message entered, or none;
+    files that do not state their rate give counts, not estimates.
+    """
     for router in ("edge", "core"):
         rows = [tracefiles.row("deliver", 0, "v", topic=router)]
-        tracefiles.write(tmp_path, router, rows, sample=0.25)
-    assert weights(spark, tmp_path) == {"edge": 4.0, "core": 4.0}
-
-
-def test_the_rate_is_that_of_the_first_router(
-    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
-) -> None:
-    """With several rates a row has the weight of where its message entered, or none."""
+        tracefiles.write(tmp_path / "one", router, rows, sample=0.25)
+    assert weights(spark, tmp_path / "one") == {"edge": 4.0, "core": 4.0}
     entered = {"origin_router": "edge", "origin_vpn": "blue"}
     at_edge = [tracefiles.row("ingress", 0, "blue", topic="published")]
     at_core = [
@@ -326,28 +322,16 @@ def test_the_rate_is_that_of_the_first_router(
         tracefiles.row("deliver", 0, "yellow", topic="delivered"),
         tracefiles.row("ingress", 0, "yellow", topic="local"),
     ]
-    tracefiles.write(tmp_path, "edge", at_edge, sample=0.5)
-    tracefiles.write(tmp_path, "core", at_core, sample=1.0)
-    assert weights(spark, tmp_path) == {
+    tracefiles.write(tmp_path / "several", "edge", at_edge, sample=0.5)
+    tracefiles.write(tmp_path / "several", "core", at_core, sample=1.0)
+    assert weights(spark, tmp_path / "several") == {
         "published": 2.0,
         "bridged": 2.0,
         "delivered": None,
         "local": 1.0,
     }
-
-
-def test_no_stated_rate_is_no_weight(
-    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
-) -> None:
-    """Files that do not state their rate give counts, not estimates."""
-    tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue", topic="t")])
-    assert weights(spark, tmp_path) == {"t": None}
-
-
-def test_no_file_is_an_error(spark: SparkSession) -> None:
-    """An inventory without a readable file cannot become a frame."""
-    with pytest.raises(OperationError, match="no readable trace file"):
-        read_traces(spark, Inventory(files=(), set_aside=()))
+    tracefiles.write(tmp_path / "none", "edge", at_edge)
+    assert weights(spark, tmp_path / "none") == {"published": None}
 
 
 def write_always(files: ModuleType, root: Path, router: str, sample: float) -> None:
@@ -364,18 +348,20 @@ def write_always(files: ModuleType, root: Path, router: str, sample: float) -> N
     pq.write_table(table.replace_schema_metadata(metadata), path)
 
 
-@pytest.mark.parametrize("rates", [(0.25, 0.25), (0.25, 0.5), (1.0, 1.0)])
 def test_what_is_always_recorded_stands_for_itself(
-    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path, rates: tuple[float, float]
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
 ) -> None:
     """At one rate, at several, and where everything is traced: a row counts as often as it says."""
-    for router, rate in zip(("edge", "core"), rates, strict=True):
-        write_always(tracefiles, tmp_path, router, rate)
-    assert weights(spark, tmp_path) == {
-        f"{router}/{what}": weight
-        for router, rate in zip(("edge", "core"), rates, strict=True)
-        for what, weight in {"in": 1 / rate, "picked": 1.0, "one": 1.0, "many": 41.0}.items()
-    }
+    for rates in ((0.25, 0.25), (0.25, 0.5), (1.0, 1.0)):
+        root = tmp_path / str(rates)
+        named = dict(zip(("edge", "core"), rates, strict=True))
+        for router, rate in named.items():
+            write_always(tracefiles, root, router, rate)
+        assert weights(spark, root) == {
+            f"{router}/{what}": weight
+            for router, rate in named.items()
+            for what, weight in {"in": 1 / rate, "picked": 1.0, "one": 1.0, "many": 41.0}.items()
+        }
 
 
 def test_rows_of_a_time(spark: SparkSession, tracefiles: ModuleType, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
@@ -328,20 +328,6 @@ kind gives. `detail` is a sentence for people. What does not apply is null.
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:
     """`frame` with exactly the columns of `schema`, in its order and with its types."""
     return frame.select(*(F.col(field.name).cast(field.dataType) for field in schema.fields))
-
-
-def count_where(condition: Column) -> Column:
-    """How many rows of a group meet `condition`."""
-    return F.count(F.when(condition, F.lit(1)))
-
-
-def estimate_where(condition: Column) -> Column:
-    """How many messages the rows that meet `condition` stand for; null when that is not known of
-    one of them.
-    """
-    unknown = F.count(F.when(condition & F.col("weight").isNull(), F.lit(1)))
-    total = F.coalesce(F.sum(F.when(condition, F.col("weight"))), F.lit(0.0))
-    return F.when(unknown == 0, F.round(total).cast("long"))
 
 
 ERROR: Final = "error"

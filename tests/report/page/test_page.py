@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from html.parser import HTMLParser
 from types import ModuleType
 from typing import Any, Final
@@ -20,27 +19,6 @@ from vpnrouter.report.page.charts import histograms, rates_of
 from vpnrouter.report.page.figures import Contents, Places, grade
 from vpnrouter.report.page.page import counsels, page, verdict
 from vpnrouter.report.schema import ADVICE, CHANGES, CLOCKS, END_TO_END, FINDINGS, PAIRS, VPNS, WAYS
-
-
-def test_only_the_mesh_is_required() -> None:
-    """Every other table may be missing, and missing tables are not shared between reports."""
-    one, other = Contents(nodes=[], edges=[]), Contents(nodes=[], edges=[])
-    one.findings.append({})
-    assert other.findings == []
-    assert {field.name for field in fields(Contents)} >= {
-        *(
-            "nodes",
-            "edges",
-            "rates",
-            "latencies",
-            "end_to_end",
-            "clocks",
-            "links",
-            "ways",
-            "lengths",
-        ),
-        *("vpns", "pairs", "changes", "advice", "findings", "topics", "discards", "timeline"),
-    }
 
 
 def block_of(contents: Contents) -> dict[str, Any]:

@@ -81,11 +81,6 @@ def test_values_have_the_unit_of_their_kind(kind: str, value: float | None, text
     assert tables.value_of({"kind": kind, "value": value}) == text
 
 
-def test_labels() -> None:
-    """Kinds are written as words."""
-    assert tables.label_of("head_of_line") == "head of line"
-
-
 Make = Callable[..., dict[str, Any]]
 
 
@@ -97,41 +92,6 @@ def edges_of(edges: Rows, *, estimated: bool = False) -> Sheet:
 def nodes_of(nodes: Rows, *, estimated: bool = False) -> Sheet:
     """The table of nodes."""
     return tables.node_sheet(nodes, Places(nodes, []), estimated=estimated)
-
-
-def test_cells_stand_under_their_heading(
-    node: Make, edge: Make, topic: Make, discard: Make
-) -> None:
-    """With and without estimates, each row of each table has as many cells as there are headings."""
-    for estimated in (True, False):
-        for sheet in (
-            edges_of([edge("a/x", "b/y")], estimated=estimated),
-            nodes_of([node("a", "x"), node("b", "y", traced=False)], estimated=estimated),
-            tables.topic_sheet([topic("t")], 1, estimated=estimated),
-            tables.discard_sheet([discard("slow")], Places([], []), estimated=estimated),
-        ):
-            assert {len(row) for row in sheet.rows} == {len(sheet.headings)}
-            assert len(sheet.titles) == len(sheet.rows)
-            labels = " ".join(heading.label for heading in sheet.headings).lower()
-            assert ("estimated" in labels) is estimated
-
-
-def test_cells_sort_by_value(edge: Make) -> None:
-    """Keys of numeric cells are the numbers, and what is not known sorts below all that is."""
-    sheet = edges_of(
-        [edge("a/x", "b/y", messages=12_345, latency=(-5, 1, 2)), edge("a/x", "c/z", latency=None)],
-        estimated=False,
-    )
-    at = {heading.label: place for place, heading in enumerate(sheet.headings)}
-    assert (sheet.rows[0][at["Messages"]].text, sheet.rows[0][at["Messages"]].key) == (
-        "12,345",
-        12_345,
-    )
-    known, unknown = (row[at["Latency p50"]].key for row in sheet.rows)
-    assert isinstance(known, int)
-    assert isinstance(unknown, int)
-    assert known == -5
-    assert unknown < known
 
 
 def test_trouble_is_marked(node: Make, edge: Make) -> None:

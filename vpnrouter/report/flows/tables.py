@@ -168,7 +168,7 @@ def delays(digest: DataFrame) -> pa.Table:
 def end_to_end(rows: Iterable[Mapping[str, Any]], references: Mapping[str, str]) -> Rows:
     """Rows of `delays` in; END_TO_END, in the same order.
 
-    `references` are those of the clocks (`clocks.comparable`).
+    `references` are those of the clocks (`comparable`).
     """
     found = []
     for row in rows:
@@ -210,7 +210,7 @@ def nodes(
 ) -> Rows:
     """NODES, ordered by router and VPN: every message VPN that the traces tell of.
 
-    `totals` and `changes` are rows of `gather.totals` and `gather.link_changes`. A VPN that is only the other
+    `totals` and `changes` are rows of `totals` and `link_changes`. A VPN that is only the other
     end of one of the `edges` has `traced` false and no counts. An estimate is 0 where nothing was
     counted, and null where one of the weights is not known.
     """
@@ -276,17 +276,19 @@ def timeline(places: DataFrame) -> DataFrame:
         places.where(F.col("event").isin("ingress", "bridge_receive", "deliver", "discard"))
         .groupBy("start_ns")
         .agg(
-            _count("ingress").alias("ingress"),
-            _count("bridge_receive").alias("bridged"),
-            _count("deliver").alias("delivered"),
-            _count("discard").alias("discarded"),
+            _sum("ingress").alias("ingress"),
+            _sum("bridge_receive").alias("bridged"),
+            _sum("deliver").alias("delivered"),
+            _sum("discard").alias("discarded"),
         )
     )
     return conform(grouped, TIMELINE).orderBy("start_ns")
 
 
-def _count(event: str) -> Column:
-    return F.coalesce(F.sum(F.when(F.col("event") == event, F.col("count"))), F.lit(0))
+def _sum(event: str, figure: str | Column = "count") -> Column:
+    """The sum of a figure over the rows of an event, 0 without any."""
+    value = F.col(figure) if isinstance(figure, str) else figure
+    return F.coalesce(F.sum(F.when(F.col("event") == event, value)), F.lit(0))
 
 
 _EVENTS: Final = ("ingress", "bridge_receive", "bridge_send", "deliver", "discard")
@@ -304,13 +306,13 @@ def topics(uses: DataFrame) -> DataFrame:
         uses.where(F.col("event").isin(*_EVENTS) & F.col("topic").isNotNull())
         .groupBy("topic", "router", "vpn")
         .agg(
-            _sum("ingress", "count").alias("published"),
+            _sum("ingress").alias("published"),
             _sum("ingress", "bytes").alias("published_bytes"),
             F.when(unknown == 0, F.round(estimate)).alias("published_estimated"),
-            _sum("bridge_receive", "count").alias("bridged_in"),
-            _sum("bridge_send", "count").alias("bridged_out"),
-            _sum("deliver", "count").alias("delivered"),
-            _sum("discard", "count").alias("discarded"),
+            _sum("bridge_receive").alias("bridged_in"),
+            _sum("bridge_send").alias("bridged_out"),
+            _sum("deliver").alias("delivered"),
+            _sum("discard").alias("discarded"),
         )
     )
     return conform(grouped, TOPICS)
@@ -322,10 +324,6 @@ def busiest(rows: DataFrame, most: int) -> DataFrame:
     return rows.orderBy(
         entering.desc(), F.desc("published"), F.desc("delivered"), "topic", "router", "vpn"
     ).limit(most)
-
-
-def _sum(event: str, figure: str) -> Column:
-    return F.coalesce(F.sum(F.when(F.col("event") == event, F.col(figure))), F.lit(0))
 
 
 def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
@@ -397,7 +395,7 @@ class Span:
 def spans_of(
     changes: Iterable[Mapping[str, Any]], first_seen: Mapping[Edge, int]
 ) -> dict[Edge, list[Span]]:
-    """Rows of `gather.link_changes` in; the times up of each link out, in order.
+    """Rows of `link_changes` in; the times up of each link out, in order.
 
     A link that goes down first was up before the traces begin: its time up starts when the edge was
     first seen.
@@ -527,7 +525,7 @@ class Seen:
 
 
 def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, Seen]:
-    """Rows of `gather.totals` in; every edge that messages or links tell of, in order."""
+    """Rows of `totals` in; every edge that messages or links tell of, in order."""
     found: dict[Edge, Seen] = {}
     for row in totals:
         event = row["event"]
@@ -570,9 +568,9 @@ def edges(
 ) -> Rows:
     """EDGES, ordered by ends and name; `configured`, `cut` and `centrality` are null.
 
-    `spans` are the times that links were up (`links.spans_of`), those that have not ended last until one of the
-    two routers was last seen (`nodes.last_seen`); without any, the time up is null. `references` are those of the
-    clocks (`clocks.comparable`).
+    `spans` are the times that links were up (`spans_of`), those that have not ended last until one of the
+    two routers was last seen (`last_seen`); without any, the time up is null. `references` are those of the
+    clocks (`comparable`).
     """
     rows = []
     for edge, one in seen.items():
@@ -607,13 +605,10 @@ def edges(
     return rows
 
 
-_FIGURES: Final = ("messages", "bytes", "guaranteed")
-
-
 def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, Seen]) -> Rows:
     """RATES, ordered by edge and time, from PLACES: those of the side that saw more of the edge.
 
-    `seen` are the edges (`edges.seen_edges`). Of more than REPORT_RATES rows those of the busiest edges.
+    `seen` are the edges (`seen_edges`). Of more than REPORT_RATES rows those of the busiest edges.
     """
     kept = busiest_bridges(seen, REPORT_RATES)
     crossings = with_edge(places.where(F.col("event").isin(*CROSSINGS)))
@@ -623,10 +618,21 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, Seen]) -> 
         crossings = crossings.join(
             F.broadcast(spark.createDataFrame(listed, names)), list(EDGE), "left_semi"
         )
-    sides = {f"{event}_{figure}": _of(event, figure) for event in CROSSINGS for figure in _FIGURES}
+    guaranteed = F.when(F.col("mode") != "direct", F.col("count"))
+    figures: dict[str, str | Column] = {
+        "messages": "count",
+        "bytes": "bytes",
+        "guaranteed": guaranteed,
+    }
     table = (
         crossings.groupBy(*EDGE, "start_ns")
-        .agg(*(column.alias(name) for name, column in sides.items()))
+        .agg(
+            *(
+                _sum(event, value).alias(f"{event}_{figure}")
+                for event in CROSSINGS
+                for figure, value in figures.items()
+            )
+        )
         .orderBy(*EDGE, "start_ns")
         .toArrow()
     )
@@ -639,7 +645,7 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, Seen]) -> 
                 {
                     **dict(zip(EDGE, edge, strict=True)),
                     "start_ns": row["start_ns"],
-                    **{figure: row[f"{event}_{figure}"] for figure in _FIGURES},
+                    **{figure: row[f"{event}_{figure}"] for figure in figures},
                 }
             )
     return found
@@ -657,15 +663,6 @@ def busiest_bridges(seen: Mapping[Edge, Seen], most: int) -> list[Edge]:
         if side.messages:
             kept.append(edge)
     return kept
-
-
-def _of(event: str, figure: str) -> Column:
-    values = {
-        "messages": F.col("count"),
-        "bytes": F.col("bytes"),
-        "guaranteed": F.when(F.col("mode") != "direct", F.col("count")),
-    }
-    return F.coalesce(F.sum(F.when(F.col("event") == event, values[figure])), F.lit(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -688,7 +685,7 @@ def flows(
     timeline.
 
     `digests` are places, paths, uses, losses, delays, hops and states by name; `clocks` the rows of
-    `clocks.clock_offsets`, with which hops and delays were corrected. `stage` hears what begins.
+    `clock_offsets`, with which hops and delays were corrected. `stage` hears what begins.
     """
     begin = stage or _unheard
     references = comparable(clocks)

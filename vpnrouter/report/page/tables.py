@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 
 from vpnrouter.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
@@ -11,6 +12,7 @@ from vpnrouter.report.page.charts import bar as bar_length
 from vpnrouter.report.page.figures import (
     NONE,
     Places,
+    Row,
     came_back,
     count,
     decimal,
@@ -190,62 +192,107 @@ def greatest(rows: Sequence[dict[str, Any]], name: str) -> int:
     return max((row[name] or 0 for row in rows), default=0)
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of a sheet: its head, and the cell that each row has in it."""
+
+    heading: Heading
+    cell: Callable[[Row], Cell]
+
+
+def column(
+    label: str,
+    cell: str | Callable[[Row], Cell],
+    make: Callable[[Any], Cell] = text,
+    hint: str = "",
+) -> Column:
+    """A column of names or truths; `cell` makes the cell of a row, or names the field that `make` makes it from."""
+    made = (lambda row: make(row[cell])) if isinstance(cell, str) else cell
+    return Column(Heading(label=label, hint=hint), made)
+
+
+def figures(
+    label: str,
+    cell: str | Callable[[Row], Cell],
+    make: Callable[[Any], Cell] = number,
+    hint: str = "",
+) -> Column:
+    """A column of numbers; the rest as for `column`."""
+    made = column(label, cell, make)
+    return Column(Heading(label=label, numeric=True, hint=hint), made.cell)
+
+
+def _sheet(
+    name: str,
+    columns: Sequence[Column],
+    shown: Rows,
+    total: int,
+    title: Callable[[Row, list[Cell]], str] = lambda _, cells: cells[0].text,
+    numbers: Sequence[int] = (),
+    choices: tuple[int, ...] = (),
+) -> Sheet:
+    """The rows `shown` of `total`; `title` makes a row's title from it and its cells."""
+    rows = [[one.cell(row) for one in columns] for row in shown]
+    return Sheet(
+        name=name,
+        headings=[one.heading for one in columns],
+        rows=rows,
+        titles=[title(row, cells) for row, cells in zip(shown, rows, strict=True)],
+        total=total,
+        numbers=list(numbers),
+        choices=choices,
+    )
+
+
 def edge_sheet(edges: Rows, places: Places, *, estimated: bool) -> Sheet:
     """The busiest bridges, as many as the page bears; the drawing's arrows point here."""
     shown = _busiest(edges, "messages")
     most = greatest(edges, "messages")
     planned = any(edge["configured"] is not None for edge in edges)
-    headings = [
-        Heading(label="Bridge"),
-        Heading(label="From", hint="the remote message VPN, where messages come from"),
-        Heading(label="To", hint="the local message VPN, which attracts them"),
-        Heading(label="Messages", numeric=True, hint="traced messages that crossed"),
-        *([Heading(label="Estimated", numeric=True)] if estimated else []),
-        Heading(label="Bytes", numeric=True),
-        Heading(label="Peak", numeric=True, hint="messages in its busiest stretch of time"),
-        Heading(label="Sent", numeric=True, hint="as the remote router traced it"),
-        Heading(label="Received", numeric=True, hint="as the local router traced it"),
-        Heading(label="Guaranteed", numeric=True),
-        Heading(label="Latency p50", numeric=True, hint="from bridge_send to bridge_receive"),
-        Heading(label="p95", numeric=True),
-        Heading(label="p99", numeric=True),
-        Heading(label="Clocks corrected", hint="the difference of the two clocks is taken off"),
-        Heading(label="Link up", numeric=True, hint="times that the link came up"),
-        Heading(label="Link down", numeric=True, hint="times that the link went down"),
-        Heading(label="Time up", numeric=True),
-        Heading(label="Only way", hint="without it the mesh falls apart"),
-        *([Heading(label="Configured")] if planned else []),
+
+    def bridge(row: Row) -> Cell:
+        at = places.edge(row)
+        return text(row["bridge"], shape=f"edge-{at}" if at in places.drawn_edges else None)
+
+    columns = [
+        column("Bridge", bridge),
+        column(
+            "From",
+            lambda row: place(row["from_router"], row["from_vpn"]),
+            hint="the remote message VPN, where messages come from",
+        ),
+        column(
+            "To",
+            lambda row: place(row["to_router"], row["to_vpn"]),
+            hint="the local message VPN, which attracts them",
+        ),
+        figures("Messages", "messages", _barred(most), "traced messages that crossed"),
+        *([figures("Estimated", "messages_estimated")] if estimated else []),
+        figures("Bytes", "bytes", octets),
+        figures("Peak", "peak_messages", hint="messages in its busiest stretch of time"),
+        figures("Sent", "sent", hint="as the remote router traced it"),
+        figures("Received", "received", hint="as the local router traced it"),
+        figures("Guaranteed", "guaranteed"),
+        figures("Latency p50", "latency_p50_ns", time, "from bridge_send to bridge_receive"),
+        figures("p95", "latency_p95_ns", time),
+        figures("p99", "latency_p99_ns", time),
+        column("Clocks corrected", "latency_corrected", yes_no, _CORRECTED),
+        figures("Link up", "link_ups", hint="times that the link came up"),
+        figures(
+            "Link down",
+            lambda row: number(row["link_downs"], alarm=came_back(row)),
+            hint="times that the link went down",
+        ),
+        figures("Time up", "up_ns", time),
+        column("Only way", "cut", yes_no, "without it the mesh falls apart"),
+        *([column("Configured", "configured", yes_no)] if planned else []),
     ]
-    rows = [
-        [
-            text(edge["bridge"], shape=f"edge-{at}" if at in places.drawn_edges else None),
-            place(edge["from_router"], edge["from_vpn"]),
-            place(edge["to_router"], edge["to_vpn"]),
-            number(edge["messages"], most=most),
-            *([number(edge["messages_estimated"])] if estimated else []),
-            octets(edge["bytes"]),
-            number(edge["peak_messages"]),
-            number(edge["sent"]),
-            number(edge["received"]),
-            number(edge["guaranteed"]),
-            time(edge["latency_p50_ns"]),
-            time(edge["latency_p95_ns"]),
-            time(edge["latency_p99_ns"]),
-            yes_no(edge["latency_corrected"]),
-            number(edge["link_ups"]),
-            number(edge["link_downs"], alarm=came_back(edge)),
-            time(edge["up_ns"]),
-            yes_no(edge["cut"]),
-            *([yes_no(edge["configured"])] if planned else []),
-        ]
-        for at, edge in shown
-    ]
-    return Sheet(
-        name="edges",
-        headings=headings,
-        rows=rows,
-        titles=[title_of(edge) for _, edge in shown],
-        total=len(edges),
+    return _sheet(
+        "edges",
+        columns,
+        [edge for _, edge in shown],
+        len(edges),
+        title=lambda row, _: title_of(row),
         numbers=[at for at, _ in shown],
     )
 
@@ -254,47 +301,28 @@ def node_sheet(nodes: Rows, places: Places, *, estimated: bool) -> Sheet:
     """The busiest message VPNs, as many as the page bears; the drawing's cards point here."""
     shown = _busiest(nodes, "ingress")
     most = greatest(nodes, "ingress")
-    headings = [
-        Heading(label="Router"),
-        Heading(label="Message VPN"),
-        Heading(label="In", numeric=True, hint="messages published here"),
-        *([Heading(label="In, estimated", numeric=True)] if estimated else []),
-        Heading(label="Bytes in", numeric=True),
-        Heading(label="Delivered", numeric=True, hint="to subscribers; one message may have many"),
-        Heading(label="Bytes delivered", numeric=True),
-        Heading(label="Bridged in", numeric=True),
-        Heading(label="Bridged out", numeric=True),
-        Heading(label="Spooled", numeric=True),
-        Heading(label="Discarded", numeric=True),
-        Heading(label="Rejected", numeric=True),
-        Heading(label="First seen"),
-        Heading(label="Last seen"),
+    columns = [
+        column("Router", "router"),
+        column("Message VPN", lambda row: text(row["vpn"], shape=_card(places, row))),
+        figures("In", "ingress", _barred(most), "messages published here"),
+        *([figures("In, estimated", "ingress_estimated")] if estimated else []),
+        figures("Bytes in", "ingress_bytes", octets),
+        figures("Delivered", "delivered", hint="to subscribers; one message may have many"),
+        figures("Bytes delivered", "delivered_bytes", octets),
+        figures("Bridged in", "bridged_in"),
+        figures("Bridged out", "bridged_out"),
+        figures("Spooled", "spooled"),
+        figures("Discarded", "discarded", _alarming),
+        figures("Rejected", "rejected", _alarming),
+        column("First seen", "first_ns", when),
+        column("Last seen", "last_ns", when),
     ]
-    rows = [
-        [
-            text(node["router"]),
-            text(node["vpn"], shape=f"node-{at}" if at in places.drawn_nodes else None),
-            number(node["ingress"], most=most),
-            *([number(node["ingress_estimated"])] if estimated else []),
-            octets(node["ingress_bytes"]),
-            number(node["delivered"]),
-            octets(node["delivered_bytes"]),
-            number(node["bridged_in"]),
-            number(node["bridged_out"]),
-            number(node["spooled"]),
-            number(node["discarded"], alarm=bool(node["discarded"])),
-            number(node["rejected"], alarm=bool(node["rejected"])),
-            when(node["first_ns"]),
-            when(node["last_ns"]),
-        ]
-        for at, node in shown
-    ]
-    return Sheet(
-        name="nodes",
-        headings=headings,
-        rows=rows,
-        titles=[name_of(node["router"], node["vpn"]) for _, node in shown],
-        total=len(nodes),
+    return _sheet(
+        "nodes",
+        columns,
+        [node for _, node in shown],
+        len(nodes),
+        title=lambda row, _: name_of(row["router"], row["vpn"]),
         numbers=[at for at, _ in shown],
     )
 
@@ -303,74 +331,41 @@ def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
     """The busiest topics, as many as the page bears."""
     shown = topics[:REPORT_PAGE_ROWS]
     most = max((topic["published"] + topic["bridged_in"] for topic in shown), default=0)
-    headings = [
-        Heading(label="Topic"),
-        Heading(label="Message VPN"),
-        Heading(label="In", numeric=True, hint="published here, or arrived over a bridge"),
-        Heading(label="Published", numeric=True),
-        *([Heading(label="Estimated", numeric=True)] if estimated else []),
-        Heading(label="Bytes", numeric=True),
-        Heading(label="Bridged in", numeric=True),
-        Heading(label="Bridged out", numeric=True),
-        Heading(label="Delivered", numeric=True),
-        Heading(label="Discarded", numeric=True),
+    columns = [
+        column("Topic", "topic"),
+        column("Message VPN", lambda row: place(row["router"], row["vpn"])),
+        figures(
+            "In",
+            lambda row: number(row["published"] + row["bridged_in"], most=most),
+            hint="published here, or arrived over a bridge",
+        ),
+        figures("Published", "published"),
+        *([figures("Estimated", "published_estimated")] if estimated else []),
+        figures("Bytes", "published_bytes", octets),
+        figures("Bridged in", "bridged_in"),
+        figures("Bridged out", "bridged_out"),
+        figures("Delivered", "delivered"),
+        figures("Discarded", "discarded", _alarming),
     ]
-    rows = [
-        [
-            text(topic["topic"]),
-            place(topic["router"], topic["vpn"]),
-            number(topic["published"] + topic["bridged_in"], most=most),
-            number(topic["published"]),
-            *([number(topic["published_estimated"])] if estimated else []),
-            octets(topic["published_bytes"]),
-            number(topic["bridged_in"]),
-            number(topic["bridged_out"]),
-            number(topic["delivered"]),
-            number(topic["discarded"], alarm=topic["discarded"] > 0),
-        ]
-        for topic in shown
-    ]
-    titles = [row[0].text for row in rows]
-    return Sheet(name="topics", headings=headings, rows=rows, titles=titles, total=total)
+    return _sheet("topics", columns, shown, total)
 
 
 def discard_sheet(discards: Rows, places: Places, *, estimated: bool) -> Sheet:
     """Where and why messages ended early, as many rows as the page bears."""
     shown = discards[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
-    headings = [
-        Heading(label="Reason"),
-        Heading(label="Event"),
-        Heading(label="Message VPN"),
-        Heading(label="Endpoint, bridge or client"),
-        Heading(label="Messages", numeric=True),
-        *([Heading(label="Estimated", numeric=True)] if estimated else []),
-        Heading(label="Bytes", numeric=True),
-        Heading(label="A topic of these"),
-        Heading(label="Last seen"),
+    columns = [
+        column("Reason", "reason"),
+        column("Event", lambda row: text((row["event"] or "").replace("_", " "))),
+        column("Message VPN", lambda row: _placed(places, row)),
+        column("Endpoint, bridge or client", "place"),
+        figures("Messages", "messages", _barred(most)),
+        *([figures("Estimated", "messages_estimated")] if estimated else []),
+        figures("Bytes", "bytes", octets),
+        column("A topic of these", "example_topic"),
+        column("Last seen", "last_ns", when),
     ]
-    rows = [
-        [
-            text(row["reason"]),
-            text((row["event"] or "").replace("_", " ")),
-            place(row["router"], row["vpn"], shape=_card(places, row)),
-            text(row["place"]),
-            number(row["messages"], most=most),
-            *([number(row["messages_estimated"])] if estimated else []),
-            octets(row["bytes"]),
-            text(row["example_topic"]),
-            when(row["last_ns"]),
-        ]
-        for row in shown
-    ]
-    return Sheet(
-        name="discards",
-        headings=headings,
-        rows=rows,
-        titles=[row[0].text for row in rows],
-        total=len(discards),
-        choices=(0, 1),
-    )
+    return _sheet("discards", columns, shown, len(discards), choices=(0, 1))
 
 
 def _busiest(rows: Rows, name: str) -> list[tuple[int, dict[str, Any]]]:
@@ -382,11 +377,27 @@ def _busiest(rows: Rows, name: str) -> list[tuple[int, dict[str, Any]]]:
     return numbered[:REPORT_PAGE_SHAPE_ROWS]
 
 
-def _card(places: Places, row: dict[str, str]) -> str | None:
-    at = places.node(row["router"], row["vpn"])
+def _barred(most: int) -> Callable[[Any], Cell]:
+    """Counts with bars, `most` the greatest of the column."""
+    return partial(number, most=most)
+
+
+def _alarming(value: int | None) -> Cell:
+    """A count that should be none."""
+    return number(value, alarm=bool(value))
+
+
+def _card(places: Places, row: Row, router: str = "router", vpn: str = "vpn") -> str | None:
+    at = places.node(row[router], row[vpn])
     return f"node-{at}" if at in places.drawn_nodes else None
 
 
+def _placed(places: Places, row: Row, router: str = "router", vpn: str = "vpn") -> Cell:
+    """The message VPN that two fields name, with its card."""
+    return place(row[router], row[vpn], shape=_card(places, row, router, vpn))
+
+
+_CORRECTED: Final = "the difference of the two clocks is taken off"
 _TONES: Final[dict[str, Tone]] = {"error": "error", "warning": "warning", "info": "info"}
 _RANKS: Final = {"error": 0, "warning": 1, "info": 2}
 _CHANGE_TONES: Final[dict[str, Tone]] = {"new": "good", "gone": "error", "more": "info"}
@@ -396,97 +407,79 @@ def finding_sheet(findings: Rows, places: Places) -> Sheet:
     """The worst findings, as many as the page bears."""
     order = sorted(range(len(findings)), key=lambda at: _RANKS.get(findings[at]["severity"], 3))
     shown = [findings[at] for at in order[:REPORT_PAGE_SHAPE_ROWS]]
-    headings = [
-        Heading(label="Severity"),
-        Heading(label="About"),
-        Heading(label="Kind"),
-        Heading(label="Where", hint="a message VPN, or a bridge with the way that messages take"),
-        Heading(label="What was found"),
-        Heading(label="Topic or filter"),
-        Heading(label="Client or endpoint"),
-        Heading(label="Messages", numeric=True, hint="those concerned, as traced"),
-        Heading(label="Bytes", numeric=True),
-        Heading(label="Value", numeric=True, hint="what it means depends on the kind"),
-        Heading(label="Last seen"),
+
+    def severity(row: Row) -> Cell:
+        key = str(_RANKS.get(row["severity"], 3))
+        return Cell(text=row["severity"] or NONE, key=key, tone=_TONES.get(row["severity"], ""))
+
+    def value(row: Row) -> Cell:
+        return Cell(text=value_of(row), key=row["value"] if row["value"] is not None else -1)
+
+    columns = [
+        column("Severity", severity),
+        column("About", lambda row: text(area_of(row["kind"]))),
+        column("Kind", lambda row: text(label_of(row["kind"]))),
+        column(
+            "Where",
+            lambda row: text(place_of(row), shape=places.shape(row)),
+            hint="a message VPN, or a bridge with the way that messages take",
+        ),
+        column("What was found", lambda row: text(row["detail"] or row["reason"], long=True)),
+        column("Topic or filter", "topic"),
+        column("Client or endpoint", lambda row: text(row["endpoint"] or row["client"])),
+        figures("Messages", "messages", hint="those concerned, as traced"),
+        figures("Bytes", "bytes", octets),
+        figures("Value", value, hint="what it means depends on the kind"),
+        column(
+            "Last seen",
+            lambda row: when(row["last_ns"] if row["last_ns"] is not None else row["first_ns"]),
+        ),
     ]
-    rows = [
-        [
-            Cell(
-                text=row["severity"] or NONE,
-                key=str(_RANKS.get(row["severity"], 3)),
-                tone=_TONES.get(row["severity"], ""),
-            ),
-            text(area_of(row["kind"])),
-            text(label_of(row["kind"])),
-            text(place_of(row), shape=places.shape(row)),
-            text(row["detail"] or row["reason"], long=True),
-            text(row["topic"]),
-            text(row["endpoint"] or row["client"]),
-            number(row["messages"]),
-            octets(row["bytes"]),
-            Cell(text=value_of(row), key=row["value"] if row["value"] is not None else -1),
-            when(row["last_ns"] if row["last_ns"] is not None else row["first_ns"]),
-        ]
-        for row in shown
-    ]
-    return Sheet(
-        name="findings",
-        headings=headings,
-        rows=rows,
-        titles=[label_of(row["kind"]) for row in shown],
-        total=len(findings),
+    return _sheet(
+        "findings",
+        columns,
+        shown,
+        len(findings),
+        title=lambda row, _: label_of(row["kind"]),
         choices=(0, 1, 2),
     )
 
 
 def change_sheet(changes: Rows, places: Places) -> Sheet:
     """What differs between the two ranges of time."""
-    shown = changes[:REPORT_PAGE_SHAPE_ROWS]
-    headings = [
-        Heading(label="Change"),
-        Heading(label="What"),
-        Heading(label="Where"),
-        Heading(label="Topic"),
-        Heading(label="Measure"),
-        Heading(label="Before", numeric=True, hint="counts are per second"),
-        Heading(label="After", numeric=True, hint="counts are per second"),
-        Heading(label="After : before", numeric=True),
-    ]
-    rows = []
-    for row in shown:
+
+    def change(row: Row) -> Cell:
+        tone = _CHANGE_TONES.get(row["change"], "warning")
+        return Cell(text=row["change"] or NONE, key=row["change"] or "", tone=tone)
+
+    def ratio(row: Row) -> Cell:
         before, after = row["before"], row["after"]
-        ratio = after / before if before and after is not None else None
-        rows.append(
-            [
-                Cell(
-                    text=row["change"] or NONE,
-                    key=row["change"] or "",
-                    tone=_CHANGE_TONES.get(row["change"], "warning"),
-                ),
-                text(row["what"]),
-                text(place_of(row), shape=places.shape(row)),
-                text(row["topic"]),
-                text((row["measure"] or "").removesuffix("_ns").replace("_", " ")),
-                _measured(row["measure"], before),
-                _measured(row["measure"], after),
-                Cell(
-                    text=NONE if ratio is None else f"× {ratio:.3g}",
-                    key=-1.0 if ratio is None else ratio,
-                ),
-            ]
-        )
-    return Sheet(
-        name="changes",
-        headings=headings,
-        rows=rows,
-        titles=[row[2].text for row in rows],
-        total=len(changes),
-        choices=(0, 1),
+        if not before or after is None:
+            return Cell(text=NONE, key=-1.0)
+        return Cell(text=f"× {after / before:.3g}", key=after / before)
+
+    columns = [
+        column("Change", change),
+        column("What", "what"),
+        column("Where", lambda row: text(place_of(row), shape=places.shape(row))),
+        column("Topic", "topic"),
+        column(
+            "Measure",
+            lambda row: text((row["measure"] or "").removesuffix("_ns").replace("_", " ")),
+        ),
+        figures("Before", lambda row: _measured(row, "before"), hint="counts are per second"),
+        figures("After", lambda row: _measured(row, "after"), hint="counts are per second"),
+        figures("After : before", ratio),
+    ]
+    shown = changes[:REPORT_PAGE_SHAPE_ROWS]
+    return _sheet(
+        "changes", columns, shown, len(changes), lambda _, cells: cells[2].text, choices=(0, 1)
     )
 
 
-def _measured(measure: str | None, value: float | None) -> Cell:
-    if value is not None and (measure or "").endswith("_ns"):
+def _measured(row: Row, name: str) -> Cell:
+    value: float | None = row[name]
+    if value is not None and (row["measure"] or "").endswith("_ns"):
         return Cell(text=duration(round(value)), key=value)
     return Cell(text=decimal(value), key=-1.0 if value is None else value)
 
@@ -495,139 +488,86 @@ def delay_sheet(end_to_end: Rows, places: Places) -> Sheet:
     """From first ingress to delivery, by pair of message VPNs, the busiest."""
     shown = sorted(end_to_end, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
-    headings = [
-        Heading(label="Published in"),
-        Heading(label="Delivered in"),
-        Heading(label="Messages", numeric=True),
-        Heading(label="p50", numeric=True, hint="from first ingress to delivery"),
-        Heading(label="p95", numeric=True),
-        Heading(label="p99", numeric=True),
-        Heading(label="Clocks corrected", hint="the difference of the two clocks is taken off"),
+    columns = [
+        column("Published in", lambda row: place(row["origin_router"], row["origin_vpn"])),
+        column("Delivered in", lambda row: _placed(places, row)),
+        figures("Messages", "messages", _barred(most)),
+        figures(
+            "p50",
+            lambda row: time(row["p50_ns"], alarm=(row["p50_ns"] or 0) < 0),
+            hint="from first ingress to delivery",
+        ),
+        figures("p95", "p95_ns", time),
+        figures("p99", "p99_ns", time),
+        column("Clocks corrected", "corrected", yes_no, _CORRECTED),
     ]
-    rows = [
-        [
-            place(row["origin_router"], row["origin_vpn"]),
-            place(row["router"], row["vpn"], shape=_study_card(places, row["router"], row["vpn"])),
-            number(row["messages"], most=most),
-            time(row["p50_ns"], alarm=(row["p50_ns"] or 0) < 0),
-            time(row["p95_ns"]),
-            time(row["p99_ns"]),
-            yes_no(row["corrected"]),
-        ]
-        for row in shown
-    ]
-    titles = [f"{row[0].text} → {row[1].text}" for row in rows]
-    return Sheet(
-        name="end_to_end", headings=headings, rows=rows, titles=titles, total=len(end_to_end)
+    return _sheet(
+        "end_to_end",
+        columns,
+        shown,
+        len(end_to_end),
+        lambda _, cells: f"{cells[0].text} → {cells[1].text}",
     )
 
 
 def clock_sheet(clocks: Rows) -> Sheet:
     """The corrections of the clocks, the largest first."""
+    columns = [
+        column("Router", "router"),
+        column("Against", "reference", hint="the router whose clock counts in its group"),
+        figures("Ahead by", "offset_ns", time, "taken off before latencies are reckoned"),
+        figures("Give or take", "error_ns", time),
+        figures("Compared with", "pairs", hint="routers, by traffic both ways"),
+    ]
     shown = sorted(clocks, key=lambda row: -abs(row["offset_ns"] or 0))[:REPORT_PAGE_ROWS]
-    headings = [
-        Heading(label="Router"),
-        Heading(label="Against", hint="the router whose clock counts in its group"),
-        Heading(label="Ahead by", numeric=True, hint="taken off before latencies are reckoned"),
-        Heading(label="Give or take", numeric=True),
-        Heading(label="Compared with", numeric=True, hint="routers, by traffic both ways"),
-    ]
-    rows = [
-        [
-            text(row["router"]),
-            text(row["reference"]),
-            time(row["offset_ns"]),
-            time(row["error_ns"]),
-            number(row["pairs"]),
-        ]
-        for row in shown
-    ]
-    titles = [row[0].text for row in rows]
-    return Sheet(name="clocks", headings=headings, rows=rows, titles=titles, total=len(clocks))
+    return _sheet("clocks", columns, shown, len(clocks))
 
 
 def way_sheet(ways: Rows) -> Sheet:
     """The ways that most messages took."""
     shown = sorted(ways, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
-    headings = [
-        Heading(label="Way"),
-        Heading(label="Bridges", numeric=True),
-        Heading(label="Messages", numeric=True),
-        Heading(label="Bytes", numeric=True),
+    columns = [
+        column("Way", lambda row: text((row["way"] or "").replace(">", " → "), long=True)),
+        figures("Bridges", "hops"),
+        figures("Messages", "messages", _barred(most)),
+        figures("Bytes", "bytes", octets),
     ]
-    rows = [
-        [
-            text((row["way"] or "").replace(">", " → "), long=True),
-            number(row["hops"]),
-            number(row["messages"], most=most),
-            octets(row["bytes"]),
-        ]
-        for row in shown
-    ]
-    titles = [row[0].text for row in rows]
-    return Sheet(name="ways", headings=headings, rows=rows, titles=titles, total=len(ways))
+    return _sheet("ways", columns, shown, len(ways))
 
 
 def vpn_sheet(vpns: Rows, places: Places) -> Sheet:
     """Where each message VPN stands in the mesh: those that hold it together first."""
-    shown = sorted(vpns, key=lambda row: (not row["articulation"], -(row["centrality"] or 0.0)))[
-        :REPORT_PAGE_ROWS
+    columns = [
+        column("Message VPN", lambda row: _placed(places, row)),
+        column("Articulation point", "articulation", yes_no, "without it the mesh falls apart"),
+        figures("Centrality", "centrality", real, "share of the shortest ways through it"),
+        figures("Bridges in", "bridges_in"),
+        figures("Bridges out", "bridges_out"),
+        figures("Component", "component", hint="1 is the largest"),
     ]
-    headings = [
-        Heading(label="Message VPN"),
-        Heading(label="Articulation point", hint="without it the mesh falls apart"),
-        Heading(label="Centrality", numeric=True, hint="share of the shortest ways through it"),
-        Heading(label="Bridges in", numeric=True),
-        Heading(label="Bridges out", numeric=True),
-        Heading(label="Component", numeric=True, hint="1 is the largest"),
-    ]
-    rows = [
-        [
-            place(row["router"], row["vpn"], shape=_study_card(places, row["router"], row["vpn"])),
-            yes_no(row["articulation"]),
-            real(row["centrality"]),
-            number(row["bridges_in"]),
-            number(row["bridges_out"]),
-            number(row["component"]),
-        ]
-        for row in shown
-    ]
-    titles = [row[0].text for row in rows]
-    return Sheet(
-        name="vpns", headings=headings, rows=rows, titles=titles, total=len(vpns), choices=(1,)
-    )
+    shown = sorted(vpns, key=lambda row: (not row["articulation"], -(row["centrality"] or 0.0)))
+    return _sheet("vpns", columns, shown[:REPORT_PAGE_ROWS], len(vpns), choices=(1,))
 
 
 def pair_sheet(pairs: Rows, places: Places) -> Sheet:
     """The pairs of message VPNs that can lose the fewest bridges."""
+    columns = [
+        column("Message VPN", lambda row: _placed(places, row)),
+        column("and", lambda row: _placed(places, row, "other_router", "other_vpn")),
+        figures(
+            "Links to lose",
+            lambda row: number(row["links"], alarm=row["links"] == 1),
+            hint="bridges that can go before they part",
+        ),
+        figures("Shortest way", "hops", hint="bridges"),
+        figures("Widest way", "widest", hint="messages over its narrowest bridge"),
+    ]
     shown = sorted(pairs, key=lambda row: (row["links"] or 0, -(row["hops"] or 0)))
-    shown = shown[:REPORT_PAGE_ROWS]
-    headings = [
-        Heading(label="Message VPN"),
-        Heading(label="and"),
-        Heading(label="Links to lose", numeric=True, hint="bridges that can go before they part"),
-        Heading(label="Shortest way", numeric=True, hint="bridges"),
-        Heading(label="Widest way", numeric=True, hint="messages over its narrowest bridge"),
-    ]
-    rows = [
-        [
-            place(row["router"], row["vpn"], shape=_study_card(places, row["router"], row["vpn"])),
-            place(
-                row["other_router"],
-                row["other_vpn"],
-                shape=_study_card(places, row["other_router"], row["other_vpn"]),
-            ),
-            number(row["links"], alarm=row["links"] == 1),
-            number(row["hops"]),
-            number(row["widest"]),
-        ]
-        for row in shown
-    ]
-    titles = [f"{row[0].text} and {row[1].text}" for row in rows]
-    return Sheet(name="pairs", headings=headings, rows=rows, titles=titles, total=len(pairs))
-
-
-def _study_card(places: Places, router: str, vpn: str) -> str | None:
-    at = places.node(router, vpn)
-    return f"node-{at}" if at in places.drawn_nodes else None
+    return _sheet(
+        "pairs",
+        columns,
+        shown[:REPORT_PAGE_ROWS],
+        len(pairs),
+        lambda _, cells: f"{cells[0].text} and {cells[1].text}",
+    )
