@@ -1,10 +1,10 @@
-"""vpnrouter.core.direct: the same messages at the other level."""
+"""vpnrouter.core.forward: the same messages at the other level."""
 
 from __future__ import annotations
 
 import pytest
 
-from vpnrouter.core.direct import reframe
+from vpnrouter.core.forward import reframe
 from vpnrouter.wire.mqtt.encode import encode_publish, publish_prefix
 
 

@@ -37,7 +37,7 @@ def state(world: World) -> list[Any]:
     return [
         totals(vpn),
         dict(vpn.cache.entries),
-        (vpn.cache.evicted, vpn.cache.invalidated, vpn.slots.stamp),
+        (vpn.cache.evicted, vpn.cache.invalidated, vpn.route_table.stamp),
         sorted(vpn.clients),
         sorted(vpn.publishers),
         dict(vpn.connections_of),

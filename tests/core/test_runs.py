@@ -1,9 +1,9 @@
-"""vpnrouter.core.direct: how many frames in a row begin alike."""
+"""vpnrouter.core.forward: how many frames in a row begin alike."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.core.direct import run_length
+from vpnrouter.core.forward import run_length
 
 
 @given(

@@ -1,4 +1,4 @@
-"""vpnrouter.core.direct: what is recorded of a run, and that the run crosses as ever."""
+"""vpnrouter.core.forward: what is recorded of a run, and that the run crosses as ever."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from vpnrouter.core.direct import trace
+from vpnrouter.core.forward import trace
 from vpnrouter.core.message import Message
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.wire.mqtt.encode import encode_publish

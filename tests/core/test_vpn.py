@@ -70,11 +70,11 @@ def test_the_route_cache_is_bounded(world: World) -> None:
     for number in range(limits.ROUTE_CACHE_ENTRIES):
         vpn.route(b"%d" % number)
     assert len(vpn.cache) == limits.ROUTE_CACHE_ENTRIES
-    stamp = vpn.slots.stamp
+    stamp = vpn.route_table.stamp
     vpn.route(b"one more")
     assert len(vpn.cache) <= limits.ROUTE_CACHE_ENTRIES
     assert vpn.cache.get(b"0") is None
-    assert vpn.slots.stamp > stamp
+    assert vpn.route_table.stamp > stamp
     vpn.route(b"x" * limits.ROUTE_CACHE_TOPIC_BYTES)
     vpn.route(b"y" * (limits.ROUTE_CACHE_TOPIC_BYTES + 1))
     assert vpn.cache.get(b"x" * limits.ROUTE_CACHE_TOPIC_BYTES) is not None

@@ -14,11 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vpnrouter.bridges.link_client import may_enter, path_for, why_not
-from vpnrouter.core.direct import scan
+from vpnrouter.core.duplicates import DUPLICATE, FIRST, SHORTER, SeenIds
+from vpnrouter.core.forward import scan
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.publisher import Publisher
-from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
 from vpnrouter.ids import IdSource
 from vpnrouter.topics.grammar import SMF, parse_filter

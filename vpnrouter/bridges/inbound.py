@@ -22,11 +22,11 @@ from vpnrouter.core.discards import (
     TOPIC_PARSE_ERROR,
     TTL_EXCEEDED,
 )
+from vpnrouter.core.duplicates import FIRST, SHORTER, SeenIds
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.stored import lane_of, read_headers
 from vpnrouter.core.message import Message
 from vpnrouter.core.scram import Derivation, Deriver, both_said, proof_of, verifier_of
-from vpnrouter.core.seen import FIRST, SHORTER, SeenIds
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.wire.link import codes, encode, frames

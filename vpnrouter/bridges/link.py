@@ -18,8 +18,8 @@ from vpnrouter.bridges.owner import LinkEvent
 from vpnrouter.bridges.terms import Half
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.direct import scan
 from vpnrouter.core.entrance import NO_MEMORY
+from vpnrouter.core.forward import scan
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.timers import Timed
 from vpnrouter.core.vpn import absorb

@@ -1,6 +1,6 @@
 """One message on its way through a message VPN, off the batch path.
 
-Most Direct messages never become an object: they cross as slices of the chunk they came in (direct.py).
+Most Direct messages never become an object: they cross as slices of the chunk they came in (forward.py).
 This class is for the rest: properties, retain, traces, wills, shared groups, several hops.
 """
 

@@ -1,4 +1,4 @@
-"""The publishing side of one connection, laid out flat for the batch path in direct.py."""
+"""The publishing side of one connection, laid out flat for the batch path in forward.py."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class Route:
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
     `guard` is the queue that it names; publishers need a permission for it (reasons.py). `guarded`:
     one of these two is set.
-    `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is direct.py's,
+    `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is forward.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
     wanted are not told yet (losses.py). `sampler` is what `picking` (a tracing.Picking) chose for the topic.
     """

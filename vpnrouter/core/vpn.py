@@ -22,7 +22,6 @@ from vpnrouter.core.deliver import (
     deliver_to_one,
     to_links,
 )
-from vpnrouter.core.direct import Slots
 from vpnrouter.core.discards import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
@@ -31,6 +30,7 @@ from vpnrouter.core.discards import (
     Discards,
 )
 from vpnrouter.core.entrance import Holdings, Quota
+from vpnrouter.core.forward import RouteTable
 from vpnrouter.core.guaranteed.reasons import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
 from vpnrouter.core.guaranteed.terms import default_session_terms
 from vpnrouter.core.retained import Retained, retain
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from vpnrouter.core.access import AclProfile
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.credentials import Credentials
+    from vpnrouter.core.duplicates import SeenIds
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.seen import SeenIds
     from vpnrouter.core.subscriber import Keeper, Subscriber, Subscription
     from vpnrouter.events.table import Kind
     from vpnrouter.topics.grammar import Filter
@@ -240,11 +240,11 @@ class MessageVpn:
         "publishers",
         "rejected",
         "retained",
+        "route_table",
         "rx_bytes",
         "rx_messages",
         "seen",
         "session_terms",
-        "slots",
         "spooled_bytes",
         "subscription_count",
         "trie",
@@ -273,7 +273,7 @@ class MessageVpn:
         self.enabled = True
         self.trie = SubscriptionTrie()
         self.cache = RouteCache(limits.ROUTE_CACHE_ENTRIES)
-        self.slots = Slots()
+        self.route_table = RouteTable()
         self.groups: dict[Filter, ShareGroup] = {}
         self.clients: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
@@ -365,7 +365,7 @@ class MessageVpn:
             self._forget_all_routes()
             raise
         if self.cache.evicted != evicted:
-            self.slots.drop()
+            self.route_table.drop()
         return route
 
     def route(self, topic: bytes) -> Route:
@@ -435,12 +435,12 @@ class MessageVpn:
     def forget_all_routes(self) -> None:
         """Drop all cached routes: queues came or went, or rights of clients have changed."""
         self.cache.clear()
-        self.slots.drop()
+        self.route_table.drop()
 
     # -- meshes ----------------------------------------------------------------------------------
 
     def relay(self, message: Message) -> bool:
-        """Deliver to links only a message that has been here, over more links (seen.SHORTER).
+        """Deliver to links only a message that has been here, over more links (duplicates.SHORTER).
 
         True when a link was offered it. Who got it here got it the first time; so did the one consumer,
         where the message wanted one. Raises TopicError for a bad topic.
@@ -589,7 +589,7 @@ class MessageVpn:
         steps = cache.steps
         try:
             if cache.invalidate(filter_):
-                self.slots.drop()
+                self.route_table.drop()
         except Exception:
             self._forget_all_routes()
             raise
@@ -598,7 +598,7 @@ class MessageVpn:
     def _forget_all_routes(self) -> None:
         """Drop all that is cached of topics: after an exception it may be wrong."""
         self.cache.clear()
-        self.slots.drop()
+        self.route_table.drop()
 
     def forget_routes(self, subscriber: Subscriber) -> None:
         """Drop the cached routes that `subscriber` is part of: it connected, left, or changed its frame."""
@@ -617,7 +617,7 @@ class MessageVpn:
                 self._forget_all_routes()
                 raise
         if dropped:
-            self.slots.drop()
+            self.route_table.drop()
 
     def drop(self, subscriber: Subscriber) -> None:
         """Remove all subscriptions of `subscriber`, which goes on and may make others."""

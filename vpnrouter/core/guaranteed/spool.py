@@ -18,7 +18,7 @@ from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
-from vpnrouter.core.guaranteed.stored import Bodies, read_headers, to_record, wall_expiry_ns
+from vpnrouter.core.guaranteed.stored import MessageCache, read_headers, to_record, wall_expiry_ns
 from vpnrouter.core.guaranteed.unit import (
     DEMOTED,
     REJECTED,
@@ -210,7 +210,7 @@ class Spool(SpoolPort):
         # Those that have more to do in the next round.
         self.later: list[Endpoint] = []
         self.replay_logs: dict[str, ReplayLog] = {}  # by message VPN
-        self.bodies = Bodies()
+        self.bodies = MessageCache()
         self._freed = False
         self._purging = Purging()
         self._hungry: list[tuple[Receipt, int]] = []

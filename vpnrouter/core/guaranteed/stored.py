@@ -159,7 +159,7 @@ FEW: Final = 4_096
 
 
 @final
-class Bodies:
+class MessageCache:
     """`kept`: message by spool id. Beyond SPOOL_BODY_BYTES the oldest go; they can be read again."""
 
     __slots__ = ("_order", "kept", "size")

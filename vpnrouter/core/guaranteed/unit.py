@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.stored import Bodies
+    from vpnrouter.core.guaranteed.stored import MessageCache
     from vpnrouter.core.guaranteed.waiting import Waiting
     from vpnrouter.core.message import Message
     from vpnrouter.spool.ledger import Ledger
@@ -176,7 +176,7 @@ class Purging:
         self._receipts.append(receipt)
         self._tokens.append(token)
 
-    def run(self, ledger: Ledger, bodies: Bodies, unit: Unit) -> str:
+    def run(self, ledger: Ledger, bodies: MessageCache, unit: Unit) -> str:
         """Delete some messages, in the unit being built. Returns why one of them stays in the store, "" normally."""
         left = ROUND
         trouble = ""

@@ -13,9 +13,9 @@ from mypy_extensions import i64
 from vpnrouter import limits
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.direct import PUBLISH_QOS0, scan, trace
 from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.entrance import NO_MEMORY, SAYS
+from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.connect import Opening

@@ -1,4 +1,4 @@
-"""vpnrouter.core.direct: where the batch path stops, and what runs become (the model: tests/properties)."""
+"""vpnrouter.core.forward: where the batch path stops, and what runs become (the model: tests/properties)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.direct import scan
+from vpnrouter.core.forward import scan
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Pingreq, Publish

@@ -1,28 +1,10 @@
 """The batch path of Direct messages: from a received chunk to outboxes, without an object for each message.
 
-Frames in a row that begin alike are one run; the slots are a short cut to cached routes; runs that hold messages
-picked for tracing take a path of their own.
-
-How many frames in a row begin alike: the inner loop of a busy publisher's chunk.
-
-A compiled build compares eight bytes at a time; interpreted, one `startswith` a frame is the cheapest.
-
-A short cut to cached routes for the batch path: no topic is cut out, no bytes are hashed.
-
-A topic's place in the table comes from three of its eight-byte words; the route that stands there is
-taken when its topic equals the bytes in the chunk. The route cache stays the one that knows: a route
-is trusted only while `stamp` says that nothing was dropped from the cache since it was last found
-there. Interpreted, a dictionary is cheaper, and the table is not used.
-
-The batch path for runs that hold messages picked for tracing.
-
-The frames cross as ever; what is added is one ingress event for each message picked, and one event for
-each receiver that says whether the message was taken for it or discarded.
-
-A QoS 0 PUBLISH is a topic slice, a look-up in the VPN's route cache, and an append of the frame as it
-came to each receiver's outbox. Frames that follow each other with the same topic and size, as a busy
-publisher sends them, form a run and cross as one slice. What is rarer (properties, retain, a bad
-topic, a sampled message with unusual receivers) is left to the caller, one frame at a time.
+A QoS 0 PUBLISH is a topic slice, a look-up in the VPN's route cache, and an append of the frame as it came to each
+receiver's outbox. Frames that follow each other with the same topic and size, as a busy publisher sends them, form a
+run and cross as one slice. What is rarer (properties, retain, a bad topic, a sampled message with unusual receivers) is
+left to the caller, one frame at a time. A run that holds messages picked for tracing crosses as ever; one ingress event
+is added for each, and one for each receiver that says whether the message was taken for it or discarded.
 
 The frame form is MQTT's: type byte, variable length, topic length, topic, [property length,] payload.
 A link's DIRECT frame has the form of MQTT 5, so that the same code serves bridges.
@@ -98,8 +80,14 @@ _MIX: Final = 0x1E3779B97F4A7C15
 
 
 @final
-class Slots:
-    """Routes by a cheap function of their topic's bytes. `stamp` goes up when the cache drops anything."""
+class RouteTable:
+    """A short cut to cached routes: no topic is cut out, no bytes are hashed.
+
+    A topic's place comes from three of its eight-byte words; the route that stands there is taken when its topic equals
+    the bytes in the chunk. The route cache stays the one that knows: a route is trusted only while `stamp`, which goes
+    up when the cache drops anything, says that it was found there since. Interpreted, a dictionary is cheaper, and the
+    table is not used.
+    """
 
     __slots__ = ("_filled", "_mask", "_places", "stamp")
 
@@ -325,7 +313,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     """
     vpn = publisher.vpn
     routes = vpn.cache.entries
-    slots = vpn.slots
+    table = vpn.route_table
     rule = publisher.rule
     plane = vpn.plane
     losses = plane.losses
@@ -363,7 +351,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         if start > following or (extra == 1 and buf[topic_end] != 0):
             return pos
         topic_size: i64 = topic_end - body - 2
-        near = slots.find(buf, body + 2, topic_size) if COMPILED and topic_size >= WORD else None
+        near = table.find(buf, body + 2, topic_size) if COMPILED and topic_size >= WORD else None
         if near is not None:
             route = near
         else:
@@ -372,7 +360,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
             if found is not None:
                 route = cast(Route, found)
                 if COMPILED and topic_size >= WORD:
-                    slots.put(route)
+                    table.put(route)
             else:
                 if plane.work > plane.allowance:
                     return pos

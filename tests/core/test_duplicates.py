@@ -1,9 +1,9 @@
-"""vpnrouter.core.seen: which messages have been here."""
+"""vpnrouter.core.duplicates: which messages have been here."""
 
 from __future__ import annotations
 
 from vpnrouter import limits
-from vpnrouter.core.seen import DUPLICATE, FIRST, SHORTER, SeenIds
+from vpnrouter.core.duplicates import DUPLICATE, FIRST, SHORTER, SeenIds
 
 
 def test_the_first_copy_enters() -> None:
