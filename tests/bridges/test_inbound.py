@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.vpn import VpnLimits, totals
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.mqtt.properties import Properties
@@ -190,7 +190,7 @@ def test_what_the_local_vpn_cannot_take(
     assert subscriber.payloads() == [b"next"]
     assert link.up
     assert link.half.record.counters.discarded_rx.counts == {reason: 1}
-    assert totals(link.dialed.vpn).discards == {reason: 1}
+    assert link.dialed.vpn.totals().discards == {reason: 1}
     assert len(link.dialed.vpn.retained) == 0
 
 
@@ -235,7 +235,7 @@ def test_no_subscriber_is_counted(world: Any) -> None:
     publisher = world.client(remote, "p")
     publisher.publish("a", b"x")
     publisher.publish("a", b"x", properties=Properties(content_type="x"))
-    assert totals(local).discards == {"no-subscription-match": 2}
+    assert local.totals().discards == {"no-subscription-match": 2}
 
 
 def welcome(**different: Any) -> bytes:
@@ -310,11 +310,11 @@ def test_counters_when_the_link_ends(world: Any) -> None:
     link, publisher, _ = bridged(world)
     for number in range(5):
         publisher.publish("a", bytes(number))
-    before = totals(link.dialed.vpn)
+    before = link.dialed.vpn.totals()
     link.dialed.lost("reset")
     counters = link.half.record.counters
     assert counters.data_rx_msg_count == 5
     assert counters.data_rx_byte_count > 0
     assert counters.delivered_rx_msg_count == 5
     assert counters.rx_imbalance(0) == 0
-    assert totals(link.dialed.vpn).rx_msg_count == before.rx_msg_count == 5
+    assert link.dialed.vpn.totals().rx_msg_count == before.rx_msg_count == 5

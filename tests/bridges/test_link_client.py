@@ -13,7 +13,6 @@ from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN
-from vpnrouter.core.vpn import totals
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
@@ -109,7 +108,7 @@ def test_rings(world: Any, size: int, routers: int) -> None:
     assert built.arrivals() == [1] * size
     looped = Counter[str]()
     for vpn in built.vpns:
-        looped.update(totals(vpn).discards)
+        looped.update(vpn.totals().discards)
     assert looped == {"loop-detected": 1}
 
 
@@ -139,7 +138,7 @@ def test_the_hop_limit_ends_a_chain(world: Any) -> None:
     built = Mesh(world, 4, [(0, 1), (1, 2), (2, 3)], 4, max_ttl=2)
     built.publishers[0].publish("a", b"x")
     assert built.arrivals() == [1, 1, 1, 0]
-    assert totals(built.vpns[3]).discards == {"ttl-exceeded": 1}
+    assert built.vpns[3].totals().discards == {"ttl-exceeded": 1}
 
 
 def client_of(world: Any, max_frame: int = limits.LINK_FRAME_BYTES) -> tuple[LinkClient, Outbox]:
@@ -221,7 +220,7 @@ def test_the_peer_s_frame_bound(world: Any) -> None:
     assert len(link.accepted.outbox.take(1 << 20)) == 16_384
     publisher.publish("a", b"x" * (16_384 - overhead + 1))
     assert link.accepted.outbox.take(1 << 20) == b""
-    assert totals(remote).discards == {"msg-too-big": 1}
+    assert remote.totals().discards == {"msg-too-big": 1}
     assert link.accepted.client is not None
 
 
@@ -246,6 +245,6 @@ def test_a_slow_link_costs_its_own_messages_alone(world: Any) -> None:
         publisher.publish("a", b"x" * 1_000)
         assert len(beside.take()) == 1
     assert link.accepted.outbox.size <= 65_536
-    discarded = totals(remote).discards["transmit-congestion"]
+    discarded = remote.totals().discards["transmit-congestion"]
     assert discarded + link.accepted.outbox.messages == 100
     assert discarded > 30

@@ -8,7 +8,6 @@ import pytest
 
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.message import Message
-from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish
@@ -98,7 +97,7 @@ def test_a_link_never_gets_back_what_it_brought(kit: ModuleType, world: World) -
     world.vpn().drop(other)
     assert world.vpn().publish(Message(b"some/topic", b"x", source=one)) == NO_SUBSCRIPTION_MATCH
     assert one.taken() == []
-    assert totals(world.vpn()).discards == {NO_SUBSCRIPTION_MATCH: 1}
+    assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
 
 
 def test_a_shorter_copy_goes_to_links_only(kit: ModuleType, world: World) -> None:
@@ -124,11 +123,11 @@ def test_a_selector_lets_its_messages_through(kit: ModuleType, world: World) -> 
     for kind in ("a", "b", "a"):
         vpn.publish(Message(b"some/topic", kind.encode(), of_kind(kind)))
     assert link.taken() == [b"a", b"a"]
-    assert totals(vpn).discards == {NO_SUBSCRIPTION_MATCH: 1}
+    assert vpn.totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
     world.connect("c").subscribe("#")
     assert vpn.publish(Message(b"some/topic", b"b", of_kind("b"))) == ""
     assert link.taken() == []
-    assert totals(vpn).discards == {NO_SUBSCRIPTION_MATCH: 1}
+    assert vpn.totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
 
 
 def test_plain_messages_are_selected_too(kit: ModuleType, world: World) -> None:
@@ -205,4 +204,4 @@ def test_a_group_whose_members_are_away(world: World, others: bool) -> None:
         world.connect("c").subscribe("#", no_local=True)
     reason = world.vpn().publish(Message(b"t", b"x"))
     assert reason == ("" if others else CLIENT_NOT_CONNECTED)
-    assert totals(world.vpn()).discards == {CLIENT_NOT_CONNECTED: 1}
+    assert world.vpn().totals().discards == {CLIENT_NOT_CONNECTED: 1}

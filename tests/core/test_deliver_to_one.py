@@ -8,7 +8,6 @@ import pytest
 
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message, wants_one
-from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.properties import Properties, encode_block
 
@@ -123,7 +122,7 @@ def test_a_client_without_room_is_passed_over(kit: ModuleType, world: World) -> 
     far.outbox.limit = 0
     publish(world, 4)
     assert far.taken() == []
-    assert totals(world.vpn()).discards == {TRANSMIT_CONGESTION: 4}
+    assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 4}
 
 
 def test_a_full_link_counts_the_loss(kit: ModuleType, world: World) -> None:
@@ -212,12 +211,12 @@ def test_nobody_can_take_it(world: World) -> None:
     member.subscribe("$share/g/t")
     member.lose()
     assert world.vpn().publish(one()) == CLIENT_NOT_CONNECTED
-    assert totals(world.vpn()).discards == {CLIENT_NOT_CONNECTED: 1, NO_SUBSCRIPTION_MATCH: 1}
+    assert world.vpn().totals().discards == {CLIENT_NOT_CONNECTED: 1, NO_SUBSCRIPTION_MATCH: 1}
     client = world.connect("c")
     client.subscribe("t")
     publish(world, 2)
     assert len(client.payloads()) == 2
-    assert totals(world.vpn()).discards[CLIENT_NOT_CONNECTED] == 1
+    assert world.vpn().totals().discards[CLIENT_NOT_CONNECTED] == 1
 
 
 def test_no_local_is_passed_over(world: World) -> None:
@@ -234,7 +233,7 @@ def test_no_local_is_passed_over(world: World) -> None:
     other.unsubscribe("t")
     own.publish("t", properties=Properties(user_properties=[("deliver-to-one", "1")]))
     assert own.drain() == b""
-    assert totals(world.vpn()).discards == {NO_SUBSCRIPTION_MATCH: 1}
+    assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
 
 
 def test_selectors_choose_first(kit: ModuleType, world: World) -> None:
@@ -273,4 +272,4 @@ def test_a_group_without_room_is_passed_over(world: World) -> None:
     assert len(client.payloads()) == 4
     client.lose()
     publish(world, 2)
-    assert totals(world.vpn()).discards == {TRANSMIT_CONGESTION: 2}
+    assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 2}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn import totals
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish
@@ -69,7 +68,7 @@ def test_members_without_connection_are_passed_over(world: World) -> None:
     assert len(second.payloads()) == 4
     second.lose()
     burst(world, 5)
-    assert totals(world.vpn()).discards == {CLIENT_NOT_CONNECTED: 5}
+    assert world.vpn().totals().discards == {CLIENT_NOT_CONNECTED: 5}
     back = world.connect("m0", clean_start=False, properties=LASTING)
     burst(world, 3)
     assert len(back.payloads()) == 3
@@ -85,7 +84,7 @@ def test_a_full_member_is_passed_over(world: World) -> None:
         got.update(fast.payloads())
     # Frames of 11 bytes: two fill the outbox of the slow one.
     assert sum(got.values()) == 18
-    assert totals(world.vpn()).discards == {}
+    assert world.vpn().totals().discards == {}
 
 
 def test_when_all_members_are_full_it_is_congestion(world: World) -> None:
@@ -95,7 +94,7 @@ def test_when_all_members_are_full_it_is_congestion(world: World) -> None:
     away.lose()
     burst(world, 5)
     assert len(full.payloads()) == 2
-    assert totals(world.vpn()).discards == {TRANSMIT_CONGESTION: 3}
+    assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 3}
 
 
 def test_the_last_member_takes_the_group_along(world: World) -> None:

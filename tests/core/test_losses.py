@@ -13,7 +13,7 @@ from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.tracing import TraceTerms
-from vpnrouter.core.vpn import VpnLimits, totals
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.packets import Publish
@@ -51,7 +51,7 @@ def told(world: World) -> tuple[Counter[str], Counter[str]]:
             rows[row.context.reason] += row.messages
     counted: Counter[str] = Counter()
     for vpn in world.router.vpns.values():
-        counted.update(totals(vpn).discards)
+        counted.update(vpn.totals().discards)
     return rows, counted
 
 

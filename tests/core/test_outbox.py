@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn import totals
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import link_frame_at
@@ -336,6 +335,6 @@ def test_a_lost_client_s_messages_are_counted(world: World) -> None:
     client.subscribe("#")
     world.connect("p").raw(encode(Publish(b"a/b/c", b"x"), 5) * 7)
     client.lose()
-    counted = totals(world.vpn("blue"))
+    counted = world.vpn("blue").totals()
     assert counted.discards == {"client-not-connected": 7}
     assert counted.tx_msg_count == 0

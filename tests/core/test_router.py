@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.core.vpn import totals
 from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -35,7 +34,7 @@ def state(world: World) -> list[Any]:
     """Everything of the green VPN that traffic could touch."""
     vpn = world.vpn("green")
     return [
-        totals(vpn),
+        vpn.totals(),
         dict(vpn.cache.entries),
         (vpn.cache.evicted, vpn.cache.invalidated, vpn.route_table.stamp),
         sorted(vpn.clients),

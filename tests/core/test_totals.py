@@ -15,7 +15,7 @@ from vpnrouter.core.discards import (
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn import VpnLimits, totals
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish
@@ -103,7 +103,7 @@ def test_every_message_is_accounted_for(
     }
     expected = {reason: count for reason, count in wanted.items() if count}
     for _ in range(2):
-        counted = totals(vpn)
+        counted = vpn.totals()
         assert (counted.rx_msg_count, counted.rx_byte_count) == (received, octets)
         assert counted.tx_msg_count == got
         assert counted.discards == expected

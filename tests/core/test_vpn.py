@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.message import Message
-from vpnrouter.core.vpn import totals
 from vpnrouter.errors import TopicError
 from vpnrouter.trace.events import SUBSCRIBE, UNSUBSCRIBE
 
@@ -95,7 +94,7 @@ def test_a_message_that_matches_nobody_is_counted(world: World) -> None:
     client.publish("a")
     client.publish("a", retain=True)
     client.raw(b"\x30\x04\x00\x01a\x00" * 5)
-    assert totals(world.vpn()).discards == {NO_SUBSCRIPTION_MATCH: 7}
+    assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 7}
 
 
 def test_occupation_is_counted_by_username(world: World) -> None:

@@ -10,7 +10,6 @@ import trio
 from vpnrouter.config.load import Loaded, load
 from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed.terms import QUEUE
-from vpnrouter.core.vpn import totals
 from vpnrouter.server.run import Node, serve
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -194,7 +193,7 @@ class RealMesh:
                         found.queues[name, vpn_name, queue] = endpoint.counters.spooled
                     for reason, count in endpoint.counters.refused.counts.items():
                         found.refused[name, vpn_name, queue, reason] = count
-                for reason, count in totals(vpn).discards.items():
+                for reason, count in vpn.totals().discards.items():
                     if reason in REASONS:
                         found.discards[name, vpn_name, reason] += count
                 if vpn.rejected:

@@ -13,7 +13,6 @@ from vpnrouter import limits
 from vpnrouter.bridges.book import LinkBook
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn import totals
 from vpnrouter.errors import TopicError
 from vpnrouter.management.edge import Edge
 from vpnrouter.management.status.cleared import ClearedEndpoints
@@ -139,9 +138,9 @@ def test_clear_stats(world: Any, clients: Clients, monkeypatch: pytest.MonkeyPat
     first = world.connect("c", clean_start=False, properties=FOR_EVER)
     for _ in range(3):
         first.publish("a")
-    before = totals(world.vpn())
+    before = world.vpn().totals()
     assert clients.clear_stats("blue", "c")
-    assert totals(world.vpn()) == before
+    assert world.vpn().totals() == before
     row = clients.client("blue", "c")
     assert row is not None
     assert (row.rx_msg_count, row.rx_byte_count, row.discarded) == (0, 0, {})

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from vpnrouter.bridges.status import Rate
-from vpnrouter.core.vpn import Sums, totals
+from vpnrouter.core.vpn import Sums
 from vpnrouter.management import meters as vpn_meters
 from vpnrouter.management.meters import VpnMeters
 
@@ -50,7 +50,7 @@ async def test_rates(kit: ModuleType) -> None:
     assert meters.rates(world.vpn()).tx_msg == Rate(0, 2)
     # What had been counted as sent goes down with the connection: that is no rate.
     subscriber.lose()
-    assert totals(world.vpn()).tx_msg_count == 0
+    assert world.vpn().totals().tx_msg_count == 0
     world.advance(2)
     await meters.sample()
     assert meters.rates(world.vpn()).tx_msg == Rate(0, 1)
@@ -91,7 +91,7 @@ def test_a_sum_in_portions(kit: ModuleType) -> None:
         client.publish("a")
     for client in clients:
         client.drain()
-    before = totals(world.vpn())
+    before = world.vpn().totals()
     sums = Sums(world.vpn())
     assert not sums.step(2)
     clients[0].lose()
@@ -105,8 +105,8 @@ def test_a_sum_in_portions(kit: ModuleType) -> None:
     found = sums.totals()
     # The last one published while c1 and c2 were there, and c1 had been added up before.
     assert found.rx_msg_count == before.rx_msg_count == 4
-    assert before.tx_msg_count <= found.tx_msg_count <= totals(world.vpn()).tx_msg_count
-    assert totals(world.vpn()).rx_msg_count == 5
+    assert before.tx_msg_count <= found.tx_msg_count <= world.vpn().totals().tx_msg_count
+    assert world.vpn().totals().rx_msg_count == 5
 
 
 async def test_for_ever(kit: ModuleType, autojump_clock: trio.testing.MockClock) -> None:

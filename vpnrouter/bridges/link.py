@@ -22,7 +22,6 @@ from vpnrouter.core.entrance import NO_MEMORY
 from vpnrouter.core.forward import scan
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.timers import Timed
-from vpnrouter.core.vpn import absorb
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.wire.link import codes, encode, frames
@@ -624,7 +623,7 @@ class Link(Connection):
         if vpn.publishers.get(client.client_name) is sink:
             del vpn.publishers[client.client_name]
         self.client = None
-        absorb(vpn, sink)
+        vpn.absorb(sink)
 
     def lost(self, reason: str) -> None:
         """End both halves and count messages that had not left."""

@@ -104,17 +104,6 @@ class VpnTotals(NamedTuple):
     discards: dict[str, int]
 
 
-def absorb(vpn: MessageVpn, publisher: Publisher) -> None:
-    """Keep the counters of a connection that ends."""
-    outbox = publisher.subscriber.outbox
-    vpn.rx_messages += publisher.messages
-    vpn.rx_bytes += publisher.bytes_
-    vpn.tx_messages += outbox.messages
-    vpn.tx_bytes += outbox.bytes_
-    for reason, count in _counted(publisher):
-        vpn.discards.add(reason, count)
-
-
 def _counted(publisher: Publisher) -> list[tuple[str, int]]:
     pairs = [
         (NO_SUBSCRIPTION_MATCH, publisher.unmatched),
@@ -122,13 +111,6 @@ def _counted(publisher: Publisher) -> list[tuple[str, int]]:
         (TRANSMIT_CONGESTION, publisher.subscriber.outbox.discarded),
     ]
     return [(reason, count) for reason, count in pairs if count]
-
-
-def totals(vpn: MessageVpn) -> VpnTotals:
-    """Everything counted in `vpn`: connections that ended and those that live."""
-    sums = Sums(vpn)
-    sums.step(len(vpn.publishers))
-    return sums.totals()
 
 
 @final
@@ -500,6 +482,22 @@ class MessageVpn:
             self.connections_of[client_username] = left
         else:
             self.connections_of.pop(client_username, None)
+
+    def absorb(self, publisher: Publisher) -> None:
+        """Keep the counters of a connection that ends."""
+        outbox = publisher.subscriber.outbox
+        self.rx_messages += publisher.messages
+        self.rx_bytes += publisher.bytes_
+        self.tx_messages += outbox.messages
+        self.tx_bytes += outbox.bytes_
+        for reason, count in _counted(publisher):
+            self.discards.add(reason, count)
+
+    def totals(self) -> VpnTotals:
+        """Everything counted in the message VPN: connections that ended and those that live."""
+        sums = Sums(self)
+        sums.step(len(self.publishers))
+        return sums.totals()
 
     # -- subscriptions ---------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import QUEUE, SESSION, TOPIC_ENDPOINT
-from vpnrouter.core.vpn import totals
 from vpnrouter.explain.question import (
     BRIDGE,
     CLIENT,
@@ -119,7 +118,7 @@ def _lost(twin: Twin) -> Counter[tuple[str, str, str]]:
             (router, name, reason): count
             for router, node in twin.nodes.items()
             for name, vpn in node.router.vpns.items()
-            for reason, count in totals(vpn).discards.items()
+            for reason, count in vpn.totals().discards.items()
             if reason in REASONS
         }
     )

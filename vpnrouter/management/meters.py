@@ -13,7 +13,7 @@ import trio
 
 from vpnrouter.bridges.status import NO_RATES, BridgeRates, RateMeter
 from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
-from vpnrouter.core.vpn import Sums, VpnTotals, totals
+from vpnrouter.core.vpn import Sums, VpnTotals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ class VpnMeters:
         """The counts of a message VPN: of now where few are connected, else about a second old."""
         meter = self._meters.get(vpn.name)
         last = None if meter is None or meter.vpn is not vpn else meter.last
-        return totals(vpn) if last is None or len(vpn.publishers) <= PORTION else last
+        return vpn.totals() if last is None or len(vpn.publishers) <= PORTION else last
 
     def rates(self, vpn: MessageVpn) -> BridgeRates:
         """How fast messages go in and out."""

@@ -9,7 +9,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
-from vpnrouter.core.vpn import VpnLimits, totals
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
@@ -95,8 +95,8 @@ def test_messages_beyond_the_largest_are_discarded(world: World, level: int) -> 
     for size in (99, 100, 101):
         client.publish("a", b"x" * size)
     assert [len(payload) for payload in watcher.payloads()] == [99, 100]
-    assert totals(world.vpn()).discards == {MSG_TOO_BIG: 1}
-    assert totals(world.vpn()).rx_msg_count == 3
+    assert world.vpn().totals().discards == {MSG_TOO_BIG: 1}
+    assert world.vpn().totals().rx_msg_count == 3
     assert not client.closed
 
 
@@ -104,7 +104,7 @@ def test_the_default_largest_message(world: World) -> None:
     """By default a payload has MESSAGE_BYTES bytes at most."""
     client = world.connect("c")
     client.publish("a", b"x" * (limits.MESSAGE_BYTES + 1))
-    assert totals(world.vpn()).discards[MSG_TOO_BIG] == 1
+    assert world.vpn().totals().discards[MSG_TOO_BIG] == 1
     assert not client.closed
 
 
@@ -120,7 +120,7 @@ def test_what_the_acl_denies_is_counted(world: World, retain: bool) -> None:
     client.publish("you/x", b"2", retain=retain)
     client.publish("me", b"3", retain=retain)
     assert watcher.payloads() == [b"1", b"3"]
-    assert totals(world.vpn()).discards == {PUBLISH_TOPIC_ACL: 1}
+    assert world.vpn().totals().discards == {PUBLISH_TOPIC_ACL: 1}
     assert len(world.vpn().retained) == (2 if retain else 0)
     assert not client.closed
 
@@ -174,5 +174,5 @@ def test_every_message_is_counted_once(world: World, level: int) -> None:
                 client.publish("some/topic", b"payload", retain=retain)
                 frames += 1
     size = 2 + 2 + 10 + 7 + (1 if level == 5 else 0)
-    assert totals(world.vpn()).rx_msg_count == frames
-    assert totals(world.vpn()).rx_byte_count == frames * size
+    assert world.vpn().totals().rx_msg_count == frames
+    assert world.vpn().totals().rx_byte_count == frames * size

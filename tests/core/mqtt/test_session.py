@@ -9,7 +9,6 @@ import pytest
 from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
 from vpnrouter.core.mqtt.session import NEVER_S
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.vpn import totals
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties
@@ -156,7 +155,7 @@ def test_an_alias_that_never_left_is_not_used(world: World) -> None:
     publisher.publish("topic/one", b"1")
     (message,) = client.messages()
     assert message.topic == b"topic/one"
-    assert totals(world.vpn()).discards == {TRANSMIT_CONGESTION: 1}
+    assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 1}
 
 
 def test_a_new_connection_knows_no_aliases(world: World) -> None:
@@ -184,7 +183,7 @@ def test_no_packet_exceeds_the_clients_maximum(world: World, aliases: int) -> No
     publisher.publish("topic", b"x" * 20)
     publisher.publish("topic", b"x" * 21)
     assert client.payloads() == [b"x" * 20]
-    assert totals(world.vpn()).discards == {MSG_TOO_BIG: 1}
+    assert world.vpn().totals().discards == {MSG_TOO_BIG: 1}
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -214,10 +213,10 @@ def test_what_no_local_withholds_is_counted(world: World) -> None:
     own.raw(encode(Publish(b"a", b"x"), 5) * 3)
     own.publish("a", retain=True)
     assert own.drain() == b""
-    assert totals(world.vpn()).discards == {NO_LOCAL_DELIVERY: 4}
+    assert world.vpn().totals().discards == {NO_LOCAL_DELIVERY: 4}
     other.publish("a")
     assert own.payloads() == [b"x"]
     own.subscribe("+", retain_handling=2)
     own.publish("a")
     assert own.payloads() == [b"x"]
-    assert totals(world.vpn()).discards == {NO_LOCAL_DELIVERY: 4}
+    assert world.vpn().totals().discards == {NO_LOCAL_DELIVERY: 4}

@@ -1,4 +1,4 @@
-"""vpnrouter.core.mqtt.session_store: what a session leaves in the store, and what not."""
+"""vpnrouter.core.mqtt.session: what a session leaves in the store, and what not."""
 
 from __future__ import annotations
 

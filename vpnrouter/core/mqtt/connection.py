@@ -24,7 +24,6 @@ from vpnrouter.core.mqtt.subscribe import Subscribing, Unsubscribing
 from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG
 from vpnrouter.core.route import Route
 from vpnrouter.core.tracing import read
-from vpnrouter.core.vpn import absorb
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
 from vpnrouter.trace.events import DISCARD, REJECT
@@ -696,7 +695,7 @@ class MqttConnection(Connection):
         self.publisher = None
         if self.admission is not None:
             vpn.release(self.admission.username.name)
-        absorb(vpn, publisher)
+        vpn.absorb(publisher)
 
     def _forget_opening(self) -> None:
         """Forget will, password and user properties of CONNECT: they are not needed again."""

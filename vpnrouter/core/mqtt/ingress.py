@@ -13,7 +13,6 @@ from vpnrouter import limits
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
 from vpnrouter.core.guaranteed.unit import DEMOTED, REJECTED, SPOOLED, UNMATCHED, Receipt
-from vpnrouter.core.mqtt.session_store import number_of
 from vpnrouter.core.tracing import trace_kept_lost
 from vpnrouter.errors import ProtocolError
 from vpnrouter.spool import keys
@@ -192,14 +191,14 @@ class Ingress(Answers):
             session.carried[packet_id] = self.end_to_end.held_id
             value = keys.pack_id(self.end_to_end.held_id)
         if session.durable:
-            self.spool.ledger.put(keys.inbound(number_of(session, self.spool), packet_id), value)
+            self.spool.ledger.put(keys.inbound(session.number_in(self.spool), packet_id), value)
 
     def _forget(self, packet_id: int) -> None:
         session = self.session
         session.inbound.discard(packet_id)
         session.carried.pop(packet_id, 0)
         if session.durable:
-            self.spool.ledger.delete(keys.inbound(number_of(session, self.spool), packet_id))
+            self.spool.ledger.delete(keys.inbound(session.number_in(self.spool), packet_id))
 
     def lost(self, token: int) -> None:
         """End the exchange of a QoS 2 message that was refused (MQTT 5, 4.3.3)."""

@@ -10,8 +10,7 @@ from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
-from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, MqttSession, Will
-from vpnrouter.core.mqtt.session_store import SEPARATOR, WILL_END
+from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, SEPARATOR, WILL_END, MqttSession, Will
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SpoolError, TopicError

@@ -5,10 +5,15 @@ everything it asked for: a right that is taken away and given back later restore
 profile denies everything stays, but nothing is sent for it. One of QoS 1 or 2 counts as QoS 0 while the client may not
 receive guaranteed messages, and its messages go on waiting. Consumers of queues are unbound, and their clients have to
 bind them again.
+
+What of it outlives the router are rows in the spool, written in the unit of what they belong to. One row tells of the
+session, one of each subscription (its key is the session's, a NUL, and the filter: a client id has no NUL in it,
+MQTT-1.5.4-2), so that a client with many subscriptions writes each of them once.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
@@ -22,15 +27,16 @@ from vpnrouter.core.discards import (
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoint_of
 from vpnrouter.core.guaranteed.reasons import SESSION_ENDED
 from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.guaranteed.stored import to_record
 from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt import session_store
 from vpnrouter.core.mqtt.ingress import Unheard
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.tracing import leaving
 from vpnrouter.errors import TopicError
 from vpnrouter.events import table
+from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
@@ -62,6 +68,11 @@ NEVER_S: Final = 0xFFFF_FFFF
 
 ENDPOINT_PREFIX: Final = "#mqtt/"
 """What the names of the endpoints of sessions begin with; the client id follows."""
+
+SEPARATOR: Final = "\0"
+
+WILL_END: Final = b"\0"
+"""Separates the JSON about a will from its message."""
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -193,7 +204,7 @@ class MqttSession(Subscriber):
         if self.feed is not None:
             self.feed.go_on()
         if self.durable:
-            session_store.keep(self)
+            self.keep()
 
     def make_endpoint(self, spool: Spool) -> Endpoint:
         """Make the queue behind its subscriptions of QoS 1 and 2, under `number`. The store is not told.
@@ -262,13 +273,13 @@ class MqttSession(Subscriber):
                     self.publish_will()
                 else:
                     self.await_will(self.will, delay_s * SECOND_NS)
-                    session_store.keep_will(self, self.will)
+                    self._keep_will(self.will)
         elif self.expiry_s == 0:
             self.end()
         else:
             self.expire_in(self.expiry_s * SECOND_NS)
             if self.durable:
-                session_store.keep(self)
+                self.keep()
 
     def _raised(self, error: Exception) -> None:
         cost = "the end of the session goes on"
@@ -302,7 +313,7 @@ class MqttSession(Subscriber):
                 self.lasting = False
                 self.vpn.lasting.add(self.owner, -1)
             if self.durable:
-                session_store.erase(self)
+                self._erase()
         elif step == 3:
             self.vpn.forget(self)
             if self.feed is not None:
@@ -329,10 +340,10 @@ class MqttSession(Subscriber):
         self._count_will(will)
         if will is not None:
             self.will_kept = self.vpn.plane.spool is not None
-            session_store.keep_will(self, will)
+            self._keep_will(will)
         elif self.will_kept:
             self.will_kept = False
-            session_store.forget_will(self)
+            self._forget_will()
 
     def _count_will(self, will: Will | None) -> None:
         """Set the will, and count its bytes for the client username."""
@@ -512,6 +523,97 @@ class MqttSession(Subscriber):
             name = self.client_name
             text = f"VPN {vpn} client {name} username {username}: {text}"
             events.raise_event(kind, vpn, name, text)
+
+    # -- in the store ----------------------------------------------------------------------------
+
+    def number_in(self, spool: Spool) -> int:
+        """The number that the session's messages and packet identifiers are kept under; drawn when first needed."""
+        if self.number == 0:
+            self.number = spool.number()
+            if self.durable:
+                self.keep()
+        return self.number
+
+    def keep(self) -> None:
+        """Write down a session that is to last, as it is now: `left_ns` is 0 while its client is here."""
+        spool = spool_of(self.vpn.plane)
+        if spool is None:
+            return
+        row = {
+            "level": self.level,
+            "expiry": self.expiry_s,
+            "number": self.number,
+            "endpoint": self.endpoint is not None,
+            "left_ns": 0 if self.connected else self.vpn.plane.steady_ns,
+            "owner": self.owner,
+        }
+        spool.ledger.put(keys.session(self.vpn.name, self.client_name), json.dumps(row).encode())
+        if spool.fault is not None:
+            spool.fault("session-saved")
+
+    def keep_subscription(self, subscription: Subscription) -> None:
+        """Write down one subscription with its options."""
+        spool = spool_of(self.vpn.plane)
+        if spool is None:
+            return
+        row = {
+            "qos": subscription.granted,
+            "no_local": subscription.no_local,
+            "retain_as_published": subscription.retain_as_published,
+            "identifier": subscription.identifier,
+        }
+        spool.ledger.put(self._subscription_key(subscription.key), json.dumps(row).encode())
+
+    def forget_subscription(self, text: str) -> None:
+        """Delete the row of one subscription."""
+        spool = spool_of(self.vpn.plane)
+        if spool is not None:
+            spool.ledger.delete(self._subscription_key(text))
+
+    def _erase(self) -> None:
+        """Delete all rows of a session, but those of its endpoint."""
+        spool = spool_of(self.vpn.plane)
+        if spool is None:
+            return
+        ledger = spool.ledger
+        ledger.delete(keys.session(self.vpn.name, self.client_name))
+        for text in self.subscriptions:
+            ledger.delete(self._subscription_key(text))
+        for packet_id in self.inbound:
+            ledger.delete(keys.inbound(self.number, packet_id))
+        if self.outbound is not None and self.number:
+            for packet_id in self.outbound.identifiers():
+                ledger.delete(keys.outbound(self.number, packet_id))
+
+    def _keep_will(self, will: Will) -> None:
+        """Store the will of a session: a router that is killed publishes it when it is back.
+
+        The stored `due_ns` is wall clock time while the delay runs, 0 while the client is connected.
+        """
+        plane = self.vpn.plane
+        spool = spool_of(plane)
+        if spool is None:
+            return
+        message = will.message
+        row = {
+            "delay": will.delay_s,
+            "expiry": will.expiry_s,
+            "qos": message.qos,
+            "owner": self.owner,
+            "due_ns": will.due_ns - plane.now_ns + plane.steady_ns if will.due_ns else 0,
+        }
+        record = to_record(message, plane.now_ns, plane.steady_ns)
+        key = keys.will(self.vpn.name, self.client_name)
+        spool.ledger.put(key, json.dumps(row).encode() + WILL_END + record)
+
+    def _forget_will(self) -> None:
+        """Delete the stored will: the same unit publishes it, or it will never be published."""
+        spool = spool_of(self.vpn.plane)
+        if spool is not None:
+            spool.ledger.delete(keys.will(self.vpn.name, self.client_name))
+
+    def _subscription_key(self, text: str) -> bytes:
+        return keys.session(self.vpn.name, self.client_name + SEPARATOR + text)
 
     # -- delivery --------------------------------------------------------------------------------
 

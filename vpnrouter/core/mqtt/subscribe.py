@@ -26,12 +26,6 @@ from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, QUEUE, READ_O
 from vpnrouter.core.mqtt.flow import MqttFlow
 from vpnrouter.core.mqtt.ingress import Answer
 from vpnrouter.core.mqtt.outbound import Outbound
-from vpnrouter.core.mqtt.session_store import (
-    forget_subscription,
-    keep,
-    keep_subscription,
-    number_of,
-)
 from vpnrouter.core.publisher import BIND_FAILED, SUBSCRIBE_DENIED
 from vpnrouter.core.retained import forget_expired
 from vpnrouter.core.subscriber import Subscription
@@ -418,7 +412,7 @@ class Subscribing(_FilterJob):
         if session.outbound is not None:
             session.outbound.deliveries.clear()
         if session.durable:
-            keep_subscription(session, subscription)
+            session.keep_subscription(subscription)
             if subscription.qos:
                 self._promised = True
         handling = request.retain_handling
@@ -478,7 +472,7 @@ class Subscribing(_FilterJob):
         if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
             self._let_attract(endpoint, topics, permission)
         if session.durable:
-            number_of(session, spool)
+            session.number_in(spool)
         if session.outbound is None:
             session.outbound = Outbound(session)
             session.outbound.plug(session.receive_maximum)
@@ -629,11 +623,11 @@ class Subscribing(_FilterJob):
         most = profile.max_endpoint_count_per_client_username
         session.vpn.check_endpoint_count(session.owner, most)
         self._have_flow()
-        number_of(session, spool)
+        session.number_in(spool)
         endpoint = session.make_endpoint(spool)
         if session.durable:
             endpoint.define()
-            keep(session)
+            session.keep()
         if session.outbound is None:
             session.outbound = Outbound(session)
             session.outbound.plug(session.receive_maximum)
@@ -663,7 +657,7 @@ class Unsubscribing(_FilterJob):
         else:
             existed = session.vpn.unsubscribe(session, text)
             if existed and session.durable:
-                forget_subscription(session, text)
+                session.forget_subscription(text)
         if outbound is not None:
             outbound.deliveries.clear()
         return reason.SUCCESS if existed else reason.NO_SUBSCRIPTION_EXISTED
