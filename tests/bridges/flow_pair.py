@@ -10,8 +10,7 @@ from typing import Any
 
 from vpnrouter.bridges.accepted import decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
-from vpnrouter.bridges.flow_sender import GuaranteedOut
-from vpnrouter.bridges.inbound_flow import FlowOwner
+from vpnrouter.bridges.flow_sender import FlowOwner, GuaranteedOut
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.terms import FlowTerms

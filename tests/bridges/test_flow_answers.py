@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.bridges.flow_receiver import FlowAnswers
-from vpnrouter.bridges.inbound_flow import FlowOwner
+from vpnrouter.bridges.flow_sender import FlowOwner
 from vpnrouter.core.guaranteed import spool
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import frames

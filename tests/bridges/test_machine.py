@@ -240,7 +240,10 @@ class World(Links):
 
     def answer(self, number: int) -> None:
         """The connection of a login is made."""
-        if self.machine.reached(number, self.now_ns, self):
+        half = self.halves[number]
+        wanted = self.machine.reached(number, self.now_ns, self)
+        assert wanted is (half.moves_from > 0 or half.remote.location not in self.came_in)
+        if wanted:
             self.hello(number)
         else:
             del self.halves[number]

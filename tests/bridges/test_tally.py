@@ -104,7 +104,8 @@ def test_each_tally_begins_where_it_was_made(world: Any) -> None:
     counters = Counters()
     sink, client, outbox = link.dialed.sink, link.accepted.client, link.accepted.outbox
     RxTally(sink).bring(sink, counters, 1)
-    TxTally(outbox, client).bring(outbox, client, counters, 1)
+    discarded = client.discarded
+    TxTally(outbox, client, discarded).bring(outbox, client, discarded, counters, 1)
     assert (counters.data_rx_msg_count, counters.data_tx_msg_count) == (0, 0)
     control = ControlTally()
     control.bring((1, 2, 3, 4, 5, 6), counters)

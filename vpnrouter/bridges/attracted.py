@@ -18,11 +18,11 @@ from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, Filter, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.wire.link import codes as close_codes
-from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.link import frames
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.bridges.link_end import LinkEnd
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.login import Admission
     from vpnrouter.core.message import Message
@@ -258,70 +258,6 @@ class Attracted:
 
 
 @final
-class Attracting(Job):
-    """One SUBSCRIBE or UNSUBSCRIBE of a peer's bridge, filter by filter. The answer has a code for each filter."""
-
-    __slots__ = ("_attracted", "_codes", "_first", "_frame", "_link")
-
-    def __init__(
-        self, link: Link, attracted: Attracted, frame: frames.Subscribe | frames.Unsubscribe
-    ) -> None:
-        super().__init__()
-        self._link = link
-        self._attracted = attracted
-        self._frame = frame
-        self._codes: list[int] = []
-        self._first = ""
-
-    def begin(self) -> None:
-        """Run the job in this turn if it is short; otherwise the peer's next frames wait for it."""
-        if not self.step():
-            self._link.hold()
-            self._link.plane.jobs.add(self)
-
-    def step(self) -> bool:
-        """Handle filters until the plane is tired; after the last one, answer and read the peer again."""
-        link = self._link
-        outbound = link.outbound
-        if link.ended or outbound is None or outbound.attracted is not self._attracted:
-            if link.held:
-                link.release()
-            return True
-        plane = link.plane
-        frame = self._frame
-        codes = self._codes
-        while len(codes) < len(frame.filters):
-            if plane.tired:
-                return False
-            plane.work += FILTER_WORK
-            if isinstance(frame, frames.Subscribe):
-                flags, text = frame.filters[len(codes)]
-                codes.append(self._subscribe(flags, text, frame.selectors.get(text, "")))
-            else:
-                there = self._attracted.unsubscribe_one(frame.filters[len(codes)])
-                codes.append(close_codes.GRANTED if there else close_codes.NO_SUBSCRIPTION_EXISTED)
-        reason = self._first.encode()[: limits.LINK_TEXT_BYTES].decode(errors="ignore")
-        link.say(encode.subscribed(frames.Subscribed(frame.request_id, codes, reason)))
-        if self._attracted.wanting_retained:
-            outbound.send_retained(self._attracted)
-        if link.held:
-            link.release()
-        return True
-
-    def _subscribe(self, flags: int, text: str, selector: str) -> int:
-        try:
-            self._attracted.subscribe_one(flags, text, selector)
-        except Refused as refusal:
-            self._first = self._first or f"{refusal.reason}: {text}"
-            return refusal.reason_code
-        return close_codes.GRANTED
-
-    def party(self) -> Connection | None:
-        """The link that the request came over."""
-        return self._link
-
-
-@final
 class RetainedReplay(Job):
     """Sends a peer what was retained before it subscribed (LINK-26), in slices, as fast as its link takes it.
 
@@ -340,7 +276,7 @@ class RetainedReplay(Job):
         "_wanted",
     )
 
-    def __init__(self, link: Link, client: LinkClient) -> None:
+    def __init__(self, link: LinkEnd, client: LinkClient) -> None:
         super().__init__()
         self._link = link
         self._client = client

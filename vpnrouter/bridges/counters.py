@@ -21,9 +21,9 @@ from vpnrouter.core.discards import (
 )
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.subscriber import Subscriber
 
 
 COUNTS: Final = (
@@ -193,15 +193,21 @@ class TxTally:
 
     __slots__ = ("_bytes", "_discarded", "_full", "_offered", "_sent")
 
-    def __init__(self, outbox: Outbox, client: LinkClient) -> None:
+    def __init__(self, outbox: Outbox, client: Subscriber, discarded: Discards) -> None:
         self._sent = outbox.messages - outbox.waiting()
         self._bytes = outbox.bytes_
         self._full = outbox.discarded
         self._offered = client.offered
-        self._discarded = dict(client.discarded.counts)
+        self._discarded = dict(discarded.counts)
 
     def bring(
-        self, outbox: Outbox, client: LinkClient, counters: Counters, now_ns: int, dropped: int = 0
+        self,
+        outbox: Outbox,
+        client: Subscriber,
+        discarded: Discards,
+        counters: Counters,
+        now_ns: int,
+        dropped: int = 0,
     ) -> None:
         """Add to `counters` what was counted since the last time.
 
@@ -220,7 +226,7 @@ class TxTally:
         if outbox.discarded != self._full:
             full = outbox.discarded - self._full
             counts[TRANSMIT_CONGESTION] = counts.get(TRANSMIT_CONGESTION, 0) + full
-        for reason, count in client.discarded.counts.items():
+        for reason, count in discarded.counts.items():
             before = self._discarded.get(reason, 0)
             if count != before:
                 counts[reason] = counts.get(reason, 0) + count - before

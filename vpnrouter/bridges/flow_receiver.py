@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.bridges import inbound
+from vpnrouter.bridges import receive
 from vpnrouter.bridges.accepted import Positions, Taken
 from vpnrouter.bridges.parking_lot import Lanes, Steps
 from vpnrouter.core.discards import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
@@ -25,7 +25,7 @@ from vpnrouter.wire.link.ranges import ranges_of
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.accepted import Accepted
-    from vpnrouter.bridges.inbound_flow import FlowOwner
+    from vpnrouter.bridges.flow_sender import FlowOwner
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.bridges.parking_lot import ParkingLot
     from vpnrouter.bridges.terms import FlowTerms
@@ -601,16 +601,16 @@ class GuaranteedIn:
         if self.spool.fault is not None:
             self.spool.fault("bridge-received")
         self.received += 1
-        message = inbound.arrived(frame, client, self._path, self.vpn.plane)
+        message = receive.arrived(frame, client, self._path, self.vpn.plane)
         owner.received(message, size)
         self._messages[position] = message
-        reason = inbound.enters(message, self.vpn, self.terms, self._binding.queue)
-        if reason in inbound.NEVER:
+        reason = receive.enters(message, self.vpn, self.terms, self._binding.queue)
+        if reason in receive.NEVER:
             self._refuse(position, reason)
         elif reason:
             self._discard(position, reason)
         else:
-            self.lanes.arrive(position, inbound.lane(message, self.terms.lanes))
+            self.lanes.arrive(position, receive.lane(message, self.terms.lanes))
 
     def enter(self, position: int) -> bool:
         """Publish the message at `position` in the message VPN; False when the spool refuses it.
@@ -678,7 +678,7 @@ class GuaranteedIn:
         self.refusals += 1
         self._due = True
         self._answers.give_up(position)
-        self._answers.refused(position, inbound.NEVER[reason], held=False)
+        self._answers.refused(position, receive.NEVER[reason], held=False)
         owner = self._answers.owner
         if owner is not None:
             owner.discarded(message, reason)

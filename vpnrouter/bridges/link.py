@@ -13,6 +13,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.counters import ControlTally
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.link_client import LinkClient
+from vpnrouter.bridges.link_end import LinkEnd
 from vpnrouter.bridges.outbound import OutboundHalf
 from vpnrouter.bridges.owner import LinkEvent
 from vpnrouter.bridges.terms import Half
@@ -157,25 +158,23 @@ TLS_HANDSHAKE: Final = 0x16
 
 
 @final
-class Link(Connection):
-    """One end of a link. `vpn` is the message VPN here: the dialler's from the start, the acceptor's
-    once the peer has logged in. `doing` is a set of flags of order.py.
+class Link(LinkEnd):
+    """One end of a link. `doing` is a set of flags of order.py.
 
     `peer` is the remote that was dialled, as it is configured, `address` its IP address and port; `interface` is
     the address of this end, "" where the peer dialled.
 
-    `parted` says that CLOSE was sent, and that what the peer had sent before is still read. `raw` is the handshake
-    frame that is being handled, `bond` a digest of what both sides said until the first half was logged in.
+    `raw` is the handshake frame that is being handled, `bond` a digest of what both sides said until the first half
+    was logged in.
 
     `publisher` is set while frames may cross in batches; `sink` is the same publisher for the link's
-    whole life. Control counters are of frames and bytes.
+    whole life.
     """
 
     __slots__ = (
         "_accepts",
         "_clock",
         "_control",
-        "_flow_id",
         "_left",
         "_shunned_ns",
         "_unpacker",
@@ -186,11 +185,7 @@ class Link(Connection):
         "client",
         "control_rx_bytes",
         "control_rx_msgs",
-        "control_tx_bytes",
-        "control_tx_msgs",
-        "dialed",
         "doing",
-        "ended",
         "features",
         "hello",
         "inbound",
@@ -199,36 +194,25 @@ class Link(Connection):
         "login_tx_msgs",
         "max_frame",
         "outbound",
-        "parted",
-        "peer_router",
-        "peer_vpn",
         "publisher",
         "raw",
         "send_most",
         "sink",
         "tls",
-        "vpn",
     )
 
     def __init__(self, book: LinkBook, peer: str, vpn: MessageVpn | None, *, tls: bool) -> None:
-        plane = book.router.plane
-        super().__init__(plane, peer, limits.OUTBOX_BYTES)
+        super().__init__(book.router, peer, vpn)
         self.admission: Admission | None = None
         self.address = peer
         self.interface = ""
         self.book = book
-        self.vpn = vpn
         self.tls = tls
-        self.dialed = vpn is not None
         self.doing = ASKING if self.dialed else STRANGE
         self._accepts = accepted(self.doing)
-        self.ended = False
-        self.parted = False
         self.max_frame = limits.LINK_HANDSHAKE_BYTES
         self.send_most = limits.LINK_FRAME_BYTES
         self.features = 0
-        self.peer_router = ""
-        self.peer_vpn = ""
         self.client: LinkClient | None = None
         self.publisher: Publisher | None = None
         self.sink: Publisher | None = None
@@ -237,12 +221,9 @@ class Link(Connection):
         self.hello: frames.Hello | None = None
         self.control_rx_msgs = 0
         self.control_rx_bytes = 0
-        self.control_tx_msgs = 0
-        self.control_tx_bytes = 0
         self.login_rx_msgs = 0
         self.login_tx_msgs = 0
         self._control = ControlTally()
-        self._flow_id = -1 if self.dialed else 0
         self._unpacker: LinkUnpacker | None = None
         # The rest of a COMPRESSED frame in which a pause began.
         self._left = b""
@@ -419,16 +400,6 @@ class Link(Connection):
         elif self.inbound is not None:
             self.inbound.on_frame(frame)
 
-    def next_flow_id(self) -> int:
-        """An id that no flow of this connection had: odd ones on the side that dialled (LINK-40)."""
-        self._flow_id += 2
-        return self._flow_id
-
-    @property
-    def stranger(self) -> bool:
-        """True before the login of a peer that dialled, and on a link that is dialled here."""
-        return self.admission is None
-
     def whose(self) -> tuple[str, str]:
         """Who the peer is, with its address, and the message VPN that it is logged in to."""
         client, vpn = self.client, self.vpn
@@ -441,14 +412,6 @@ class Link(Connection):
             self.outbound.password_verified(good)
 
     # -- output ----------------------------------------------------------------------------------
-
-    def say(self, data: bytes) -> None:
-        """Queue one control frame. Nothing is queued behind CLOSE."""
-        if self.parted:
-            return
-        self.control_tx_msgs += 1
-        self.control_tx_bytes += len(data)
-        self.outbox.control(data)
 
     def say_login(self, data: bytes) -> None:
         """Queue a frame of a login."""

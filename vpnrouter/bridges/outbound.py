@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.bridges.attracted import Attracted, Attracting, RetainedReplay
+from vpnrouter.bridges.attracted import FILTER_WORK, Attracted, RetainedReplay
 from vpnrouter.bridges.book import Place, client_name_of, key_of
 from vpnrouter.bridges.bridge import Peer
 from vpnrouter.bridges.counters import TxTally
@@ -24,6 +24,7 @@ from vpnrouter.core.login import (
     named_vpn,
 )
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verifier_of
+from vpnrouter.core.timers import Job
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_client import LinkClient
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.mapping import TopicMapping
@@ -57,6 +59,70 @@ IN_CLEAR: Final = (
     " protocol), or shown over TLS"
 )
 """Refusal of a peer that is old, or configured to send its password."""
+
+
+@final
+class Attracting(Job):
+    """One SUBSCRIBE or UNSUBSCRIBE of a peer's bridge, filter by filter. The answer has a code for each filter."""
+
+    __slots__ = ("_attracted", "_codes", "_first", "_frame", "_link")
+
+    def __init__(
+        self, link: Link, attracted: Attracted, frame: frames.Subscribe | frames.Unsubscribe
+    ) -> None:
+        super().__init__()
+        self._link = link
+        self._attracted = attracted
+        self._frame = frame
+        self._codes: list[int] = []
+        self._first = ""
+
+    def begin(self) -> None:
+        """Run the job in this turn if it is short; otherwise the peer's next frames wait for it."""
+        if not self.step():
+            self._link.hold()
+            self._link.plane.jobs.add(self)
+
+    def step(self) -> bool:
+        """Handle filters until the plane is tired; after the last one, answer and read the peer again."""
+        link = self._link
+        outbound = link.outbound
+        if link.ended or outbound is None or outbound.attracted is not self._attracted:
+            if link.held:
+                link.release()
+            return True
+        plane = link.plane
+        frame = self._frame
+        answers = self._codes
+        while len(answers) < len(frame.filters):
+            if plane.tired:
+                return False
+            plane.work += FILTER_WORK
+            if isinstance(frame, frames.Subscribe):
+                flags, text = frame.filters[len(answers)]
+                answers.append(self._subscribe(flags, text, frame.selectors.get(text, "")))
+            else:
+                there = self._attracted.unsubscribe_one(frame.filters[len(answers)])
+                answers.append(codes.GRANTED if there else codes.NO_SUBSCRIPTION_EXISTED)
+        reason = self._first.encode()[: limits.LINK_TEXT_BYTES].decode(errors="ignore")
+        link.say(encode.subscribed(frames.Subscribed(frame.request_id, answers, reason)))
+        if self._attracted.wanting_retained:
+            outbound.send_retained(self._attracted)
+        if link.held:
+            link.release()
+        return True
+
+    def _subscribe(self, flags: int, text: str, selector: str) -> int:
+        try:
+            self._attracted.subscribe_one(flags, text, selector)
+        except Refused as refusal:
+            self._first = self._first or f"{refusal.reason}: {text}"
+            return refusal.reason_code
+        return codes.GRANTED
+
+    def party(self) -> Connection | None:
+        """The link that the request came over."""
+        return self._link
 
 
 @final
@@ -392,7 +458,7 @@ class OutboundHalf(Deriver):
         record.up_since_ns = link.plane.now_ns
         record.sending.append(self)
         self._client = client
-        self._tally = TxTally(link.outbox, client)
+        self._tally = TxTally(link.outbox, client, client.discarded)
         self._trace(LINK_UP, "")
         book.log.peer_up(record)
         book.came(self.key, link)
@@ -531,8 +597,14 @@ class OutboundHalf(Deriver):
         """Bring the record up to date."""
         link = self.link
         if self._client is not None and self._tally is not None and self.record is not None:
+            client = self._client
             self._tally.bring(
-                link.outbox, self._client, self.record.counters, link.plane.now_ns, dropped
+                link.outbox,
+                client,
+                client.discarded,
+                self.record.counters,
+                link.plane.now_ns,
+                dropped,
             )
 
     def settle(self, dropped: int) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.bridges.inbound import lane as lane_of
+from vpnrouter.bridges.receive import lane as lane_of
 from vpnrouter.core.discards import TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.inbound import arrived, lane, obstacle
+from vpnrouter.bridges.receive import arrived, lane, obstacle
 from vpnrouter.core.message import Message
 from vpnrouter.spool.record import encode_rare
 from vpnrouter.wire.link import frames

@@ -1,0 +1,152 @@
+"""What a message that came over a link is here: read from its frame, and let in or kept out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter import limits
+from vpnrouter.bridges.attracted import may_queue
+from vpnrouter.bridges.link_client import why_not
+from vpnrouter.core.discards import MSG_TOO_BIG, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR, TTL_EXCEEDED
+from vpnrouter.core.duplicates import FIRST, SHORTER, SeenIds
+from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed.stored import lane_of, read_headers
+from vpnrouter.core.message import Message
+from vpnrouter.errors import TopicError
+from vpnrouter.wire.link.frames import DMQ_ELIGIBLE, EXACTLY_ONCE, LANES_PARTITION_KEY, PERSISTENT
+from vpnrouter.wire.mqtt.publish_block import split_publish_properties
+
+if TYPE_CHECKING:
+    from vpnrouter.bridges.terms import FlowTerms
+    from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.turn import TurnContext
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.topics.mapping import TopicMapping
+    from vpnrouter.wire.link.frames import Direct, Guaranteed
+
+NEVER: Final = {
+    MSG_TOO_BIG: reasons.TOO_LARGE,
+    TOPIC_PARSE_ERROR: "400 Topic Parse Error",
+}
+"""Why a message can never be in this message VPN though it could be in the sender's; what REJECT says."""
+
+_PATH_BYTES: Final = limits.LINK_PATH_KEPT * (limits.LINK_PATH_ENTRY_BYTES + 2)
+
+MILLISECOND_NS: Final = 1_000_000
+SECOND_NS: Final = 1_000_000_000
+
+
+def direct(frame: Direct, client: Subscriber, path: list[str], plane: TurnContext) -> Message:
+    """The message in `frame`, which came from `client`; `path` holds where there is none in it (LINK-29)."""
+    message = Message(frame.topic, frame.payload, frame.properties, False, client)
+    message.path = path
+    message.hops = 1
+    extension = frame.extension
+    if extension is not None:
+        if extension.path:
+            message.path = extension.path
+        message.hops = extension.hops
+        message.retain = extension.retain
+        message.snapshot = extension.snapshot and extension.retain
+        message.trace_high = extension.trace_high
+        message.trace_low = extension.trace_low
+        message.message_id = extension.message_id
+        message.origin_router = extension.origin_router
+        message.origin_vpn = extension.origin_vpn
+        message.origin_ts_ns = extension.origin_ts_ns
+    message.ingress_ns = plane.steady_ns
+    if frame.properties:
+        _, _, expiry_s = split_publish_properties(frame.properties, 0, len(frame.properties))
+        if expiry_s >= 0:
+            message.expires_ns = plane.now_ns + expiry_s * SECOND_NS
+    return message
+
+
+def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: TurnContext) -> Message:
+    """The guaranteed message in `frame`, which came from `client`.
+
+    `path` is the path of a message whose frame holds none (LINK-29).
+    """
+    message = direct(frame.message, client, path, plane)
+    # How it was published is another thing than how it travels: what a queue promoted is non-persistent.
+    message.persistent = frame.flags & PERSISTENT != 0
+    message.qos = 2 if frame.flags & EXACTLY_ONCE else 1
+    message.dmq_eligible = frame.flags & DMQ_ELIGIBLE != 0
+    message.priority = frame.priority
+    extension = frame.message.extension
+    if extension is not None and extension.expiry_ms >= 0:
+        message.expires_ns = 0
+        if extension.expiry_ms <= limits.MESSAGE_EXPIRY_S * 1_000:
+            message.expires_ns = plane.now_ns + extension.expiry_ms * MILLISECOND_NS
+    return message
+
+
+def _spool_bytes(path: list[str]) -> int:
+    """Bytes of a path in a record of the spool, where each name has two more bytes for its length."""
+    return sum([len(name.encode()) + 2 for name in path])
+
+
+def obstacle(message: Message, vpn_id: str, max_ttl: int, most: int) -> str:
+    """Why the message may never enter the VPN `vpn_id`, or "" (LINK-36). `most` bounds its payload."""
+    if len(message.payload) > most:
+        return MSG_TOO_BIG
+    if len(message.path) > limits.LINK_PATH_KEPT and _spool_bytes(message.path) > _PATH_BYTES:
+        return TTL_EXCEEDED
+    return why_not(message.path, message.hops, vpn_id, max_ttl)
+
+
+def enters(message: Message, vpn: MessageVpn, terms: FlowTerms, queue: str) -> str:
+    """Give a guaranteed message the topic that it has in `vpn`. Returns why it may never enter, or "".
+
+    `queue` is the name of the queue that it was taken from.
+    """
+    reason = obstacle(message, vpn.vpn_id, terms.max_ttl, vpn.limits.max_msg_size)
+    came_as = message.topic
+    if not reason and terms.mapping is not None:
+        try:
+            message.topic = terms.mapping.apply_bytes(came_as)
+        except TopicError:
+            return TOPIC_PARSE_ERROR
+    if not reason and message.topic == came_as and not may_queue(came_as, vpn, queue):
+        return NOT_SUBSCRIBED
+    return reason
+
+
+def known_snapshot(message: Message, vpn: MessageVpn) -> bool:
+    """True for a message that is retained here already, and came again because a bridge subscribed again (LINK-35)."""
+    kept = vpn.retained.message(message.topic, vpn.retained.last, vpn.plane.now_ns)
+    return kept is not None and (kept.payload, kept.block) == (message.payload, message.block)
+
+
+def copy_of_another(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> bool:
+    """True when another copy of a Direct message with an id came before (LINK-47)."""
+    if vpn.seen is None:
+        vpn.seen = SeenIds()
+    verdict = vpn.seen.look(message.message_id, message.hops)
+    if verdict == FIRST:
+        return False
+    if verdict == SHORTER:
+        _relay(message, vpn, mapping)
+    return True
+
+
+def _relay(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> None:
+    """A copy that came the shorter way after a longer one may reach VPNs that the other could not."""
+    topic = message.topic
+    try:
+        if mapping is not None:
+            message.topic = mapping.apply_bytes(topic)
+        vpn.relay(message)
+    except TopicError:
+        message.topic = topic
+
+
+def lane(message: Message, by: int) -> int:
+    """The number of the message's lane: that of its partition key, where it has one and it counts, else of
+    its topic.
+    """
+    if by == LANES_PARTITION_KEY and message.block:
+        read_headers(message)
+        if message.lane:
+            return message.lane
+    return lane_of(message.topic)
