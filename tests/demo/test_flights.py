@@ -1,13 +1,24 @@
-"""The flights as they are in the data file."""
+"""Flights, who publishes them, and who gets them."""
 
 import json
+import re
+import socket
 import subprocess
 import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
-from vpnrouter.demo import scene as module
-from vpnrouter.demo.scene import Flights, read_flights, topic
+from vpnrouter.demo import scene
+from vpnrouter.demo.clients import AHEAD, STALL_S, WINDOW, Pace
+from vpnrouter.demo.publishing import Station, connected, descriptor
+from vpnrouter.demo.routers import Routers
+from vpnrouter.demo.scene import Flights, read_flights
+from vpnrouter.demo.subscribing import Ear, alert, is_late, origin, read
 from vpnrouter.errors import OperationError
 
 
@@ -24,7 +35,7 @@ def test_first_ones(flights: Flights) -> None:
     assert len(flights) == 3_000
     first = flights.routes[flights.route_of[0]]
     assert first == ("UA", "EWR", "IAH")
-    assert topic(first) == "flights/UA/EWR/IAH"
+    assert scene.topic(first) == "flights/UA/EWR/IAH"
 
 
 def test_payloads(flights: Flights) -> None:
@@ -39,7 +50,7 @@ def test_payloads(flights: Flights) -> None:
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the data package there is one clear error."""
-    monkeypatch.setattr(module, "PACKAGE", "no_such_package_of_flights")
+    monkeypatch.setattr(scene, "PACKAGE", "no_such_package_of_flights")
     with pytest.raises(OperationError, match="not installed"):
         read_flights()
 
@@ -54,3 +65,271 @@ def test_without_pandas() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_own_flights(flights: Flights, routers: Routers) -> None:
+    """A publisher sends the flights of its airport among those asked for, on their topics."""
+    address = routers.addresses[scene.EDGE_GREEN]
+    ear = Ear(scene.Subscriber("test", scene.EDGE_GREEN, "flights/#"), address)
+    station = Station(flights, scene.Publisher("test", scene.EDGE_GREEN, "JFK"), address)
+    station.publish(0, 100)
+    station.publish(100, 250)
+    mine = [flights.routes[route] for route in flights.route_of[:250]]
+    mine = [route for route in mine if route[1] == "JFK"]
+    assert station.count == len(mine) > 0
+    while ear.count < station.count:
+        ear.listen()
+    assert set(ear.tally) == {scene.EDGE_GREEN}
+    assert ear.tally[scene.EDGE_GREEN].total() == len(mine)
+    assert set(ear.tally[scene.EDGE_GREEN]) == {scene.topic(route) for route in mine}
+
+
+def test_hung_up() -> None:
+    """A router that hangs up instead of answering is an error that names the client."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(OperationError, match="test cannot connect"):
+            connected("test", server.getsockname())
+        thread.join()
+
+
+def test_no_connection(routers: Routers) -> None:
+    """A client that has hung up has no socket to wait for."""
+    client = connected("test-gone", routers.addresses[scene.CORE_GREEN])
+    assert descriptor(client) > 0
+    client.disconnect()
+    with pytest.raises(OperationError, match="connection lost"):
+        descriptor(client)
+
+
+def test_counts_by_origin_and_topic(routers: Routers) -> None:
+    """A subscriber counts by what payload and topic say, and passes over nothing."""
+    address = routers.addresses[scene.CORE_GREEN]
+    ear = Ear(scene.Subscriber("count", scene.CORE_GREEN, "a/+"), address)
+    client = connected("count-publisher", address)
+    for topic, payload in (("a/1", '{"from":"x"}'), ("a/1", '{"from":"y"}'), ("a/2", "none")):
+        client.publish(topic, payload)
+    while ear.count < 3:
+        ear.listen()
+    assert ear.tally == {"x": {"a/1": 1}, "y": {"a/1": 1}, "?": {"a/2": 1}}
+    client.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        (b'{"from":"edge/blue","day":1}', "edge/blue"),
+        (b'{"day":1}', "?"),
+        (b"[1]", "?"),
+        (b"\xff", "?"),
+        (b"", "?"),
+    ],
+)
+def test_origin(payload: bytes, told: str) -> None:
+    """A payload that does not say where it is from is counted as from nowhere, thus as a leak."""
+    assert origin(read(payload)) == told
+    assert "?" not in scene.PLACES
+
+
+LATE = {"from": "edge/blue", "dep_delay": 60, "flight": 7, "carrier": "UA", "origin": "JFK"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "late"),
+    [
+        ({}, True),
+        ({"dep_delay": 59}, False),
+        ({"dep_delay": None}, False),
+        ({"from": "core/yellow"}, False),
+        ({"from": "edge/green"}, False),
+    ],
+)
+def test_who_is_answered(changes: dict[str, Any], late: bool) -> None:
+    """Flights of blue that left an hour late are answered, those of yellow's own publisher never."""
+    assert is_late(LATE | changes) is late
+
+
+def test_answers(routers: Routers) -> None:
+    """A late flight heard in yellow is one alert on its route, heard in blue and in yellow."""
+    hears = [
+        Ear(scene.Subscriber(f"hears-{place[-1]}", place, "alerts/#"), routers.addresses[place])
+        for place in (scene.BLUE, scene.YELLOW)
+    ]
+    answers = Ear(
+        scene.Subscriber("answers", scene.YELLOW, "late/#", answers=True),
+        routers.addresses[scene.YELLOW],
+    )
+    flight = LATE | {"dest": "LAX"}
+    client = connected("late-publisher", routers.addresses[scene.YELLOW])
+    client.publish("late/x", json.dumps(flight))
+    while answers.count < 1:
+        answers.listen()
+    for ear in hears:
+        while ear.count < 1:
+            ear.listen()
+        assert ear.tally == {"core/yellow": {"alerts/UA/JFK/LAX": 1}}
+    topic, payload = alert(flight)
+    assert topic == "alerts/UA/JFK/LAX"
+    assert json.loads(payload) == {"from": "core/yellow", "flight": 7, "late_min": 60}
+    client.disconnect()
+
+
+FLIGHTS = 10 * WINDOW
+
+
+EACH = np.arange(FLIGHTS + 1, dtype=np.int64)
+
+
+def test_bounded() -> None:
+    """While nobody receives anything, no more than the windows allowed ahead are granted."""
+    pace = Pace({"all": EACH}, FLIGHTS)
+    grants = [pace.grant(0.0) for _ in range(AHEAD + 3)]
+    assert [grant for grant in grants if grant is not None] == [
+        WINDOW * (at + 1) for at in range(AHEAD)
+    ]
+
+
+def test_follows_the_slowest() -> None:
+    """The next window waits for the subscriber that is furthest behind."""
+    pace = Pace({"quick": EACH, "slow": EACH // 2}, FLIGHTS)
+    while pace.grant(0.0):
+        pass
+    pace.received({"quick": AHEAD * WINDOW, "slow": WINDOW // 2 - 1}, 0.1)
+    assert pace.grant(0.1) is None
+    pace.received({"slow": WINDOW // 2}, 0.1)
+    assert pace.grant(0.1) == (AHEAD + 1) * WINDOW
+
+
+def test_complete() -> None:
+    """It is over when everything is granted and received."""
+    pace = Pace({"all": EACH}, FLIGHTS)
+    now_s = 0.0
+    while (granted := pace.grant(now_s)) is not None:
+        assert not pace.complete(now_s)
+        pace.received({"all": granted}, now_s)
+    assert pace.granted == FLIGHTS
+    assert pace.complete(now_s)
+    assert pace.given_up == set()
+
+
+def test_gives_up() -> None:
+    """A subscriber that lacks messages is not waited for once nothing has moved for long enough."""
+    pace = Pace({"good": EACH, "lacking": EACH}, FLIGHTS)
+    while pace.grant(0.0):
+        pass
+    pace.received({"good": pace.granted, "lacking": 1}, 1.0)
+    assert pace.grant(1.0 + STALL_S - 0.1) is None
+    assert pace.grant(1.0 + STALL_S) == (AHEAD + 1) * WINDOW
+    assert pace.given_up == {"lacking"}
+
+
+def test_fewer_than_a_window() -> None:
+    """A short run is one window of its own length."""
+    pace = Pace({"all": np.arange(8, dtype=np.int64)}, 7)
+    assert pace.grant(0.0) == 7
+    assert pace.grant(0.0) is None
+
+
+ALL = {one.name: one for one in scene.SUBSCRIBERS}
+
+
+def as_regex(pattern: str) -> Callable[[str], object]:
+    """A filter of either dialect as a regular expression on whole topics."""
+    text = re.sub(r"/#$|^#$", "(/.*)?", re.escape(pattern).replace(r"\#", "#"))
+    if pattern in {"#", ">"}:
+        text = ".+"
+    text = re.sub(r"/>$", "/.+", text)
+    text = text.replace(r"\+", "[^/]*").replace(r"/\*", "/[^/]+").replace(r"\*", "[^/]*")
+    return re.compile(text).fullmatch
+
+
+def topics_one_by_one(flights: Flights) -> list[str]:
+    """The topic of each flight, from the table's own columns."""
+    rows = flights.table.select(["carrier", "origin", "dest"]).to_pylist()
+    return [f"flights/{row['carrier']}/{row['origin']}/{row['dest']}" for row in rows]
+
+
+@pytest.mark.parametrize("name", [name for name, one in ALL.items() if not one.hears_alerts])
+def test_received(name: str, flights: Flights) -> None:
+    """A subscriber's tally is what one gets by looking at one flight after the other."""
+    subscriber = ALL[name]
+    wants = as_regex(subscriber.filter)
+    crosses = [as_regex(text) for text in scene.REMOTE_SUBSCRIPTIONS]
+    brute: dict[str, Counter[str]] = {subscriber.place: Counter()}
+    if subscriber.place == scene.YELLOW:
+        brute[scene.BLUE] = Counter()
+    for at, topic in enumerate(topics_one_by_one(flights)):
+        if not wants(topic):
+            continue
+        if subscriber.place == scene.BLUE or at % scene.LOCAL_STEP == 0:
+            brute[subscriber.place][topic] += 1
+        if subscriber.place == scene.YELLOW and any(takes(topic) for takes in crosses):
+            brute[scene.BLUE][topic] += 1
+    assert scene.tally(flights, subscriber) == brute
+    sums = scene.cumulative(scene.received(flights, subscriber), len(flights))
+    assert sums[0] == 0
+    assert sums[-1] == sum(counts.total() for counts in brute.values()) > 0
+    assert (sums[1:] >= sums[:-1]).all()
+
+
+@pytest.mark.parametrize("name", [one.name for one in scene.SUBSCRIBERS if one.hears_alerts])
+def test_alerts(name: str, flights: Flights) -> None:
+    """Each flight that crosses and is late by an hour is due once in blue and in yellow as an alert."""
+    crosses = [as_regex(text) for text in scene.REMOTE_SUBSCRIPTIONS]
+    brute: Counter[str] = Counter()
+    delays = flights.table["dep_delay"].to_pylist()
+    for topic, delay in zip(topics_one_by_one(flights), delays, strict=True):
+        if delay is not None and delay >= 60 and any(takes(topic) for takes in crosses):
+            brute[topic.replace("flights/", "alerts/")] += 1
+    assert scene.tally(flights, ALL[name]) == {scene.YELLOW: brute}
+    assert 0 < brute.total() == scene.crossings(flights)[scene.YELLOW, scene.BLUE]
+
+
+def test_published_count(flights: Flights) -> None:
+    """In yellow alerts are published besides flights, elsewhere flights only."""
+    for place in scene.PLACES:
+        besides = int(scene.alerted(flights).sum()) if place == scene.YELLOW else 0
+        sent = int(scene.published_at(flights, place).sum())
+        assert scene.published_count(flights, place) == sent + besides
+
+
+@pytest.mark.parametrize("pattern", scene.REMOTE_SUBSCRIPTIONS)
+def test_each_remote_subscription_matters(pattern: str, flights: Flights) -> None:
+    """Without any one of the remote subscriptions less would cross, so that its lack is seen."""
+    others = [text for text in scene.REMOTE_SUBSCRIPTIONS if text != pattern]
+    assert scene.taken(flights, others).sum() < scene.bridged(flights).sum() < len(flights)
+
+
+def test_airports_share_the_flights(flights: Flights) -> None:
+    """Each flight is published in blue by exactly one airport."""
+    masks = [scene.published(flights, one) for one in scene.PUBLISHERS if one.place == scene.BLUE]
+    assert sum(int(mask.sum()) for mask in masks) == len(flights)
+    assert scene.published_at(flights, scene.BLUE).all()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "taken"),
+    [
+        ("flights/UA/JFK/LAX", True),
+        ("flights/UA/JFK", False),
+        ("flights/UA/JFK/LAX/more", False),
+        ("flights/UA/JFK/LAX/#", True),
+        ("flights/UA/JFK/LAX/>", False),
+        ("flights/U*/*/LAX", True),
+        ("flights/B*/*/LAX", False),
+        ("flights/+/+/+", True),
+        ("flights/+/+", False),
+        ("trains/>", False),
+        ("#", True),
+        (">", True),
+    ],
+)
+def test_takes(pattern: str, taken: bool) -> None:
+    """The matcher knows literals, one level, prefixes and the rest of both dialects."""
+    assert scene.takes(pattern, ("UA", "JFK", "LAX")) is taken
+    assert (as_regex(pattern)("flights/UA/JFK/LAX") is not None) is taken

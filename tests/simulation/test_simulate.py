@@ -1,22 +1,24 @@
-"""What a simulation writes, looked at from outside: rows, files, truth."""
+"""Traces of a simulated mesh, its truth, and the mark of a report."""
 
+import json
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from vpnrouter.errors import OperationError
 from vpnrouter.report.inventory import take_inventory
+from vpnrouter.simulation import feeds, files, mesh, plan, truth
+from vpnrouter.simulation.files import Press
+from vpnrouter.simulation.journey import Journey, key_of, partitions_of, walk
+from vpnrouter.simulation.score import compare, read
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
-from vpnrouter.trace.schema import (
-    FILE_COLUMNS,
-    ROUTER_KEY,
-    SAMPLE_KEY,
-    VERSION_KEY,
-)
+from vpnrouter.simulation.templates import Templates
+from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, SAMPLE_KEY, VERSION_KEY
 
 SECOND_NS = 10**9
 
@@ -249,3 +251,356 @@ def test_traces_are_not_mixed(tmp_path: Path) -> None:
 def test_all_faults_come_twice_where_there_is_room() -> None:
     """A large mesh has two faults of each kind, so that a rule cannot be right by luck."""
     assert len(all_faults(1_000)) == 2 * len(all_faults(10))
+
+
+def drafted(seed: int = 1, vpns: int = 12) -> tuple[plan.Plan, np.random.Generator]:
+    """A plan of a small mesh, without templates."""
+    rng = np.random.default_rng(seed)
+    built = mesh.build(mesh.load("sndlib/polska"), vpns, 1, rng)
+    return plan.draft(built, 600.0, 1.0, 3, rng), rng
+
+
+@pytest.mark.parametrize("rows", [3_000, 4_321, 50_000, 10_000_000])
+def test_rows_come_out_as_asked(rows: int) -> None:
+    """Messages are shared out by weight, each stream has some, and rows fall short by less than a message."""
+    made, rng = drafted()
+    plan.lay_out(made, 1.0, rng)
+    counts = plan.share_out(made, rows)
+    length = [made.templates.length[stream.template] for stream in made.streams]
+    total = int((counts * length).sum()) + len(made.states)
+    assert rows - max(length) < total <= rows
+    assert counts.min() >= plan.LEAST_MESSAGES
+
+
+def test_too_few_rows_are_refused() -> None:
+    """The words say how many it takes, and so many are enough."""
+    made, rng = drafted()
+    plan.lay_out(made, 1.0, rng)
+    with pytest.raises(OperationError, match="at least") as refused:
+        plan.share_out(made, 10)
+    least = int(str(refused.value).split("at least ")[1].split(", or")[0].replace(",", ""))
+    assert plan.share_out(made, least).min() == plan.LEAST_MESSAGES
+    with pytest.raises(OperationError):
+        plan.share_out(made, least - 1)
+
+
+def test_feeds_avoid_links_that_are_down() -> None:
+    """Every stream over such a bridge has a profile that is silent in the span."""
+    made, rng = drafted()
+    number = max(range(len(made.mesh.bridges)), key=lambda at: len(made.mesh.bridges[at].filters))
+    made.downs[number] = [(100.0, 200.0, "gone")]
+    plan.lay_out(made, 1.0, rng)
+    first = {stream.template: stream for stream in made.streams}
+    touched = [
+        stream
+        for template, stream in first.items()
+        if number
+        in made.templates.bridge_number[
+            made.templates.first[template] : made.templates.first[template]
+            + made.templates.length[template]
+        ]
+    ]
+    assert touched
+    for stream in touched:
+        assert made.profiles[stream.profile].share_within([(100.0, 200.0)]) == 0
+    links = [
+        made.templates.columns["event"][state.row]
+        for state in made.states
+        if 99.9 < state.at_s < 200.1
+    ]
+    assert links.count("link_down") == links.count("link_up") == 2
+
+
+def test_feeds_are_parted_at_a_stall() -> None:
+    """A feed over a bridge that stalls has one stream outside the span and one that ends at the bridge."""
+    made, rng = drafted()
+    made.stalls[0] = (200.0, 300.0)
+    plan.lay_out(made, 1.0, rng)
+    ends: dict[int, list[int]] = {}
+    for stream in made.streams:
+        begin = made.templates.first[stream.template]
+        rows = range(begin, begin + made.templates.length[stream.template])
+        events = [
+            made.templates.columns["event"][at]
+            for at in rows
+            if made.templates.bridge_number[at] == 0
+        ]
+        if events:
+            ends.setdefault(stream.topic, []).append(len(events))
+            inside = made.profiles[stream.profile].share_within([(200.0, 300.0)])
+            assert inside == pytest.approx(1 if len(events) == 1 else 0)
+    assert ends
+    assert all(1 in many and 2 in many for many in ends.values())
+
+
+@pytest.fixture
+def made() -> tuple[mesh.Mesh, list[int]]:
+    """A mesh, and three of its sites in a row."""
+    built = mesh.build(mesh.load("sndlib/polska"), 8, 1, np.random.default_rng(2))
+    middle = max(range(len(built.near)), key=lambda site: len(built.near[site]))
+    one, other, *_ = built.near[middle]
+    return built, [one, middle, other]
+
+
+def events_of(templates: Templates, template: int) -> list[str]:
+    """Events of one template with the hops so far."""
+    first, length = templates.first[template], templates.length[template]
+    columns = templates.columns
+    return [f"{columns['event'][at]} {columns['hops'][at]}" for at in range(first, first + length)]
+
+
+def test_a_direct_message_goes_all_the_way(made: tuple[mesh.Mesh, list[int]]) -> None:
+    """It is sent, received and delivered at each stage; a send counts the bridge that it goes over."""
+    built, way = made
+    feed = feeds.new_feed(built, "prices", feeds.DIRECT, way[0], np.random.default_rng(1))
+    feed.receivers = {way[1]: [feeds.Receiver("near")], way[2]: [feeds.Receiver("far")]}
+    feeds.lead(built, feed, way)
+    templates = Templates()
+    template = walk(templates, built, feed, 0)
+    assert events_of(templates, template) == [
+        "ingress 0",
+        "bridge_send 1",
+        "bridge_receive 1",
+        "deliver 1",
+        "bridge_send 2",
+        "bridge_receive 2",
+        "deliver 2",
+    ]
+    here = [built.sites[site].name for site in way]
+    assert templates.columns["path"][-1] == f"{here[0]}>{here[1]}"
+    assert templates.columns["path"][:2] == [None, None]
+    assert templates.columns["client"][1] == built.client_of(built.bridges[feed.onward[way[0]][0]])
+
+
+def test_a_persistent_message_waits_in_queues(made: tuple[mesh.Mesh, list[int]]) -> None:
+    """It is enqueued and acknowledged at the bridge's queue and at the receiver's."""
+    built, way = made
+    feed = feeds.new_feed(built, "orders", feeds.PERSISTENT, way[0], np.random.default_rng(1))
+    feed.receivers = {way[1]: [feeds.Receiver("worker", "q", 4)]}
+    feeds.lead(built, feed, way[:2])
+    templates = Templates()
+    template = walk(templates, built, feed, 0, partition=2)
+    assert events_of(templates, template) == [
+        "ingress 0",
+        "enqueue 0",
+        "bridge_send 1",
+        "acknowledge 0",
+        "bridge_receive 1",
+        "enqueue 1",
+        "deliver 1",
+        "acknowledge 1",
+    ]
+    assert templates.columns["partition"] == [None] * 5 + [2] * 3
+    assert templates.columns["client"][-1] == "worker-2"
+    assert partitions_of(feed) == 4
+
+
+def test_a_stalled_bridge_is_where_it_ends(made: tuple[mesh.Mesh, list[int]]) -> None:
+    """What is sent over it never arrives, nor anything behind it."""
+    built, way = made
+    feed = feeds.new_feed(built, "prices", feeds.DIRECT, way[0], np.random.default_rng(1))
+    feed.receivers = {way[2]: [feeds.Receiver("far")]}
+    feeds.lead(built, feed, way)
+    templates = Templates()
+    (second,) = feed.onward[way[1]]
+    template = walk(templates, built, feed, 0, stalled=[second])
+    assert events_of(templates, template)[-1] == "bridge_send 2"
+
+
+def test_only_who_wants_an_item_gets_it(made: tuple[mesh.Mesh, list[int]]) -> None:
+    """Items with a receiver of their own have templates of their own, the others share one."""
+    built, way = made
+    feed = feeds.new_feed(built, "prices", feeds.DIRECT, way[0], np.random.default_rng(1))
+    feed.items = 3
+    feed.receivers = {way[0]: [feeds.Receiver("all"), feeds.Receiver("one", item=1)]}
+    templates = Templates()
+    many = [templates.length[walk(templates, built, feed, item)] for item in range(3)]
+    assert many == [2, 3, 2]
+    assert [key_of(feed, item) for item in range(3)] == [(), (1,), ()]
+
+
+def test_rejects_name_endpoint_and_bridge(made: tuple[mesh.Mesh, list[int]]) -> None:
+    """The row tells who refused what came by whom."""
+    built, way = made
+    feed = feeds.new_feed(built, "orders", feeds.PERSISTENT, way[0], np.random.default_rng(1))
+    feeds.lead(built, feed, way[:2])
+    templates = Templates()
+    journey = Journey(templates, built, feed)
+    (number,) = feed.onward[way[0]]
+    spot = journey.cross(journey.ingress(), number)
+    journey.reject(spot, "q", "503 Spool Over Quota", built.bridges[number])
+    last = {name: column[-1] for name, column in templates.columns.items()}
+    assert last["event"] == "reject"
+    assert last["endpoint"] == "q"
+    assert last["bridge"] == built.bridges[number].name
+    assert last["peer_router"] == built.sites[way[0]].router_name
+
+
+START_NS = 1_772_352_000 * 10**9
+
+
+def write(folder: Path, slices: int = 1) -> files.TraceFiles:
+    """The traces of a small mesh."""
+    rng = np.random.default_rng(1)
+    built = mesh.build(mesh.load("sndlib/polska"), 6, 1, rng)
+    made = plan.draft(built, 600.0, 1.0, 2, rng)
+    plan.lay_out(made, 1.0, rng)
+    press = Press(made, plan.share_out(made, 3_000), START_NS, rng)
+    out = files.TraceFiles(folder, made, rng, 1.0)
+    for at in range(slices):
+        out.write(*press.draw(600.0 * (at + 1) / slices))
+    out.close()
+    return out
+
+
+def test_a_router_has_one_file_while_there_is_room(tmp_path: Path) -> None:
+    """Slices are appended as row groups; what is written is hidden until it is complete."""
+    out = write(tmp_path, 5)
+    found = sorted(tmp_path.rglob("*"))
+    assert sorted(out.paths) == [path for path in found if path.suffix == ".parquet"]
+    assert not [path for path in found if path.name.startswith(".")]
+    assert len({path.parent for path in out.paths}) == len(out.paths)
+    assert all(pq.read_metadata(path).num_row_groups == 5 for path in out.paths)
+
+
+def test_files_and_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full file is followed by another of the router; no row is lost or doubled."""
+    whole = sum(pq.read_metadata(path).num_rows for path in write(tmp_path / "one").paths)
+    monkeypatch.setattr(files, "FILE_ROWS", 200)
+    monkeypatch.setattr(files, "GROUP_ROWS", 50)
+    out = write(tmp_path / "two")
+    footers = [pq.read_metadata(path) for path in out.paths]
+    assert len(out.paths) > len({path.parent for path in out.paths})
+    assert sum(footer.num_rows for footer in footers) == whole
+    assert max(footer.num_rows for footer in footers) < 250
+    groups = [footer.row_group(at) for footer in footers for at in range(footer.num_row_groups)]
+    assert max(group.num_rows for group in groups) <= 50
+
+
+def test_a_write_that_fails_is_told(tmp_path: Path) -> None:
+    """The error of the writing thread comes out of the next call."""
+    place = tmp_path / "traces"
+    place.write_text("a file is in the way")
+    with pytest.raises(OSError, match="traces"):
+        write(place)
+
+
+def test_ids_look_drawn_and_are_distinct() -> None:
+    """Message ids of neighbouring numbers differ in about half of their bits; none is met twice."""
+    numbers = np.arange(1, 100_001, dtype=np.int64)
+    mixed = files._mixed(numbers)
+    assert len(np.unique(mixed)) == len(numbers)
+    bits: Any = np.bitwise_count(mixed[1:] ^ mixed[:-1])
+    assert 31 < bits.mean() < 33
+
+
+def test_trace_ids_are_hexadecimal() -> None:
+    """Both halves as 32 digits; none where there is no message."""
+    high = np.array([0xABC, 1], np.uint64)
+    low = np.array([0x12, 2], np.uint64)
+    ids = files._trace_ids(high, low, np.array([False, True])).to_pylist()
+    assert ids == [f"{0xABC:016x}{0x12:016x}", None]
+
+
+def test_truth_is_counted_from_the_plan() -> None:
+    """Rows by event are templates times messages, and states; clocks are of routers in use."""
+    rng = np.random.default_rng(1)
+    built = mesh.build(mesh.load("sndlib/polska"), 10, 1, rng)
+    made = plan.draft(built, 600.0, 1.0, 2, rng)
+    plan.lay_out(made, 1.0, rng)
+    counts = np.full(len(made.streams), 5)
+    told = truth.tell(made, counts, [{"kind": "loop"}], [])
+    numbers = told["counts"]
+    assert numbers["messages"] == numbers["events"]["ingress"] == 5 * len(made.streams)
+    assert sum(numbers["events"].values()) == numbers["rows"]
+    assert numbers["events"]["link_up"] == 2 * len(built.bridges)
+    assert set(told["clocks"]) == {site.router_name for site in built.sites}
+    assert sum(edge["sent"] for edge in told["edges"]) == numbers["events"]["bridge_send"]
+    assert told["faults"] == [{"kind": "loop"}]
+
+
+LOOP = {"kind": "loop", "router": "a", "vpn": "v"}
+
+
+HOT = {"kind": "hot_bridge", "router": "a", "vpn": "v", "peer_router": "b", "bridge": "x"}
+
+
+def found(fault: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The finding that agrees with a fault."""
+    empty = dict.fromkeys(("peer_router", "peer_vpn", "bridge", "client", "topic"))
+    return {"severity": "error", **empty, **fault, **more}
+
+
+def test_all_found_and_nothing_else_is_good() -> None:
+    """Fields that the fault does not state do not matter, nor do findings of severity info."""
+    findings = [
+        found(LOOP, messages=7, topic="t"),
+        found(HOT, peer_vpn="w"),
+        found({"kind": "cut_bridge", "router": "q"}, severity="info"),
+    ]
+    score = compare([LOOP, {**HOT, "value": 0.3, "endpoint": "q"}], [], findings)
+    assert score.good
+    assert (score.total.recall, score.total.precision) == (1.0, 1.0)
+    assert [one.kind for one in score.kinds] == ["hot_bridge", "loop"]
+
+
+def test_info_may_find_and_is_never_wrong() -> None:
+    """A fault that a report takes lightly is found; what it tells besides as info is not held against it."""
+    noted = [found(LOOP, severity="info"), found(HOT, severity="info")]
+    score = compare([LOOP], [], noted)
+    assert score.good
+    assert (score.total.found, score.total.raised) == (1, 0)
+
+
+def test_a_missed_fault_is_not_good() -> None:
+    """One field that differs makes a finding wrong and leaves its fault missed."""
+    other = found(HOT, bridge="y")
+    score = compare([LOOP, HOT], [], [found(LOOP), other])
+    assert not score.good
+    assert score.total.recall == 0.5
+    assert score.missed == (HOT,)
+    assert score.wrong == (other,)
+
+
+def test_consequences_are_right_but_need_not_be_found() -> None:
+    """What follows from a fault counts for precision only."""
+    wasted = {"kind": "wasted_crossing", "router": "a"}
+    assert compare([LOOP], [wasted], [found(LOOP)]).good
+    score = compare([LOOP], [wasted], [found(LOOP), found(wasted)])
+    assert score.good
+    assert score.total.right == 2
+
+
+def test_precision_has_a_bound() -> None:
+    """One wrong finding among fifty is let pass, two are not."""
+    right = [found(LOOP)] * 49
+    assert compare([LOOP], [], [*right, found(HOT)]).good
+    assert not compare([LOOP], [], [*right, found(HOT), found(HOT)]).good
+
+
+def test_nothing_planted_and_nothing_raised_is_good() -> None:
+    """A calm mesh with an empty report scores 1."""
+    score = compare([], [], [])
+    assert score.good
+    assert json.loads(json.dumps(score.as_json()))["recall"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("truth", "findings", "said"),
+    [
+        (None, "[]", "cannot read"),
+        ("{}", "[]", "no truth"),
+        ("{", "[]", "no JSON"),
+        ('{"faults": []}', "{}", "no list of findings"),
+        ('{"faults": []}', None, "cannot read"),
+    ],
+)
+def test_files_that_are_something_else_are_named(
+    tmp_path: Path, truth: str | None, findings: str | None, said: str
+) -> None:
+    """What is missing or is not what it should be is told, with its path."""
+    for name, text in (("truth.json", truth), ("findings.json", findings)):
+        if text is not None:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(OperationError, match=said):
+        read(tmp_path / "truth.json", tmp_path)

@@ -1,13 +1,26 @@
-"""What both stores promise."""
+"""What every store does, and what stands in it."""
 
+import contextlib
 import itertools
+import struct
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool import keys
+from vpnrouter.spool.record import (
+    DEFAULT_PRIORITY,
+    Record,
+    decode_record,
+    encode_rare,
+    encode_record,
+)
+from vpnrouter.spool.store import Batch, MemoryStore, Store
 
 Make = Callable[..., Batch]
 
@@ -118,3 +131,219 @@ def test_base_does_nothing(name: str) -> None:
     argument = () if name == "close" else (b"",)
     with pytest.raises((AssertionError, TypeError)):
         getattr(Store(), name)(*argument)
+
+
+def test_has_the_id_it_was_given() -> None:
+    """Its id is drawn by whoever makes it."""
+    assert MemoryStore(b"0123456789abcdef").store_id == b"0123456789abcdef"
+
+
+def test_has_nothing_to_back_up(tmp_path: Path) -> None:
+    """A backup of memory is refused, and leaves no directory."""
+    with pytest.raises(SpoolError, match="in memory"):
+        MemoryStore(bytes(16)).backup(tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+
+
+ONE_OF_EACH = [
+    keys.bodies(7),
+    keys.index(7),
+    keys.settled(3, 7),
+    keys.endpoint(3),
+    keys.mark(3),
+    keys.redeliveries(3, 7),
+    keys.outbound(3, 9),
+    keys.inbound(3, 9),
+    keys.session("v", "c"),
+    keys.retained("v", b"t"),
+    keys.bridge("v", "b"),
+    keys.NEXT_ID,
+    keys.STORE,
+]
+
+
+def test_each_kind_has_a_byte_of_its_own() -> None:
+    """No prefix of one kind is that of another."""
+    assert len({key[:1] for key in ONE_OF_EACH}) == len(ONE_OF_EACH)
+
+
+def test_layout() -> None:
+    """The bytes of the keys: stores of an earlier day must stay readable."""
+    assert [key.hex() for key in ONE_OF_EACH] == [
+        "6d0000000000000007",
+        "690000000000000007",
+        "61000000000000000700000003",
+        "6500000003",
+        "6b00000003",
+        "63000000030000000000000007",
+        "70000000030009",
+        "71000000030009",
+        "73760063",
+        "74760074",
+        "62760062",
+        "6e",
+        "23",
+    ]
+
+
+@pytest.mark.parametrize("make", [keys.bodies, keys.index])
+def test_keys_sort_as_they_count(make: object) -> None:
+    """Byte order is number order, over all lengths of a number."""
+    assert callable(make)
+    numbers = [0, 1, 255, 256, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 64) - 1]
+    made = [make(number) for number in numbers]
+    assert made == sorted(made)
+    assert [keys.number_of(key) for key in made] == numbers
+
+
+def test_numbers_come_back() -> None:
+    """What was put into a key can be read from it."""
+    assert keys.endpoint_of(keys.settled(3, 7)) == 3
+    assert keys.number_of(keys.settled(3, 7)) == 7
+    assert keys.endpoint_of(keys.redeliveries(3, 7)) == 3
+    assert keys.second_of(keys.redeliveries(3, 7)) == 7
+    assert keys.second_of(keys.outbound(3, 9)) == 9
+    assert keys.unpack_id(keys.pack_id(1 << 60)) == 1 << 60
+
+
+def test_names_come_back() -> None:
+    """A topic may have any bytes; the VPN ends with the first NUL."""
+    assert keys.vpn_and_rest(keys.retained("größe", b"a\0b")) == ("größe", b"a\0b")
+    assert keys.retained("v", b"t").startswith(keys.of_vpn(keys.RETAINED, "v"))
+    assert not keys.retained("vv", b"t").startswith(keys.of_vpn(keys.RETAINED, "v"))
+
+
+def test_number_that_does_not_fit() -> None:
+    """A number is never cut to its field."""
+    with pytest.raises(struct.error):
+        keys.settled(1 << 32, 1)
+    with pytest.raises(struct.error):
+        keys.bodies(1 << 64)
+
+
+U64 = st.integers(0, (1 << 64) - 1)
+
+
+TIME = st.integers(0, (1 << 63) - 1)
+
+
+NAME = st.text(st.characters(codec="utf-8"), max_size=40)
+
+
+def fields(record: Record) -> dict[str, object]:
+    """All that a record has."""
+    return {name: getattr(record, name) for name in sorted(vars_of(record))}
+
+
+def vars_of(record: Record) -> list[str]:
+    """Names of a record's fields, of either build."""
+    return [name for name in dir(record) if not name.startswith("_")]
+
+
+def encoded(record: Record) -> bytes:
+    """The bytes of a record."""
+    rare = encode_rare(
+        record.hops,
+        record.path,
+        record.origin_router,
+        record.origin_vpn,
+        record.origin_ts_ns,
+        record.trace_high,
+        record.trace_low,
+    )
+    return encode_record(
+        record.topic,
+        record.payload,
+        record.block,
+        record.flags,
+        record.priority,
+        record.expires_ns,
+        record.ingress_ns,
+        record.message_id,
+        record.source_name,
+        rare,
+    )
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    """Any message, with and without each of its parts."""
+    record = Record(draw(st.binary(max_size=300)), draw(st.binary(max_size=300)))
+    record.block = draw(st.binary(max_size=50))
+    record.flags = draw(st.integers(0, 65_535))
+    record.priority = draw(st.integers(0, 9))
+    record.expires_ns = draw(st.just(0) | TIME)
+    record.ingress_ns = draw(TIME)
+    record.message_id = draw(U64)
+    record.source_name = draw(NAME)
+    if draw(st.booleans()):
+        record.hops = draw(st.integers(0, 255))
+        record.path = draw(st.lists(NAME, max_size=5))
+        record.origin_router = draw(NAME)
+        record.origin_vpn = draw(NAME)
+        record.origin_ts_ns = draw(TIME)
+        record.trace_high = draw(U64)
+        record.trace_low = draw(U64)
+    return record
+
+
+@given(records())
+def test_comes_back(record: Record) -> None:
+    """What was encoded is decoded, whatever it is."""
+    assert fields(decode_record(encoded(record))) == fields(record)
+
+
+@given(records(), st.data())
+def test_cut_or_changed_record(record: Record, data: st.DataObject) -> None:
+    """Damage is a SpoolError or another record, never anything else."""
+    whole = encoded(record)
+    if data.draw(st.booleans()):
+        damaged = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    else:
+        place = data.draw(st.integers(0, len(whole) - 1))
+        changed = bytes([data.draw(st.integers(0, 255))])
+        damaged = whole[:place] + changed + whole[place + 1 :]
+    # Whatever else is raised fails the test.
+    with contextlib.suppress(SpoolError):
+        assert isinstance(decode_record(damaged).source_name, str)
+
+
+def test_plain_message_is_short() -> None:
+    """A plain message costs 24 bytes, its topic and its source beside the payload."""
+    made = encode_record(b"a/b", b"x" * 256, b"", 1, 4, 0, 10**18, 5, "me", b"")
+    assert len(made) == 24 + 3 + 2 + 256
+
+
+def test_defaults() -> None:
+    """What a record has that nobody said anything of."""
+    record = Record(b"t", b"p")
+    assert (record.priority, record.flags, record.path) == (DEFAULT_PRIORITY, 0, [])
+    assert fields(decode_record(encoded(record))) == fields(record)
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(0, b"x" * 65_536), (3, 65_536), (3, -1), (4, 10), (4, -1), (7, 1 << 64), (7, -1)],
+)
+def test_field_out_of_range(at: int, value: object) -> None:
+    """Nothing is cut to fit."""
+    arguments: list[object] = [b"t", b"p", b"", 0, 4, 0, 1, 1, "me"]
+    arguments[at] = value
+    with pytest.raises(OverflowError):
+        encode_record(*arguments)  # type: ignore[arg-type]
+
+
+def test_longest_topic_and_source() -> None:
+    """Both have 16 bits of length; a source is cut at the end of a character."""
+    made = decode_record(encode_record(b"t" * 65_535, b"", b"", 0, 4, 0, 1, 1, "é" * 40_000))
+    assert made.topic == b"t" * 65_535
+    assert made.source_name == "é" * 32_767
+
+
+def test_rare_part_has_a_bound() -> None:
+    """A path beyond 64 KiB, or a number beyond its field, is refused."""
+    with pytest.raises(OverflowError):
+        encode_rare(1, ["x" * 255] * 257, "", "", 0, 0, 0)
+    with pytest.raises(OverflowError):
+        encode_rare(256, [], "", "", 0, 0, 0)
+    assert encode_rare(0, [], "", "", 0, 0, 0) == b""

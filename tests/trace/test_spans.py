@@ -1,12 +1,25 @@
+"""Trace rows as spans."""
+
+import re
+from pathlib import Path
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from vpnrouter import limits
+from vpnrouter.trace import span as names
 from vpnrouter.trace.span import Span, span_id
 from vpnrouter.trace.spans import COLUMNS, SEND_WAIT_NS, SpanMaker
 
 HIGH, LOW, NUMBER = 0x11, 0x22, 7
+
+
 TRACE = f"{HIGH:016x}{LOW:016x}"
+
+
 T = 1_728_561_600_000_000_000
+
 
 Row = dict[str, Any]
 
@@ -275,3 +288,57 @@ def test_ids_beyond_the_signed_range() -> None:
     """The span id of a message id that stands as a negative number is that of the number meant."""
     (span,) = spans(row("ingress", message_id=-1))
     assert span.span_id == span_id(HIGH, LOW, 2**64 - 1, "edge", "blue", "receive")
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
+
+
+def test_the_page_lists_every_attribute() -> None:
+    """docs/opentelemetry.md has each attribute name once, and no other."""
+    section = PAGE.split("\n## Attributes\n", 1)[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+    known = [value for value in vars(names).values() if str(value).startswith("messaging.")]
+    assert sorted(listed) == sorted(known)
+
+
+def test_spans_share_no_list() -> None:
+    """Each span has events of its own."""
+    first, second = (Span("n", names.INTERNAL, "v", 1, 1, 0, 1, 1, {}) for _ in range(2))
+    first.events.append(names.SpanEvent("e", 1, {}))
+    assert second.events == []
+
+
+half = st.integers(0, (1 << 64) - 1)
+
+
+row_of = st.tuples(
+    half, half, half, st.text(), st.text(), st.sampled_from(("deliver", "ingress")), st.text()
+)
+
+
+def test_it_stays() -> None:
+    """The number is part of what others have written down: it never changes."""
+    assert span_id(1, 2, 3, "edge", "blue", "deliver", "c", "q") == 0x435C7D16D47B789B
+
+
+@given(row_of, row_of)
+def test_it_tells_rows_apart(
+    one: tuple[int, int, int, str, str, str, str], other: tuple[int, int, int, str, str, str, str]
+) -> None:
+    """Two rows have the same id just when they are the same."""
+    assert (span_id(*one) == span_id(*other)) == (one == other)
+    assert 0 < span_id(*one) < 1 << 64
+
+
+def test_names_do_not_run_together() -> None:
+    """What ends one name does not begin the next."""
+    found = {
+        span_id(1, 2, 3, router, vpn, "deliver", client, endpoint)
+        for router, vpn, client, endpoint in (
+            ("ab", "c", "d", ""),
+            ("a", "bc", "d", ""),
+            ("ab", "", "cd", ""),
+            ("ab", "c", "", "d"),
+        )
+    }
+    assert len(found) == 4

@@ -1,4 +1,4 @@
-"""Properties: objects, bytes, and the other implementation's bytes."""
+"""Properties of MQTT 5."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from paho.mqtt.packettypes import PacketTypes
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.mqtt import properties
 from vpnrouter.wire.mqtt.properties import (
     BINARY,
     RULES,
@@ -17,14 +18,22 @@ from vpnrouter.wire.mqtt.properties import (
     STRING_PAIR,
     VARINT,
     Properties,
+    PropertyRule,
     decode_properties,
     encode_block,
     encode_properties,
+    rule_for,
+    selector_properties,
 )
-from vpnrouter.wire.mqtt.reason import CONNACK, PUBLISH, SUBSCRIBE, WILL
+from vpnrouter.wire.mqtt.publish_block import message_block
+from vpnrouter.wire.mqtt.reason import CONNACK, CONNECT, PUBLISH, SUBSCRIBE, WILL
 
 OtherProperties: Any = paho_properties.Properties
+
+
 OTHER_TYPE = {kind: PacketTypes.WILLMESSAGE if kind == WILL else kind for kind in range(16)}
+
+
 VALUES: dict[int, Any] = {STRING: "é✈", BINARY: b"\x00\xff"}
 
 
@@ -146,3 +155,142 @@ def test_no_reason_is_too_long_to_be_sent(text: str) -> None:
     assert said
     assert len(said.encode()) <= limits.REASON_STRING_BYTES
     assert text.replace("\0", "").encode("utf-8", "replace").decode().startswith(said)
+
+
+OTHER = OtherProperties(PacketTypes.CONNECT)
+
+
+KINDS = {
+    "Byte": properties.BYTE,
+    "Two Byte Integer": properties.TWO_BYTES,
+    "Four Byte Integer": properties.FOUR_BYTES,
+    "Variable Byte Integer": properties.VARINT,
+    "Binary Data": properties.BINARY,
+    "UTF-8 Encoded String": properties.STRING,
+    "UTF-8 String Pair": properties.STRING_PAIR,
+}
+
+
+def test_table_has_every_property_in_order() -> None:
+    """All 27 properties are there, by ascending identifier, each name once."""
+    identifiers = [rule.identifier for rule in RULES]
+    assert identifiers == sorted(OTHER.properties)
+    assert len({rule.name for rule in RULES}) == 27
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rule_agrees_with_an_independent_table(rule: PropertyRule) -> None:
+    """Type and packets of each property are those that another implementation has."""
+    kind, packets = OTHER.properties[rule.identifier]
+    assert rule.kind == KINDS[OTHER.types[kind]]
+    mask = sum(
+        1 << (WILL if packet == PacketTypes.WILLMESSAGE else packet) for packet in set(packets)
+    )
+    assert rule.packets == mask
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_constants_name_the_identifiers(rule: PropertyRule) -> None:
+    """The constant of each property is its row's identifier."""
+    singular = {
+        "subscription_identifiers": "SUBSCRIPTION_IDENTIFIER",
+        "user_properties": "USER_PROPERTY",
+    }
+    constant = singular.get(rule.name, rule.name.upper())
+    assert getattr(properties, constant) == rule.identifier
+
+
+def test_property_in_a_wrong_packet_is_malformed() -> None:
+    """2.2.2.2: an identifier that is not valid for its packet is a Malformed Packet."""
+    assert rule_for(properties.TOPIC_ALIAS, PUBLISH).name == "topic_alias"
+    for identifier, packet_type in [(0x23, CONNECT), (0x04, PUBLISH), (0x2B, PUBLISH), (255, WILL)]:
+        with pytest.raises(ProtocolError) as caught:
+            rule_for(identifier, packet_type)
+        assert caught.value.reason_code == 0x81
+
+
+def test_numbers_are_checked_against_the_range() -> None:
+    """Both ends of a range pass, one step beyond gives the rule's reason code."""
+    receive_maximum = rule_for(properties.RECEIVE_MAXIMUM, CONNECT)
+    receive_maximum.check(1)
+    receive_maximum.check(65_535)
+    for value in (0, 65_536):
+        with pytest.raises(ProtocolError, match=r"^MQTT 3\.1\.2\.11\.3:"):
+            receive_maximum.check(value)
+
+
+def test_topic_alone() -> None:
+    """A message without properties has its topic."""
+    assert selector_properties("a/é".encode(), b"") == {"JMSDestination": "a/é"}
+
+
+def test_headers_and_user_properties() -> None:
+    """Content type, response topic and correlation data stand under their JMS names."""
+    block = message_block(
+        Properties(
+            payload_format_indicator=1,
+            message_expiry_interval=60,
+            content_type="text/plain",
+            response_topic="reply/here",
+            correlation_data="né".encode(),
+            user_properties=[("a", "1"), ("", "empty name")],
+        )
+    )
+    assert selector_properties(b"t", block) == {
+        "JMSDestination": "t",
+        "JMSType": "text/plain",
+        "JMSReplyTo": "reply/here",
+        "JMSCorrelationID": "né",
+        "a": "1",
+        "": "empty name",
+    }
+
+
+def test_first_of_a_repeated_property_counts() -> None:
+    """Later ones do not hide it."""
+    block = message_block(Properties(user_properties=[("a", "1"), ("b", "2"), ("a", "3")]))
+    assert selector_properties(b"t", block) == {"JMSDestination": "t", "a": "1", "b": "2"}
+
+
+@pytest.mark.parametrize("before", [b"", bytes.fromhex("03000174")])
+def test_user_property_is_no_header(before: bytes) -> None:
+    """A publisher can not set a header by a user property of its name, wherever it stands."""
+    user = message_block(
+        Properties(
+            user_properties=[
+                (name, "forged")
+                for name in ("JMSType", "JMSDestination", "JMSReplyTo", "JMSCorrelationID")
+            ]
+        )
+    )
+    headers = {"JMSDestination": "t"} | ({"JMSType": "t"} if before else {})
+    assert selector_properties(b"t", before + user) == headers
+    assert selector_properties(b"t", user + before) == headers
+
+
+def test_correlation_data_that_is_no_text() -> None:
+    """Bytes that are not UTF-8 are as if they were not there; what follows is still read."""
+    block = message_block(Properties(correlation_data=b"\xff\x00", user_properties=[("a", "1")]))
+    assert selector_properties(b"t", block) == {"JMSDestination": "t", "a": "1"}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text("ab", max_size=2),
+            st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5),
+        )
+    )
+)
+def test_as_the_properties_object(pairs: list[tuple[str, str]]) -> None:
+    """Any list of pairs comes back as the dictionary of it, read from its end."""
+    found = selector_properties(b"t", message_block(Properties(user_properties=pairs)))
+    assert found == {"JMSDestination": "t"} | dict(reversed(pairs))
+
+
+@pytest.mark.parametrize("block", ["26000161", "2600016100", "0200", "ff", "11000000ff", "030001"])
+def test_block_that_was_never_checked(block: str) -> None:
+    """Cut short or with what no PUBLISH has, it is malformed and nothing worse."""
+    with pytest.raises(ProtocolError) as caught:
+        selector_properties(b"t", bytes.fromhex(block))
+    assert caught.value.reason_code == 0x81

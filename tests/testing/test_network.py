@@ -1,14 +1,16 @@
-"""Each fault of a link is the one that its name says."""
+"""Networks that break."""
 
 import socket
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
-from vpnrouter.testing.network import FROM_TARGET, TO_TARGET, FaultyLink
+from vpnrouter.testing.network import FROM_TARGET, TO_TARGET, FaultyLink, FaultyNetwork
 
 Pair = tuple[socket.socket, socket.socket]
+
 
 QUIET_S = 0.05
 """How long nothing must come where nothing may come."""
@@ -143,3 +145,75 @@ def test_delay_and_throttle_take_time(pair: Callable[[], Pair], link: FaultyLink
     target.sendall(bytes(4_000))
     assert len(read(dialer, 4_000)) == 4_000
     assert time.monotonic() - began >= 0.15
+
+
+def test_no_target_resets(
+    network: FaultyNetwork, dial: Callable[[FaultyLink], socket.socket]
+) -> None:
+    """A link that leads nowhere resets whoever connects; so does one whose target refuses."""
+    nowhere = network.link()
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        refusing = network.link(gone.getsockname())
+    for link in (nowhere, refusing):
+        with pytest.raises(ConnectionResetError):
+            dial(link).recv(1)
+
+
+def test_links_fail_apart(
+    network: FaultyNetwork,
+    link: FaultyLink,
+    server: socket.socket,
+    pair: Callable[[], Pair],
+    dial: Callable[[FaultyLink], socket.socket],
+) -> None:
+    """A fault of one link leaves the connections of another one to the same target alone."""
+    other = network.link(server.getsockname())
+    _, broken = pair()
+    dialer = dial(other)
+    target, _ = server.accept()
+    with target:
+        link.unreachable()
+        with pytest.raises(ConnectionResetError):
+            broken.recv(1)
+        dialer.sendall(b"x")
+        assert target.recv(1) == b"x"
+
+
+def test_leaving_ends_everything(
+    server: socket.socket, dial: Callable[[FaultyLink], socket.socket]
+) -> None:
+    """When the network ends, its connections are reset and its ports refuse."""
+    with FaultyNetwork() as network:
+        link = network.link(server.getsockname())
+        dialer = dial(link)
+        target, _ = server.accept()
+    with target:
+        for end in (dialer, target):
+            with pytest.raises(ConnectionResetError):
+                end.recv(1)
+    with pytest.raises(ConnectionRefusedError):
+        dial(link)
+
+
+def test_it_carries_bytes_both_ways(pair: Callable[[], Pair], link: FaultyLink) -> None:
+    """A megabyte each way arrives unchanged, and so does the end of each direction."""
+    dialer, target = pair()
+    data = bytes(range(256)) * 4096
+    for sender, receiver in ((dialer, target), (target, dialer)):
+        thread = threading.Thread(target=sender.sendall, args=(data,))
+        thread.start()
+        assert read(receiver, len(data)) == data
+        thread.join()
+        sender.shutdown(socket.SHUT_WR)
+        assert receiver.recv(1) == b""
+    assert link.passed == [len(data), len(data)]
+    assert link.accepted == 1
+
+
+def test_a_reset_reaches_the_other_end(pair: Callable[[], Pair], link: FaultyLink) -> None:
+    """An end that is reset by its owner resets the other one as well."""
+    dialer, target = pair()
+    dialer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    dialer.close()
+    with pytest.raises(ConnectionResetError):
+        target.recv(1)
