@@ -5,7 +5,7 @@ Shared subscriptions are part of it: each message goes to one member of the grou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from mypy_extensions import i64
 
@@ -150,6 +150,16 @@ class Target:
 
 _NO_TARGETS: Final[list[Target]] = []
 
+_T = TypeVar("_T")
+
+
+def _with(found: list[_T], one: _T) -> list[_T]:
+    """The list with one more, or a new one in the place of a shared empty one."""
+    if found:
+        found.append(one)
+        return found
+    return [one]
+
 
 @final
 class Route:
@@ -261,6 +271,87 @@ class Route:
             return True
         return rule is not None and rule.names(self.topic)
 
+    def exclude(self, subscriber: Subscriber) -> None:
+        """Give the subscriber no copy: it has an exception for the topic, or may not be sent it."""
+        if self.excluded:
+            self.excluded.add(subscriber)
+        else:
+            self.excluded = {subscriber}
+
+    def leave_out(self, by_subscriber: dict[Subscriber, Target]) -> None:
+        """Exclude subscribers that may not be sent the topic. Those with the same rule in a row are checked once."""
+        asked: BoundRule | None = None
+        allowed = True
+        subscribers = list(by_subscriber)
+        for group in self.groups:
+            subscribers += [member.subscriber for member in group.members]
+        for subscriber in subscribers:
+            rule = subscriber.rule
+            if rule is None:
+                continue
+            if rule is not asked:
+                asked = rule
+                allowed = rule.allows_topic(self.topic)
+            if not allowed:
+                self.exclude(subscriber)
+
+    def place(self, target: Target) -> None:
+        """Put a target where its form of a frame belongs."""
+        subscriber = target.subscriber
+        plain = True
+        selective = True
+        for subscription in target.subscriptions:
+            if not subscription.plain:
+                plain = False
+            if subscription.selector is None:
+                selective = False
+        target.selective = selective
+        if subscriber.is_endpoint:
+            self.endpoints = _with(self.endpoints, target)
+            return
+        if subscriber.endpoint is not None and _keeps(target):
+            self.sessions = _with(self.sessions, target)
+            if not subscriber.connected:
+                return
+        if subscriber.is_link:
+            self.links = _with(self.links, target)
+            return
+        if selective:
+            plain = False
+        if plain and subscriber.frame == FRAME_MQTT4:
+            self.plain4 = _with(self.plain4, subscriber.outbox)
+            self.receivers4 = _with(self.receivers4, subscriber)
+        elif plain and subscriber.frame == FRAME_MQTT5:
+            self.plain5 = _with(self.plain5, subscriber.outbox)
+            self.receivers5 = _with(self.receivers5, subscriber)
+        else:
+            self.special = _with(self.special, target)
+
+    def find_keepers(self) -> None:
+        """Work out who keeps guaranteed messages of this route, and to whom they go as Direct."""
+        for target in self.endpoints:
+            if target.selective:
+                self.simple_takers = False
+            self.queues = _with(self.queues, cast("Keeper", target.subscriber))
+        self.takers = self.queues.copy()
+        keeping: list[Subscriber] = []
+        for target in self.sessions:
+            keeping.append(target.subscriber)
+            if target.subscriber.endpoint is not None:
+                self.takers.append(target.subscriber.endpoint)
+            for subscription in target.subscriptions:
+                if subscription.no_local or subscription.selector is not None:
+                    self.simple_takers = False
+        for group in self.groups:
+            if group.durable:
+                self.simple_takers = False
+        for subscriber in self.receivers4 + self.receivers5:
+            if subscriber not in keeping:
+                self.demoted = _with(self.demoted, subscriber)
+        for target in self.special:
+            if target.subscriber not in keeping:
+                self.demoted_special = _with(self.demoted_special, target)
+
     def targets(self) -> list[Subscriber]:
         """Everybody named in the route, shared groups left out (they choose per message)."""
         return (
@@ -286,15 +377,12 @@ def build(
         if subscription.subscriber.gone:
             continue
         if subscription.exception:
-            _exclude(route, subscription.subscriber)
+            route.exclude(subscription.subscriber)
             continue
         if subscription.filter.share:
             group = groups[subscription.filter]
             if group not in route.groups:
-                if route.groups:
-                    route.groups.append(group)
-                else:
-                    route.groups = [group]
+                route.groups = _with(route.groups, group)
             continue
         subscriber = subscription.subscriber
         if not subscriber.connected and subscription.qos == 0:
@@ -304,12 +392,12 @@ def build(
             by_subscriber[subscriber] = Target(subscriber, subscription)
         else:
             target.subscriptions.append(subscription)
-    _leave_out(route, by_subscriber)
+    route.leave_out(by_subscriber)
     for target in by_subscriber.values():
         if target.subscriber not in route.excluded:
-            _place(route, target)
+            route.place(target)
     if route.endpoints or route.sessions or route.groups:
-        _keepers(route)
+        route.find_keepers()
     else:
         if route.receivers4 or route.receivers5:
             route.demoted = route.receivers4 + route.receivers5
@@ -341,124 +429,10 @@ def point_to_point(topic: str, raw: bytes, queue: Keeper | None) -> Route:
     route.guard = queue
     route.endpoints = [Target(queue, Subscription(parse_filter(topic, MQTT), queue))]
     route.plain = False
-    _keepers(route)
+    route.find_keepers()
     return route
-
-
-def _exclude(route: Route, subscriber: Subscriber) -> None:
-    if route.excluded:
-        route.excluded.add(subscriber)
-    else:
-        route.excluded = {subscriber}
-
-
-def _leave_out(route: Route, by_subscriber: dict[Subscriber, Target]) -> None:
-    """Exclude subscribers that may not be sent the topic. Those with the same rule in a row are checked once."""
-    asked: BoundRule | None = None
-    allowed = True
-    subscribers = list(by_subscriber)
-    for group in route.groups:
-        subscribers += [member.subscriber for member in group.members]
-    for subscriber in subscribers:
-        rule = subscriber.rule
-        if rule is None:
-            continue
-        if rule is not asked:
-            asked = rule
-            allowed = rule.allows_topic(route.topic)
-        if not allowed:
-            _exclude(route, subscriber)
-
-
-def _place(route: Route, target: Target) -> None:
-    subscriber = target.subscriber
-    plain = True
-    selective = True
-    for subscription in target.subscriptions:
-        if not subscription.plain:
-            plain = False
-        if subscription.selector is None:
-            selective = False
-    target.selective = selective
-    if subscriber.is_endpoint:
-        if route.endpoints:
-            route.endpoints.append(target)
-        else:
-            route.endpoints = [target]
-        return
-    if subscriber.endpoint is not None and _keeps(target):
-        if route.sessions:
-            route.sessions.append(target)
-        else:
-            route.sessions = [target]
-        if not subscriber.connected:
-            return
-    if subscriber.is_link:
-        if route.links:
-            route.links.append(target)
-        else:
-            route.links = [target]
-        return
-    if selective:
-        plain = False
-    if plain and subscriber.frame == FRAME_MQTT4:
-        if route.plain4:
-            route.plain4.append(subscriber.outbox)
-            route.receivers4.append(subscriber)
-        else:
-            route.plain4 = [subscriber.outbox]
-            route.receivers4 = [subscriber]
-    elif plain and subscriber.frame == FRAME_MQTT5:
-        if route.plain5:
-            route.plain5.append(subscriber.outbox)
-            route.receivers5.append(subscriber)
-        else:
-            route.plain5 = [subscriber.outbox]
-            route.receivers5 = [subscriber]
-    elif route.special:
-        route.special.append(target)
-    else:
-        route.special = [target]
 
 
 def _keeps(target: Target) -> bool:
     keeping = [subscription for subscription in target.subscriptions if subscription.qos]
     return bool(keeping)
-
-
-def _keepers(route: Route) -> None:
-    """Work out who keeps guaranteed messages of this route, and to whom they go as Direct."""
-    for target in route.endpoints:
-        if target.selective:
-            route.simple_takers = False
-        if route.queues:
-            route.queues.append(cast("Keeper", target.subscriber))
-        else:
-            route.queues = [cast("Keeper", target.subscriber)]
-    route.takers = route.queues.copy()
-    keeping: list[Subscriber] = []
-    for target in route.sessions:
-        keeping.append(target.subscriber)
-        if target.subscriber.endpoint is not None:
-            if route.takers:
-                route.takers.append(target.subscriber.endpoint)
-            else:
-                route.takers = [target.subscriber.endpoint]
-        for subscription in target.subscriptions:
-            if subscription.no_local or subscription.selector is not None:
-                route.simple_takers = False
-    for group in route.groups:
-        if group.durable:
-            route.simple_takers = False
-    for subscriber in route.receivers4 + route.receivers5:
-        if subscriber not in keeping:
-            if route.demoted:
-                route.demoted.append(subscriber)
-            else:
-                route.demoted = [subscriber]
-    for target in route.special:
-        if target.subscriber not in keeping:
-            if route.demoted_special:
-                route.demoted_special.append(target)
-            else:
-                route.demoted_special = [target]
