@@ -1,4 +1,4 @@
-"""vpnrouter.core.router and plane: one router's message VPNs and clocks."""
+"""vpnrouter.core.router and context: one router's message VPNs and clocks, and what these share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vpnrouter.core.context import RouterContext
+from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -112,3 +114,12 @@ def test_tracing_follows_the_rate(kit: ModuleType) -> None:
             client.publish("some/topic", b"%d" % number, retain=number % 2 == 0)
         assert len(watcher.payloads()) == 10
         assert recorder.recorded - before == expected
+
+
+def test_what_a_router_draws_comes_of_its_seed() -> None:
+    """Equal seeds give equal ids and equal sampling; tracing is on when anything is sampled."""
+    one, two = (RouterContext("here", 99, Recorder(), 0.1) for _ in range(2))
+    assert one.tracing
+    assert one.ids.high == two.ids.high == 99
+    assert one.sampler.left == two.sampler.left
+    assert not RouterContext("here", 99, Recorder(), 0.0).tracing

@@ -113,6 +113,16 @@ def test_endpoints_that_the_profile_allows(
     assert client.sub("a", 1) == granted
 
 
+def test_terms_of_an_endpoint_are_the_message_vpns(router: SpooledWorld) -> None:
+    """A copy of them: what changes for one session changes for no other."""
+    router.vpn().session_terms.max_spooled_msg_count = 5
+    assert router.lasting("c").sub("a", 1) == 1
+    endpoint = router.vpn().clients["c"].endpoint
+    assert endpoint is not None
+    assert endpoint.terms.max_spooled_msg_count == 5
+    assert endpoint.terms is not router.vpn().session_terms
+
+
 def test_sessions_are_not_mixed_up(router: SpooledWorld) -> None:
     """One client id that begins like another, and filters with odd characters."""
     for name in ("c", "cc", "c/d", "c é"):
