@@ -1,8 +1,7 @@
 import pytest
 
-from vpnrouter.config.access import ClientUsername
 from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
-from vpnrouter.config.declared import Queue
+from vpnrouter.config.declared import ClientUsername, Queue
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.router import RouterConfig

@@ -12,6 +12,7 @@ from vpnrouter.config.effects import TABLE
 from vpnrouter.config.model import Model, model_of
 from vpnrouter.config.not_yet import TABLE as NOT_YET
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.secrets import Secret
 from vpnrouter.config.shape import model_at
 from vpnrouter.core.guaranteed.terms import EndpointTerms, default_session_terms, terms_of
 from vpnrouter.core.profile import ClientProfile as RunningProfile
@@ -25,6 +26,7 @@ from vpnrouter.management.topic_endpoints import TopicEndpointStatus
 from vpnrouter.server.apply.assemble import bounds_of, profile_of
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import (
     GuaranteedMsging,
     Queue,
@@ -67,6 +69,7 @@ ALL = (
     Declared(
         ClientProfile, (*VPN, "client_profiles", "*"), kinds.CLIENT_PROFILE, ClientProfileStatus
     ),
+    Declared(ClientUsername, (*VPN, "client_usernames", "*"), kinds.CLIENT_USERNAME),
     Declared(AclProfile, (*VPN, "acl_profiles", "*"), kinds.ACL_PROFILE),
     Declared(MsgVpn, VPN, kinds.MSG_VPN),
     Declared(GuaranteedMsging, ("guaranteed_msging",)),
@@ -131,7 +134,7 @@ def value_at(model: Any, place: Place) -> Any:
     """What a model has there."""
     for key in place.path:
         model = getattr(model, key)
-    return model
+    return model.reveal() if isinstance(model, Secret) else model
 
 
 def is_threshold(place: Place) -> bool:
@@ -188,10 +191,11 @@ def test_length(declared: Declared, place: Place) -> None:
     """A text, or each of a list, is as long as it may be at most, and not one character longer or shorter."""
     text = place.attribute.text
     assert text is not None
-    for length in (text.least, text.most):
+    least = max(text.least, int(place.attribute.hashed))
+    for length in (least, text.most):
         value: Any = ("a" * length,) if place.attribute.default == () else "a" * length
         assert value_at(written(declared.of, place, value), place) == value
-    for length in {text.least - 1, text.most + 1} - {-1}:
+    for length in {least - 1, text.most + 1} - {-1}:
         value = ("a" * length,) if place.attribute.default == () else "a" * length
         with pytest.raises(ValidationError):
             written(declared.of, place, value)
@@ -229,6 +233,7 @@ def test_semp(declared: Declared, place: Place) -> None:
     value = other(declared.of, place)
     back = found.taken(found.shown(value_at(written(declared.of, place, value), place)))
     assert (tuple(back) if isinstance(value, tuple) else back) == value
+    assert found.write_only == found.hashed == one.hashed
 
 
 def running_of(written: Any) -> Any:

@@ -16,6 +16,7 @@ from vpnrouter.config.model import Model
 from vpnrouter.config.secrets import Secret
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import GuaranteedMsging, Queue, ReplayLog, TopicEndpoint
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import Effect, Settings
@@ -177,10 +178,7 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_declared(f"{_VPN}.replay_logs.*", ReplayLog),
     **_declared(_PROFILE, ClientProfile),
     **_declared(_ACL, AclProfile),
-    **_rows(_USERNAME, Effect.NEXT_LOGIN, "enabled", off=Effect.DISCONNECT),
-    **_rows(_USERNAME, Effect.NEXT_LOGIN, "password password_required"),
-    **_rows(_USERNAME, Effect.IN_PLACE, "client_profile acl_profile"),
-    **_rows(_USERNAME, Effect.IN_PLACE, "guaranteed_endpoint_permission_override_enabled"),
+    **_declared(_USERNAME, ClientUsername),
     **_declared(_QUEUE, Queue),
     **_declared(_TOPIC_ENDPOINT, TopicEndpoint),
     # `enabled` is in place: the bridge comes up or goes down, nobody else notices.

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from vpnrouter.config.secrets import Password
 from vpnrouter.settings import names
 from vpnrouter.settings.schema import Attribute, Settings, Value, is_optional, types_of
 
@@ -116,6 +117,11 @@ def changed(written: S, **values: Value) -> S:
     return changed
 
 
+def is_said(written: Settings) -> bool:
+    """Whether a document says anything of an object."""
+    return isinstance(written, Model) and bool(written.model_fields_set)
+
+
 def _checked(written: Value) -> Value:
     written.check()
     return written
@@ -136,6 +142,8 @@ def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
             if text.check is str
             else AfterValidator(text.check)
         )
+    if declared.hashed:
+        return Password | None, Field(default=None)
     many = isinstance(declared.default, tuple)
     kind = str if many else hint
     if is_optional(hint):

@@ -1,14 +1,14 @@
 """Message VPNs: what `settings/message_vpn.py` declares, and the objects in them by name."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
-from vpnrouter.config.access import ClientUsername, allow_by_default
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.declared import (
     AclProfile,
     ClientProfile,
+    ClientUsername,
     Queue,
     ReplayLog,
     TopicEndpoint,
@@ -33,6 +33,22 @@ if TYPE_CHECKING:
         pass
 else:
     _Declared = model_of(message_vpn.MsgVpn)
+
+
+GROUPS: Final = ("client_connect", "publish_topic", "subscribe_topic", "subscribe_share_name")
+
+
+def allow_by_default(written: object) -> object:
+    """What is written for the profile `default`, with `allow` wherever no action is written."""
+    written = {} if written is None else written
+    if not isinstance(written, dict):
+        return written
+    opened = dict(written)
+    for group in GROUPS:
+        inner = opened.get(group) or {}
+        if isinstance(inner, dict):
+            opened[group] = {"default_action": "allow", **inner}
+    return opened
 
 
 def _with_default(written: object) -> object:

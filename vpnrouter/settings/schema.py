@@ -88,7 +88,8 @@ class Attribute:
     `off` is the effect where a switch goes to false. `text` holds for a text, and for each item of a list. The
     running object has the value under the name `held` ("": its own name, joined with those of its groups; None:
     elsewhere), as one of `codes`, or times `scale` and at least `held_least`; `monitored` says whether monitoring
-    shows it; `file` that it names a file of the router. In SEMP the name is `semp_name` where it is not its own in
+    shows it; `file` that it names a file of the router, `hashed` that it is a password, which
+    may be given as a hash. In SEMP the name is `semp_name` where it is not its own in
     camel case, and the default `semp_default` where that differs; `ours` is not in the field at all; `child` says
     why it is no attribute there. `like` is the attribute that it was made of.
     """
@@ -107,6 +108,7 @@ class Attribute:
     held_least: int = 0
     monitored: bool = True
     file: bool = False
+    hashed: bool = False
     semp_name: str = ""
     semp_default: Value = None
     ours: bool = False

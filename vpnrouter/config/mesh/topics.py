@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
 from vpnrouter import limits
-from vpnrouter.config.access import ClientUsername
 from vpnrouter.config.bridge import RemoteMsgVpn
 from vpnrouter.config.checks.message_vpns import DIALECTS
 from vpnrouter.config.mesh.remotes import Place
@@ -23,6 +22,7 @@ from vpnrouter.config.secrets import Secret
 from vpnrouter.core.access import TopicRule
 from vpnrouter.errors import TopicError
 from vpnrouter.settings.acl_profile import PublishTopic
+from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.schema import TopicSyntax
 from vpnrouter.topics import algebra
 from vpnrouter.topics.grammar import (

@@ -18,7 +18,7 @@ from vpnrouter.management.config.attribute import (
     Attribute,
 )
 from vpnrouter.management.rows import camel
-from vpnrouter.settings.schema import CHILDREN, Settings
+from vpnrouter.settings.schema import CHILDREN, Place, Settings
 
 _WHOLE: Final = "_threshold"
 """How the keys end whose mapping is one attribute in the field, an object, and not one for each key."""
@@ -48,6 +48,10 @@ class Differences:
 def differences_of(of: type[Settings], children: tuple[str, ...] = ()) -> Differences:
     """What a class of settings declares of its attributes in SEMP; `children` are objects of their own in its model."""
     found = of.places
+
+    def name_of(place: Place) -> str:
+        return place.attribute.semp_name or camel(place.name)
+
     texts = [
         (each, each.attribute.text)
         for each in found
@@ -60,19 +64,20 @@ def differences_of(of: type[Settings], children: tuple[str, ...] = ()) -> Differ
             if each.attribute.semp_name
         },
         defaults={
-            camel(each.name): each.attribute.semp_default
+            name_of(each): each.attribute.semp_default
             for each in found
             if each.attribute.semp_default is not None
         },
         lengths={
-            camel(each.name): (0 if each.attribute.default is None else text.least, text.most)
+            name_of(each): (0 if each.attribute.default is None else text.least, text.most)
             for each, text in texts
             if text is not None
         },
-        ours=frozenset(camel(each.name) for each in found if each.ours),
+        ours=frozenset(name_of(each) for each in found if each.ours),
         left=dict.fromkeys(children, CHILDREN)
         | {".".join(each.path): each.attribute.child for each in found if each.attribute.child},
-        files=frozenset(camel(each.name) for each in found if each.attribute.file),
+        hashed=frozenset(name_of(each) for each in found if each.attribute.hashed),
+        files=frozenset(name_of(each) for each in found if each.attribute.file),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from vpnrouter import limits
-from vpnrouter.config.access import ClientUsername
 from vpnrouter.config.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.management.config import absent
@@ -23,6 +22,7 @@ from vpnrouter.management.config.store import AUTO, Named, Records, Texts
 from vpnrouter.settings import message_vpn
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import Queue, ReplayLog, TopicEndpoint
 from vpnrouter.settings.schema import CHILDREN
 
@@ -63,19 +63,8 @@ CLIENT_USERNAME: Final = kind_of(
     "clientUsername",
     Named("client_usernames", built_in="default"),
     name_of("clientUsername", limits.CLIENT_USERNAME_LENGTH, "The client username."),
-    model=ClientUsername,
+    of=ClientUsername,
     parent=MSG_VPN,
-    differences=Differences(
-        names={"client_profile": "clientProfileName", "acl_profile": "aclProfileName"},
-        defaults={"enabled": False},
-        lengths={
-            "password": PASSWORD,
-            "clientProfileName": (1, limits.PROFILE_NAME_LENGTH),
-            "aclProfileName": (1, limits.PROFILE_NAME_LENGTH),
-        },
-        hashed=frozenset({"password"}),
-        ours=frozenset({"passwordRequired"}),
-    ),
     absent=absent.CLIENT_USERNAME,
     built_in="default",
 )

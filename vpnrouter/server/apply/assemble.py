@@ -6,6 +6,7 @@ import hmac
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from vpnrouter.config.model import is_said
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.guaranteed.terms import terms_of
@@ -19,9 +20,9 @@ from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace.recorder import Recorder
 
 if TYPE_CHECKING:
-    from vpnrouter.config import access, msg_vpn
+    from vpnrouter.config import msg_vpn
     from vpnrouter.config.router import RouterConfig
-    from vpnrouter.settings import acl_profile, client_profile
+    from vpnrouter.settings import acl_profile, client_profile, client_username
 
 
 def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
@@ -102,7 +103,7 @@ def take_authorities(router: Router, found: dict[str, frozenset[bytes]]) -> None
             rules.authorities = authorities
 
 
-def _username(name: str, written: access.ClientUsername) -> ClientUsername:
+def _username(name: str, written: client_username.ClientUsername) -> ClientUsername:
     password = written.password
     return ClientUsername(
         name,
@@ -113,7 +114,7 @@ def _username(name: str, written: access.ClientUsername) -> ClientUsername:
         written.guaranteed_endpoint_permission_override_enabled,
         written.password_required,
         # The built-in one is not written, or says nothing.
-        name != "default" or bool(written.model_fields_set),
+        name != "default" or is_said(written),
     )
 
 

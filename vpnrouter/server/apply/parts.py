@@ -10,6 +10,7 @@ from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.link import Link
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
+from vpnrouter.config.model import changed
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import terms_of
 from vpnrouter.core.login import rights_of
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.book import LinkBook
-    from vpnrouter.config.access import ClientUsername
     from vpnrouter.config.effects import Change
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.msg_vpn import MsgVpn
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from vpnrouter.server.net.listeners import Answering
     from vpnrouter.settings.acl_profile import AclProfile
     from vpnrouter.settings.client_profile import ClientProfile
+    from vpnrouter.settings.client_username import ClientUsername
     from vpnrouter.topics.mapping import TopicMapping
 
 
@@ -362,7 +363,7 @@ def _asks_otherwise(before: MsgVpn, after: MsgVpn) -> bool:
 def _rights(written: MsgVpn) -> dict[str, ClientUsername]:
     """The client usernames without their passwords, which do not matter for clients that are logged in."""
     return {
-        name: username.model_copy(update={"password": None})
+        name: changed(username, password=None)
         for name, username in written.client_usernames.items()
     }
 
