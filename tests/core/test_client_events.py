@@ -17,7 +17,7 @@ from vpnrouter.wire.mqtt.packets import SubscriptionRequest, Will
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from vpnrouter.wire.mqtt.properties import Properties, encode_block
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import FakeLink, World
+    from vpnrouter.testing.memory import FakeLink, World
 
 RUN = b"".join([encode(Publish(b"some/topic", b"%d" % number), 5) for number in range(9)])
 PAYLOADS = [b"%d" % number for number in range(9)]

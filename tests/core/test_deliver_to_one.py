@@ -14,8 +14,8 @@ from vpnrouter.wire.mqtt.properties import Properties, encode_block
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import Client, FakeLink, World
     from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.testing.memory import Client, FakeLink, World
 
 ONE = encode_block(Properties(user_properties=[("deliver-to-one", "true")]))
 LASTING = Properties(session_expiry_interval=1_000)

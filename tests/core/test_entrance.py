@@ -17,7 +17,7 @@ from vpnrouter.wire.mqtt.packets import Connack, Connect, Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
 
 
 NEVER = 0xFFFF_FFFF

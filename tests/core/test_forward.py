@@ -14,7 +14,7 @@ from vpnrouter.wire.mqtt.packets import Pingreq, Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
 
 PLAIN = encode(Publish(b"some/topic", b"payload"), 5)
 

@@ -16,7 +16,7 @@ from vpnrouter.wire.mqtt.properties import Properties, encode_block
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
 
 LASTING = Properties(session_expiry_interval=1_000)
 

@@ -13,7 +13,7 @@ from vpnrouter.core.login import BASIC, CLIENT_CERTIFICATE, admit, choose_vpn
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 
 def test_choose_vpn(world: World) -> None:

@@ -22,7 +22,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 ROOM = 65_536
 

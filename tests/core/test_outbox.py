@@ -20,7 +20,7 @@ from vpnrouter.wire.mqtt.packets import Pingreq, Pingresp, Publish
 from vpnrouter.wire.varint import read_varint
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 
 def drained(outbox: Outbox, at_most: int) -> list[bytes]:

@@ -15,7 +15,7 @@ from vpnrouter.wire.mqtt.encode import encode_publish
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 
 def one(

@@ -22,7 +22,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 
 def test_a_permission_is_not_anothers(world: World) -> None:

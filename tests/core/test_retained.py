@@ -15,7 +15,7 @@ from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.topics.oracle import oracle_matches
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 TOPICS = ["a", "a/b", "a/b/c", "a//c", "b/b", "$s/b", "/"]
 FILTERS = ["#", "+", "a/#", "+/b", "a/+/c", "a/b", "$s/#", "+/+", "x"]

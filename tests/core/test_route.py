@@ -12,7 +12,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 
 def test_receivers_by_form(world: World) -> None:

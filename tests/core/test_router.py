@@ -14,7 +14,7 @@ from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 FILTERS = ["#", "a/+", "a/b", "$share/g/#"]
 actions = st.lists(

@@ -13,7 +13,7 @@ from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.wire.mqtt.encode import encode_publish
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 RUN = b"".join(encode_publish(b"some/topic", bytes([number]) * 8, 4) for number in range(10))
 

@@ -24,7 +24,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
 
 batches = st.lists(
     st.tuples(

@@ -18,7 +18,7 @@ from vpnrouter.wire.mqtt.properties import Properties, with_user_properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
 
 TRACE = 0x4BF92F3577B34DA6A3CE929D0E0E4736
 SPAN = 0x00F067AA0BA902B7

@@ -17,7 +17,7 @@ from vpnrouter.trace.events import SUBSCRIBE, UNSUBSCRIBE
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 TOPICS = ["a", "a/b", "a/c", "b", "a/b/c", "sensor/0001"]
 FILTERS = ["a", "a/+", "a/#", "#", "+", "sensor/0001", "$share/g/a/+"]

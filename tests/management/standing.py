@@ -21,22 +21,17 @@ from vpnrouter.bridges.status import (
     status_of,
 )
 from vpnrouter.config.router import Management
-from vpnrouter.core.credentials import Credentials
+from vpnrouter.core.access import AclProfile
+from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
-from vpnrouter.core.vpn import MessageVpn, VpnLimits
-from vpnrouter.errors import TopicError
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import build_app
 from vpnrouter.management.sources import Sources
-from vpnrouter.management.status.clients import ClientStatus, MqttSessionStatus, SubscriptionStatus
-from vpnrouter.management.status.profiles import (
-    AclProfileStatus,
-    ClientProfileStatus,
-    ClientUsernameStatus,
-)
 from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.net.http import serve_http
+from vpnrouter.testing.memory import Client, World
 from vpnrouter.trace.recorder import Recorder
+from vpnrouter.wire.mqtt.properties import Properties
 
 SECOND = 1_000_000_000
 
@@ -148,101 +143,6 @@ class StillQueues:
             raise self.failure
 
 
-class StillClients:
-    """Clients that stand still, and profiles: subscriptions by message VPN and client; `away` are sessions whose
-    clients are away, `done` what was asked to be done. Topic `t/1` matches all subscriptions.
-    """
-
-    def __init__(self, clients: dict[tuple[str, str], list[str]]) -> None:
-        self.contents = clients
-        self.away: set[str] = set()
-        self.done: list[tuple[str, str, str]] = []
-        self.gone: set[str] = set()
-        self.failure: Exception | None = None
-
-    def client_names(self, msg_vpn: str) -> list[str]:
-        return sorted(name for place, name in self.contents if place == msg_vpn)
-
-    def client(self, msg_vpn: str, client: str) -> ClientStatus | None:
-        held = self.contents.get((msg_vpn, client))
-        if held is None or client in self.gone:
-            return None
-        return ClientStatus(
-            msg_vpn,
-            client,
-            client_id=client,
-            connected=client not in self.away,
-            subscription_count=len(held),
-            discarded={"loop-detected": 3},
-        )
-
-    def subscriptions(self, msg_vpn: str, client: str) -> list[SubscriptionStatus]:
-        return self.held(msg_vpn, "client", client)
-
-    def disconnect(self, msg_vpn: str, client: str) -> bool:
-        self.done.append(("disconnect", msg_vpn, client))
-        return client not in self.away
-
-    def clear_stats(self, msg_vpn: str, client: str) -> bool:
-        self.done.append(("clear", msg_vpn, client))
-        return (msg_vpn, client) in self.contents
-
-    def subscription_count(self, msg_vpn: str) -> int:
-        return sum(len(held) for (place, _), held in self.contents.items() if place == msg_vpn)
-
-    def holders(self, msg_vpn: str) -> list[tuple[str, str]]:
-        return [("client", name) for name in self.client_names(msg_vpn)]
-
-    def held(self, msg_vpn: str, holder: str, name: str) -> list[SubscriptionStatus]:
-        found = sorted(self.contents.get((msg_vpn, name), []))
-        if holder == "topic-endpoint":
-            found = [f"attracted/{name}"]
-        return [SubscriptionStatus(msg_vpn, text, "mqtt", holder, name) for text in found]
-
-    async def matches(self, msg_vpn: str, topic: str, most: int) -> list[SubscriptionStatus]:
-        await trio.lowlevel.checkpoint()
-        if "#" in topic:
-            raise TopicError("a wildcard")
-        if topic != "t/1":
-            return []
-        names = self.client_names(msg_vpn)
-        return [each for name in names for each in self.held(msg_vpn, "client", name)][:most]
-
-    def session_names(self, msg_vpn: str) -> list[str]:
-        return self.client_names(msg_vpn)
-
-    def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
-        if (msg_vpn, client_id) not in self.contents:
-            return None
-        return MqttSessionStatus(msg_vpn, client_id, connected=client_id not in self.away)
-
-    def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
-        return self.clear_stats(msg_vpn, client_id)
-
-    async def end_session(self, msg_vpn: str, client_id: str) -> bool:
-        await trio.lowlevel.checkpoint()
-        if self.failure is not None:
-            raise self.failure
-        if client_id not in self.away:
-            return False
-        del self.contents[msg_vpn, client_id]
-        return True
-
-    def username_names(self, msg_vpn: str) -> list[str]:
-        return ["ann", "d/e"] if msg_vpn == "blue" else []
-
-    def username(self, msg_vpn: str, username: str) -> ClientUsernameStatus | None:
-        if username not in self.username_names(msg_vpn):
-            return None
-        return ClientUsernameStatus(msg_vpn, username, connection_count=len(username))
-
-    def client_profiles(self, msg_vpn: str) -> list[ClientProfileStatus]:
-        return [ClientProfileStatus(msg_vpn, name, connection_count=2) for name in ("z", "a/b")]
-
-    def acl_profiles(self, msg_vpn: str) -> list[AclProfileStatus]:
-        return [AclProfileStatus(msg_vpn, name, connection_count=3) for name in ("z", "a/b")]
-
-
 class StillStore:
     """A Store that notes where it is backed up to."""
 
@@ -307,15 +207,15 @@ class StillBridges(Mapping[tuple[str, str], StillBridge]):
 class Still:
     """A router with message VPNs of these names, and bridges as they are handed in.
 
-    `sources` is what the API sees of it; `queues` and `clients` are put into that when it is served. With
-    `dialling`, bridges that are down have a connection on its way.
+    `world` is the router in memory, and `sources` what the API sees of it; `queues` are put into that when it is
+    served. With `dialling`, bridges that are down have a connection on its way.
     """
 
     def __init__(
         self, msg_vpns: list[str], bridges: list[BridgeStatus], name: str = "here"
     ) -> None:
-        self.router = Router(name, 1, Recorder())
-        self.add(*msg_vpns)
+        self.world = World(*msg_vpns, name=name)
+        self.router = self.world.router
         self.bridges = {(one.msg_vpn_name, one.bridge_name): one for one in bridges}
         self.looked = 0
         self.dialling = False
@@ -327,14 +227,7 @@ class Still:
             }
         )
         self.store = StillStore()
-        self.clients = StillClients(
-            {
-                ("blue", "c2"): ["b/#", "a"],
-                ("blue", "c1"): ["a", "c/+/d"],
-                ("blue", "c/3,x"): [],
-                ("a/b", "other"): ["a"],
-            }
-        )
+        self.clients: dict[str, Client] = {}
         self.done: list[tuple[str, str, str]] = []
         self.sources: Any = Sources(book=LinkBook(self.router))
         self.sources.bridges = StillBridges(self)
@@ -343,13 +236,24 @@ class Still:
     def add(self, *msg_vpns: str) -> None:
         """Message VPNs that come while it runs."""
         for name in msg_vpns:
-            vpn = MessageVpn(name, self.router.plane, Credentials(False), {}, {}, VpnLimits())
-            self.router.add(vpn)
+            self.world.add_vpn(name)
+
+    def connect(self, msg_vpn: str, name: str, *subscriptions: str, user: str = "ann") -> None:
+        """A client connects with a session that outlives the connection."""
+        lasting = Properties(session_expiry_interval=9)
+        client = self.world.connect(name, msg_vpn, properties=lasting, username=user)
+        for text in subscriptions:
+            client.subscribe(text)
+        self.clients[name] = client
+
+    def leave(self, name: str) -> None:
+        """A client goes, and its session stays."""
+        self.clients[name].lose()
 
 
 def three_bridges() -> Still:
     """Two message VPNs with three bridges between them, one of them down, and a third VPN without."""
-    return Still(
+    still = Still(
         ["blue", "a/b", "empty"],
         [
             bridge_status("blue", "to-b"),
@@ -364,13 +268,21 @@ def three_bridges() -> Still:
             ),
         ],
     )
+    blue = still.router.vpns["blue"]
+    for name in ("z", "a/b"):
+        blue.profiles[name] = ClientProfile(name)
+        blue.acl_profiles[name] = AclProfile(name)
+    still.connect("blue", "c2", "b/#", "a")
+    still.connect("blue", "c1", "a", "c/+/d", user="d/e")
+    still.connect("blue", "c/3,x")
+    still.connect("a/b", "other", "a")
+    return still
 
 
 def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of `monitor`."""
     access = Access.of(Management.model_validate({"users": users or {}}))
     monitor.sources.queues = monitor.queues
-    monitor.sources.clients = monitor.sources.profiles = monitor.clients
     return build_app(monitor.sources, access)
 
 

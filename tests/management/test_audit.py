@@ -93,7 +93,7 @@ async def test_actions_are_told(standing: Any, still: Any, name: str) -> None:
     log = still.sources.log
     transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
     auth = (name, "pw") if name else None
-    still.clients.away.add("c2")
+    still.leave("c2")
     async with httpx.AsyncClient(
         transport=transport, base_url="http://localhost:1", auth=auth, trust_env=False
     ) as client:

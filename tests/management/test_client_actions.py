@@ -2,6 +2,9 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.wire.mqtt.reason import ADMINISTRATIVE_ACTION
+
+MONITOR = "/SEMP/v2/monitor/msgVpns/blue/clients"
 CLIENTS = "/SEMP/v2/action/msgVpns/blue/clients"
 USERS = {
     "eve": {"password": "right", "role": "read-only"},
@@ -9,21 +12,24 @@ USERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("action", "done"), [("disconnect", "disconnect"), ("clearStats", "clear")]
-)
-async def test_done(still: Any, opened: Any, action: str, done: str) -> None:
-    """An operator disconnects a client and clears its counts."""
+async def test_done(still: Any, opened: Any) -> None:
+    """An operator clears the counts of a client and disconnects it, which the client is told."""
+    there = still.clients["c/3,x"]
+    there.publish("nobody")
     async with opened(still) as client:
-        answer = await client.put(f"{CLIENTS}/c%2F3%2Cx/{action}", json={})
+        cleared = await client.put(f"{CLIENTS}/c%2F3%2Cx/clearStats", json={})
+        row = (await client.get(f"{MONITOR}/c%2F3%2Cx")).json()["data"]
+        assert not there.closed
+        answer = await client.put(f"{CLIENTS}/c%2F3%2Cx/disconnect", json={})
+    assert (cleared.status_code, row["rxMsgCount"], row["discarded"]) == (200, 0, {})
     assert answer.status_code == 200
     assert answer.json()["meta"]["responseCode"] == 200
-    assert still.clients.done == [(done, "blue", "c/3,x")]
+    assert there.reason() == ADMINISTRATIVE_ACTION
 
 
 async def test_away(still: Any, opened: Any) -> None:
     """A client that is away cannot be disconnected."""
-    still.clients.away.add("c1")
+    still.leave("c1")
     async with opened(still) as client:
         answer = await client.put(f"{CLIENTS}/c1/disconnect")
     assert answer.json()["meta"]["error"]["status"] == "NOT_ALLOWED"
@@ -41,4 +47,4 @@ async def test_refused(still: Any, opened: Any, action: str) -> None:
         async with opened(still, USERS, auth=(user, "right")) as client:
             answer = await client.put(f"{CLIENTS}/c1/{action}")
         assert (answer.status_code, answer.json()["meta"]["error"]["status"]) == (code, status)
-    assert still.clients.done == []
+    assert not still.clients["c1"].closed

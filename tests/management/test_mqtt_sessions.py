@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+import trio
 
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.rows import names_of
@@ -34,15 +35,16 @@ async def test_no_such_session(still: Any, opened: Any, key: str) -> None:
 
 async def test_clear_stats(still: Any, opened: Any) -> None:
     """The counts begin anew; a comma in a client id need not be encoded."""
+    still.clients["c/3,x"].publish("nobody")
     async with opened(still) as client:
         answer = await client.put(f"{ACTION}/c%2F3,x,auto/clearStats")
     assert answer.status_code == 200
-    assert still.clients.done == [("clear", "blue", "c/3,x")]
+    assert still.sources.clients.client("blue", "c/3,x").rx_msg_count == 0
 
 
 async def test_delete(still: Any, opened: Any) -> None:
     """The session of a client that is away is deleted, that of one who is there is not."""
-    still.clients.away.add("c1")
+    still.leave("c1")
     async with opened(still) as client:
         answer = await client.put(f"{OURS}/c1,auto/delete")
         again = await client.put(f"{OURS}/c1,auto/delete")
@@ -50,12 +52,17 @@ async def test_delete(still: Any, opened: Any) -> None:
     assert answer.status_code == 200
     assert again.json()["meta"]["error"]["status"] == "NOT_FOUND"
     assert there.json()["meta"]["error"]["status"] == "NOT_ALLOWED"
-    assert ("blue", "c2") in still.clients.contents
+    assert still.router.vpns["blue"].clients.keys() == {"c/3,x", "c2"}
 
 
-async def test_store_that_fails(still: Any, opened: Any) -> None:
+async def test_store_that_fails(still: Any, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that fails is not the caller's fault."""
-    still.clients.failure = SpoolError("no space", "io")
+
+    async def end_session(msg_vpn: str, client_id: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        raise SpoolError("no space", "io")
+
+    monkeypatch.setattr(still.sources.clients, "end_session", end_session)
     async with opened(still) as client:
         answer = await client.put(f"{OURS}/c1,auto/delete")
     assert answer.status_code == 503
@@ -64,9 +71,8 @@ async def test_store_that_fails(still: Any, opened: Any) -> None:
 @pytest.mark.parametrize("path", [f"{ACTION}/c1,auto/clearStats", f"{OURS}/c1,auto/delete"])
 async def test_reader(still: Any, opened: Any, path: str) -> None:
     """Who may only look changes nothing."""
-    still.clients.away.add("c1")
+    still.leave("c1")
     async with opened(still, READER, auth=("eve", "right")) as client:
         answer = await client.put(path)
     assert answer.status_code == 403
-    assert still.clients.done == []
-    assert ("blue", "c1") in still.clients.contents
+    assert "c1" in still.router.vpns["blue"].clients

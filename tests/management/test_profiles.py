@@ -13,8 +13,8 @@ VPN = "/SEMP/v2/monitor/msgVpns/blue"
 READER = {"rob": {"password": "right", "msg_vpns": ["a/b"]}}
 COLLECTIONS = [
     ("clientUsernames", "clientUsername", ["ann", "d/e"], ClientUsernameStatus),
-    ("clientProfiles", "clientProfileName", ["a/b", "z"], ClientProfileStatus),
-    ("aclProfiles", "aclProfileName", ["a/b", "z"], AclProfileStatus),
+    ("clientProfiles", "clientProfileName", ["a/b", "default", "z"], ClientProfileStatus),
+    ("aclProfiles", "aclProfileName", ["a/b", "default", "z"], AclProfileStatus),
 ]
 
 
@@ -30,7 +30,7 @@ async def test_list_and_get(
     assert [row[key] for row in answer["data"]] == names
     assert set(answer["data"][0]) == set(names_of(kind))
     assert ones == answer["data"]
-    assert all(row["connectionCount"] for row in ones)
+    assert sum(row["connectionCount"] for row in ones) == 3
     assert missing.json()["meta"]["error"]["status"] == "NOT_FOUND"
     assert "none in msgVpn blue" in missing.json()["meta"]["error"]["description"]
 

@@ -65,12 +65,12 @@ async def test_links(still: Any, opened: Any) -> None:
 async def test_matches(still: Any, opened: Any) -> None:
     """Who gets a topic, by pages; nobody is no error."""
     async with opened(still) as client:
-        first = (await client.get(f"{MATCHES}?topic=t%2F1&count=3")).json()
+        first = (await client.get(f"{MATCHES}?topic=a&count=1")).json()
         second = (await client.get(first["meta"]["paging"]["nextPageUri"])).json()
         nobody = (await client.get(f"{MATCHES}?topic=t/2")).json()
     rows = first["data"] + second["data"]
-    assert [(row["name"], row["subscriptionTopic"]) for row in rows] == BLUE
-    assert first["meta"]["count"] == 4
+    assert [(row["name"], row["subscriptionTopic"]) for row in rows] == [("c1", "a"), ("c2", "a")]
+    assert first["meta"]["count"] == 2
     assert "paging" not in second["meta"]
     assert (nobody["data"], nobody["meta"]["count"]) == ([], 0)
 

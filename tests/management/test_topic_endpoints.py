@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.management.rows import names_of
+from vpnrouter.management.status.clients import SubscriptionStatus
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/topicEndpoints"
@@ -13,6 +14,10 @@ def endpoints(still: Any) -> Any:
     """A router with two topic endpoints among its queues."""
     still.queues.contents["blue", "#topic-endpoint/t/1"] = {1: b"one", 2: b"two"}
     still.queues.contents["blue", "#topic-endpoint/s"] = {}
+    # Queues of these tests stand still, and have no subscriptions.
+    still.sources.clients.held = lambda msg_vpn, holder, name: [
+        SubscriptionStatus(msg_vpn, f"attracted/{name}", "smf", holder, name)
+    ]
     return still
 
 

@@ -22,7 +22,7 @@ from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
     from vpnrouter.wire.mqtt.packets import Packet
 
 NEVER = 0xFFFF_FFFF

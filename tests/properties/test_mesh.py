@@ -30,8 +30,8 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import Client, World
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.testing.memory import Client, World
 
 MOST_BYTES = 1 << 30
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from vpnrouter.server.net.reactor import Acceptor
 from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.run import Node, serve
 from vpnrouter.server.spool.spooling import open_spool
+from vpnrouter.testing import memory
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -49,6 +51,18 @@ PATIENCE_S = 20.0
 """How long a test waits for what it expects; only a failing one waits that long."""
 
 OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
+
+
+@pytest.fixture(scope="session")
+def kit() -> ModuleType:
+    """The router in memory."""
+    return memory
+
+
+@pytest.fixture
+def world() -> memory.World:
+    """A router with one message VPN, blue."""
+    return memory.World()
 
 
 @pytest.fixture(autouse=True)

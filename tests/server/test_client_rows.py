@@ -1,7 +1,5 @@
 """vpnrouter.management.status.clients: what counts as whose; clients as a whole are in test_clients.py."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,19 +17,6 @@ from vpnrouter.management.status.clients import (
     subscription_status,
 )
 from vpnrouter.selectors import parse_selector
-
-PLACE = Path(__file__).parents[1] / "core" / "world.py"
-
-
-@pytest.fixture(scope="module")
-def kit() -> ModuleType:
-    """The module world.py."""
-    spec = importlib.util.spec_from_file_location("core_world", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_since() -> None:

@@ -1,8 +1,6 @@
 """vpnrouter.management.status.clients over a router in memory: what is told is what the core has."""
 
-import importlib.util
 import time
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,25 +26,7 @@ from vpnrouter.wire.mqtt.packets import (
 )
 from vpnrouter.wire.mqtt.properties import Properties
 
-PLACE = Path(__file__).parents[1] / "core" / "world.py"
 FOR_EVER = Properties(session_expiry_interval=0xFFFF_FFFF)
-
-
-@pytest.fixture(scope="module")
-def kit() -> ModuleType:
-    """The module world.py."""
-    spec = importlib.util.spec_from_file_location("core_world", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def world(kit: ModuleType) -> Any:
-    """A router with one message VPN, blue."""
-    return kit.World()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """vpnrouter.management.status.clients: who is said to get a topic is who gets it."""
 
-import importlib.util
 import itertools
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +13,6 @@ from vpnrouter.errors import TopicError
 from vpnrouter.management.status.clients import holder_of, matching
 from vpnrouter.wire.mqtt.properties import Properties
 
-PLACE = Path(__file__).parents[1] / "core" / "world.py"
 FILTERS = ["a", "a/b", "a/+", "+/b", "#", "a/#", "b/+", "+/+"]
 TOPICS = ["a", "a/b", "b/b", "a/b/c", "c"]
 
@@ -28,17 +25,6 @@ wants = st.lists(
     ),
     max_size=12,
 )
-
-
-@pytest.fixture(scope="module")
-def kit() -> ModuleType:
-    """The module world.py."""
-    spec = importlib.util.spec_from_file_location("core_world", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @given(

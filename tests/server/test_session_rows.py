@@ -1,28 +1,11 @@
 """vpnrouter.management.status.clients: a session without a spool; with one, test_clients.py has it."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
-
-import pytest
 
 from vpnrouter.management.status.cleared import ClearedEndpoints
 from vpnrouter.management.status.clients import session_status
 from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
-
-PLACE = Path(__file__).parents[1] / "core" / "world.py"
-
-
-@pytest.fixture(scope="module")
-def kit() -> ModuleType:
-    """The module world.py."""
-    spec = importlib.util.spec_from_file_location("core_world", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_a_session(kit: ModuleType) -> None:

@@ -1,7 +1,5 @@
 """vpnrouter.management.meters: rates of what is summed up, and sums that are right whoever comes and goes."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,19 +12,7 @@ from vpnrouter.core.vpn import Sums
 from vpnrouter.management import meters as vpn_meters
 from vpnrouter.management.meters import VpnMeters
 
-PLACE = Path(__file__).parents[1] / "core" / "world.py"
 SECOND = 1_000_000_000
-
-
-@pytest.fixture(scope="module")
-def kit() -> ModuleType:
-    """The module world.py."""
-    spec = importlib.util.spec_from_file_location("core_world", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 async def test_rates(kit: ModuleType) -> None:

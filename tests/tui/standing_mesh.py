@@ -134,7 +134,7 @@ class StillRouter(standing.Still):  # type: ignore[misc, name-defined]
     def __init__(self, name: str, msg_vpns: list[str], bridges: list[Any]) -> None:
         super().__init__(msg_vpns, bridges, name)
         self.dialling = True
-        self.clients = StillClients([])
+        self.shown = StillClients([])
         self.events = self.sources.log = StillLog()
         self.traces = self.sources.traces = StillTraces()
         self.meters = self.sources.meters = StillMeters()
@@ -142,7 +142,8 @@ class StillRouter(standing.Still):  # type: ignore[misc, name-defined]
 
 def application(router: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of a StillRouter."""
-    for msg_vpn, name in router.clients.clients:
+    router.sources.clients = router.shown
+    for msg_vpn, name in router.shown.clients:
         router.router.vpns[msg_vpn].publishers[name] = None
     return standing_application(router, users)
 
@@ -213,7 +214,7 @@ def edge() -> StillRouter:
     router.meters.rates_of = {"blue": 1_250, "green": 3}
     for reason, count in (("transmit-congestion", 12), ("no-subscription-match", 900)):
         router.router.vpns["blue"].discards.add(reason, count)
-    router.clients = StillClients(
+    router.shown = StillClients(
         [
             ClientStatus(
                 "blue",
@@ -236,7 +237,7 @@ def edge() -> StillRouter:
             for number in range(1, 9)
         ]
     )
-    router.clients.subscribed = [
+    router.shown.subscribed = [
         SubscriptionStatus("blue", "alerts/#", "mqtt", "client", "sensor-01", 1),
         SubscriptionStatus("blue", "orders/>", "smf", "queue", "orders", 1),
         SubscriptionStatus("blue", "cmd/01", "mqtt", "client", "sensor-01", connected=False),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vpnrouter.core.guaranteed.definition import Definition, read_definitions
 from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -17,6 +15,8 @@ from vpnrouter.core.subscriber import Subscription
 from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore
+from vpnrouter.testing import memory as kit
+from vpnrouter.testing.memory import Client, World
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.packets import (
     Ack,
@@ -29,27 +29,6 @@ from vpnrouter.wire.mqtt.packets import (
 )
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
-
-PLACE = Path(__file__).parents[1] / "world.py"
-
-
-def _load() -> Any:
-    # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
-    spec = importlib.util.spec_from_file_location("core_world_spooled", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-kit = _load()
-
-if TYPE_CHECKING:
-    from tests.core.world import Client, World
-else:
-    Client = kit.Client
-    World = kit.World
 
 FOREVER = Properties(session_expiry_interval=0xFFFF_FFFF)
 

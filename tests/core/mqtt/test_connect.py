@@ -17,7 +17,7 @@ from vpnrouter.wire.mqtt.packets import Connack, Connect, Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 HOUR = 3_600
 

@@ -10,7 +10,7 @@ from vpnrouter.core.credentials import ClientCertRules, ClientUsername, PeerCert
 from vpnrouter.wire.mqtt.packets import Connack, Connect
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 SHOWN = PeerCertificate("app", (), "ab", 0, 1 << 62, 0, "CN=app")
 

@@ -28,7 +28,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
     from vpnrouter.wire.mqtt.packets import Packet
 
 

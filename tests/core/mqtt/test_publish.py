@@ -15,7 +15,7 @@ from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 
 @pytest.mark.parametrize("qos", [1, 2])

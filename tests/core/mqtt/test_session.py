@@ -14,7 +14,7 @@ from vpnrouter.wire.mqtt.packets import Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import World
+    from vpnrouter.testing.memory import World
 
 YEAR = 365 * 24 * 3_600
 

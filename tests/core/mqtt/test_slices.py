@@ -23,7 +23,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledWorld
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
 
 
 def many(pattern: str, count: int) -> list[SubscriptionRequest]:

@@ -20,7 +20,7 @@ from vpnrouter.wire.mqtt.packets import (
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from tests.core.world import Client, World
+    from vpnrouter.testing.memory import Client, World
 
 
 def answer(client: Client, *texts: str) -> Suback:

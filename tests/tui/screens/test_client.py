@@ -25,7 +25,7 @@ def test_disconnect(looking: Any, mesh: Any) -> None:
         await seen.press("enter")
         await seen.press("x", "y")
         await seen.app.workers.wait_for_complete()
-        assert router.clients.disconnected == ["sensor-01"]
+        assert router.shown.disconnected == ["sensor-01"]
 
     looking(test, router)
 
@@ -37,7 +37,7 @@ def test_gone(looking: Any, mesh: Any) -> None:
     async def test(seen: Any) -> None:
         await seen.press("4")
         await seen.press("enter")
-        router.clients.clients.clear()
+        router.shown.clients.clear()
         assert "client sensor-01" in (await seen.look()).splitlines()[-2]
 
     looking(test, router)

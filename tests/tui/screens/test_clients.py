@@ -25,7 +25,7 @@ def test_disconnect(looking: Any, mesh: Any) -> None:
         assert "Disconnect client sensor-02 of message VPN blue?" in await seen.press("j", "x")
         await seen.press("y")
         await seen.app.workers.wait_for_complete()
-        assert router.clients.disconnected == ["sensor-02"]
+        assert router.shown.disconnected == ["sensor-02"]
         assert "client sensor-02 is disconnected" in await seen.screen()
 
     looking(test, router)

@@ -15,7 +15,7 @@ LOOKS = 20
 def many(mesh: Any) -> Any:
     """A router with 10,000 clients, each of which sends."""
     router = mesh.core()
-    router.clients = mesh.StillClients(
+    router.shown = mesh.StillClients(
         [
             ClientStatus("yellow", f"client-{number:05}", client_address="192.0.2.1:4000", uptime=9)
             for number in range(CLIENTS)
@@ -30,9 +30,9 @@ def test_pages_as_the_cursor_moves(looking: Any, mesh: Any) -> None:
 
     async def test(seen: Any) -> None:
         await seen.press("4")
-        router.clients.looked = 0
+        router.shown.looked = 0
         screen = await seen.look()
-        assert router.clients.looked == 100, "as many as are in the page"
+        assert router.shown.looked == 100, "as many as are in the page"
         assert "rows 1 to 100 of 10,000" in screen
         assert "rows 101 to 200 of 10,000" in await seen.press("G", "down")
         assert "client-00100" in await seen.screen()
@@ -66,8 +66,8 @@ def test_only_what_changed_is_painted(looking: Any, mesh: Any) -> None:
         )
         await seen.look()
         assert painted == [], "nothing changed"
-        sends = router.clients.clients["yellow", "client-00003"]
-        router.clients.clients["yellow", "client-00003"] = ClientStatus(
+        sends = router.shown.clients["yellow", "client-00003"]
+        router.shown.clients["yellow", "client-00003"] = ClientStatus(
             sends.msg_vpn_name, sends.client_name, client_address="192.0.2.1:4000", uptime=9,
             rx_msg_count=50,
         )  # fmt: skip

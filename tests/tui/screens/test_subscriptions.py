@@ -20,13 +20,13 @@ def test_what_matches_this_topic(looking: Any, mesh: Any) -> None:
     """The router is asked, for one message VPN; an empty topic shows all again."""
     router = mesh.edge()
     asked: list[tuple[str, str]] = []
-    first = router.clients.matches
+    first = router.shown.matches
 
     async def matches(msg_vpn: str, topic: str, most: int) -> Any:
         asked.append((msg_vpn, topic))
         return (await first(msg_vpn, topic, most))[:1]
 
-    router.clients.matches = matches
+    router.shown.matches = matches
 
     async def test(seen: Any) -> None:
         await seen.press("8", "w")

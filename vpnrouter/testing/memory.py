@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from typing_extensions import override
+
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -174,15 +176,16 @@ class World:
     def __init__(
         self,
         *names: str,
+        name: str = "here",
         sample: float = 0.0,
         seed: int = 7,
         terms: TraceTerms | None = None,
     ) -> None:
-        self.router = Router("here", seed, Recorder(), sample, terms)
+        self.router = Router(name, seed, Recorder(), sample, terms)
         self.now_ns = START_NS
         self.router.tick(self.now_ns, WALL_NS)
-        for name in names or ("blue",):
-            self.add_vpn(name)
+        for each in names or ("blue",):
+            self.add_vpn(each)
 
     def add_vpn(
         self,
@@ -295,6 +298,7 @@ class FakeLink(Subscriber):
         self.vpn_id = peer
         self.singles: list[Message] = []
 
+    @override
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         assert subscriptions
         assert message.source is not self
