@@ -1,4 +1,4 @@
-"""From digests to everything that a report says: which rules there are, and in which order they run."""
+"""Derives everything that a report says from digests: it lists the rules and the order in which they run."""
 
 from __future__ import annotations
 

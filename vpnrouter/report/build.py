@@ -1,4 +1,4 @@
-"""From trace files to a report: inventory, digests, analysis, tables, page."""
+"""Builds a report of trace files: inventory, digests, analysis, tables, page."""
 
 import time
 from collections.abc import Iterator, Sequence

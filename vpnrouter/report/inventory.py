@@ -1,4 +1,4 @@
-"""Which trace files there are, and which of them can be read, over which range of time.
+"""Lists the trace files, which of them can be read, and over which range of time.
 
 Rules, which docs/traces.md and docs/report.md state for users:
 

@@ -1,4 +1,4 @@
-"""The shape of every frame: what goes into the jobs and what comes out of them, and the findings that rules give.
+"""Declares the shape of every frame that goes into the jobs and comes out of them, and of a finding.
 
 All counts are of traced events. `*_estimated` columns are the same scaled by the sampling rate of
 the router at which each message entered; they are null where that rate is not known for every row

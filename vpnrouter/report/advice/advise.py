@@ -1,4 +1,4 @@
-"""From findings to ranked advice: findings of one cause become one piece of advice."""
+"""Makes ranked advice of findings: those of one cause become one piece of advice."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple

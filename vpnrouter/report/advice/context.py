@@ -1,4 +1,4 @@
-"""What builders of advice look things up in, and one piece of advice before it has its rank."""
+"""Holds what builders of advice look things up in, and one piece of advice before it is ranked."""
 
 from __future__ import annotations
 

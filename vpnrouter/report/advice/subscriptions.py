@@ -1,4 +1,4 @@
-"""Advice about subscriptions, and where the configured mesh and the observed one differ."""
+"""Gives advice about subscriptions, and where the configured mesh and the observed one differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice about the ways of messages, and about routers, message VPNs and endpoints on them."""
+"""Gives advice about the paths of messages, and about routers, message VPNs and endpoints on them."""
 
 from __future__ import annotations
 

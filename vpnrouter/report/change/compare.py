@@ -1,6 +1,4 @@
-"""What differs between two ranges of time, by more than chance explains: rows of CHANGES from the result tables.
-
-When do two counts over two ranges of time differ by more than chance?
+"""Compares two ranges of time, and keeps what differs by more than chance explains (CHANGES).
 
 Counts of independent events scatter by the square root of their number (Poisson). Each count stands for so many
 messages by its weight (sampling); a difference counts when it is a factor and many scatters wide. Traffic comes

@@ -1,4 +1,4 @@
-"""The mesh as its routers' YAML files have it, and what bridges asked their remotes for, as the traces tell it."""
+"""Reads the mesh from its routers' YAML files, and from the traces what bridges asked their remotes for."""
 
 from __future__ import annotations
 

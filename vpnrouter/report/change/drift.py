@@ -1,4 +1,4 @@
-"""What is configured and was not seen, and what was seen and is not configured.
+"""Finds what is configured and was not seen, and what was seen and is not configured.
 
 Only the routers whose files are given are judged, and of these only what their traces can tell: a router that
 writes no traces is missing from them, not from the mesh.

@@ -1,4 +1,4 @@
-"""Digests that count: delays, loads of endpoints, losses, ways, places in time, states, and uses of topics."""
+"""Makes the digests that count: delays, loads of endpoints, losses, paths, places, states, and uses of topics."""
 
 from __future__ import annotations
 

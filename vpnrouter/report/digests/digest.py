@@ -1,4 +1,4 @@
-"""From trace rows to digests, and digests of disjoint rows put together.
+"""Makes digests of trace rows, and puts digests of disjoint rows together.
 
 Digests of disjoint rows put together: what one digest of all the rows would be.
 

@@ -1,4 +1,4 @@
-"""Digests HOPS and DOUBLES: each message followed over its bridges, and those that came by two ways.
+"""Digests each message over its bridges (HOPS), and those that came twice or by two ways (DOUBLES).
 
 Digest DOUBLES, the kind `two_ways`: messages that came into a message VPN over two bridges.
 

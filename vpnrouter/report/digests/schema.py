@@ -1,4 +1,4 @@
-"""Digests: the few small frames that every other job takes in place of the trace rows.
+"""Declares the digests: the few small frames that every other job takes in place of the trace rows.
 
 Each is made in one pass over the rows (the journeys in two), is as good as additive (rows of two digests of
 disjoint times may be put together and summed), and is kept as a file, so that a stream of traces can be

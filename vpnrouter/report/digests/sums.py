@@ -1,4 +1,4 @@
-"""Columns that the digests share: sums, buckets of durations, the ends of bridges, and clock corrections."""
+"""Defines the columns that digests share: sums, buckets of durations, the ends of bridges, clock corrections."""
 
 from __future__ import annotations
 

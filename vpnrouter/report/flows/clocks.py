@@ -1,4 +1,4 @@
-"""How far the routers' clocks are apart, from messages that crossed both ways.
+"""Estimates how far the routers' clocks are apart, from messages that crossed both ways.
 
 A message that entered at A and came into B was under way for some time d > 0, but what the rows say is
 its age by two clocks: d plus how far B's clock is ahead of A's. With the least age each way,

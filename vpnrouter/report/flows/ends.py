@@ -1,4 +1,4 @@
-"""The two ends of a bridge, stretches of time, and what the driver takes from the large digests."""
+"""Finds the two ends of a bridge, chooses stretches of time, and collects what the driver needs of large digests."""
 
 from __future__ import annotations
 

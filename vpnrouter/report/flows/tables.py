@@ -1,4 +1,4 @@
-"""Tables of flows: bridges and their rates, message VPNs, latencies, topics, paths, discards, and times."""
+"""Makes the tables of flows: bridges and their rates, message VPNs, latencies, topics, paths, discards, times."""
 
 from __future__ import annotations
 

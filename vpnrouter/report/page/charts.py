@@ -1,4 +1,4 @@
-"""The report's bars, timelines, latencies and small curves as shapes. Plain geometry in pixels."""
+"""Turns the report's bars, timelines, latencies and small curves into shapes: plain geometry in pixels."""
 
 from __future__ import annotations
 

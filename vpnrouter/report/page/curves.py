@@ -1,4 +1,4 @@
-"""The lines between cards, the names beside them, and which names are seen at which zoom."""
+"""Routes the lines between cards, places the names beside them, and decides which names are seen at which zoom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page's panel and tooltips show of each shape, as one block of compact JSON.
+"""Collects what the page's panel and tooltips show of each shape, as one block of compact JSON.
 
 Keys are short because a large mesh has thousands of these: `t` title, `f` figures as texts, in the
 order of the headings, `w` indexes of findings, `m` how many more findings there are. Bridges also

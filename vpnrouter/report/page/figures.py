@@ -1,4 +1,4 @@
-"""What the page shows, numbers, times and texts as people read them, and where a row of any table is in the drawing."""
+"""Holds what the page shows, formats numbers and times for people, and finds the shape that a row is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the routers stand in the drawing: boxes that do not overlap, linked ones near each other.
+"""Places the routers in the drawing: boxes do not overlap, and linked ones are near each other.
 
 A graph's points in the plane, linked ones near each other: landmarks for the whole, springs for
 the detail.

@@ -1,4 +1,4 @@
-"""The report as one HTML file that opens offline; a reader sees first how the mesh does and what to change.
+"""Builds the report as one HTML file that opens offline; a reader first sees how the mesh does and what to change.
 
 Everything is rendered here, with every text escaped; the script of the page only sorts, filters,
 zooms and shows what the file holds. A content security policy forbids the network and any script

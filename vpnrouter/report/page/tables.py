@@ -1,4 +1,4 @@
-"""The tables of the report page: what flows, and what the rows mean. Cells know their text and their weight."""
+"""Builds the tables of the report page: each column is declared once, its head together with its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules share: wording and bounds of findings, which bridge it was, losses, and what excuses a second copy."""
+"""Holds what the rules share: wording and bounds, bridges by what rows say, losses, and explained copies."""
 
 from __future__ import annotations
 

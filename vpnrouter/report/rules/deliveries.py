@@ -1,4 +1,4 @@
-"""Rules: messages that came more than once, over two bridges, or back to where they had been."""
+"""Finds messages that came more than once, over two bridges, or back to where they had been."""
 
 from __future__ import annotations
 

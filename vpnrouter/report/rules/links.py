@@ -1,6 +1,4 @@
-"""Rules: links that flap, bridges that get more than they can carry, and such that are up while nothing comes.
-
-Rule: bridges that are up and through which nothing comes.
+"""Finds links that flap, bridges that get more than they can carry, and bridges that are up and carry nothing.
 
 The remote router says what it sent, the local one what arrived. A stretch of time with sends and no arrival,
 and the next, and the next, while the link is up, is a stall. What looks like one and is none: publishers

@@ -1,4 +1,4 @@
-"""Rules: topics that nobody wants, endpoints that block a bridge, wrong clocks, and partitions out of balance."""
+"""Finds topics that nobody takes, endpoints that block a bridge, wrong clocks, and partitions out of balance."""
 
 from __future__ import annotations
 

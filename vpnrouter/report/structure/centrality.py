@@ -1,4 +1,4 @@
-"""Over which message VPNs and bridges the shortest ways lead (betweenness), and the widest ways.
+"""Computes over which message VPNs and bridges the shortest paths lead (betweenness), and the widest paths.
 
 The widest ways: those whose narrowest step was crossed by the most messages.
 

@@ -1,4 +1,4 @@
-"""What falls apart without a message VPN or a link, how many must fail to part two places, and which links help."""
+"""Finds what falls apart without a message VPN or a link, how many must fail to part two, and which links help."""
 
 from __future__ import annotations
 

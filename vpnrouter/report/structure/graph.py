@@ -1,4 +1,4 @@
-"""The mesh as a graph: message VPNs by number, the joints between them, what hangs together.
+"""Represents the mesh as a graph: message VPNs by number, the joints between them, and its components.
 
 A *joint* is two message VPNs with at least one bridge between them, whichever way it leads. Its `links` are how
 many connections hold it together: two message VPNs share one connection for both directions (LINK-39), so a

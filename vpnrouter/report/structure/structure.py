@@ -1,4 +1,4 @@
-"""The structure of a mesh, in one go: what hangs together, on what, and how well pairs of message VPNs are linked."""
+"""Describes the structure of a mesh: its components, what it depends on, and how well pairs are linked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The subscriptions that clients and bridges hold or held, for how long, and which of them matched anything.
+"""Finds the subscriptions that clients and bridges hold or held, for how long, and which of them matched.
 
 Topic filters as regular expressions, built by Spark itself from columns of filters.
 

@@ -1,4 +1,4 @@
-"""A narrower set of filters in place of one that brings too much."""
+"""Finds a narrower set of filters in place of one that brings too much."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What crosses bridges although nobody takes it, and the bridge subscriptions that bring it."""
+"""Finds what crosses bridges although nobody takes it, and the bridge subscriptions that bring it."""
 
 from __future__ import annotations
 

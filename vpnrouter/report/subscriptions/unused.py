@@ -1,6 +1,6 @@
-"""Rules: subscriptions that another one of the same client covers or overlaps, and such that nothing ever matched.
+"""Finds subscriptions that another one of the same client covers or overlaps, or that nothing ever matched.
 
-Rule: subscriptions that were there long enough, while there was traffic, and matched none of it.
+A subscription is reported that was held long enough, while there was traffic, and matched none of it.
 
 Silence proves little where little was seen, so a subscription counts only if it was held for a fair part of
 the time, and if enough messages entered its message VPN meanwhile. Where only some messages are traced, a rare

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -48,8 +48,29 @@ from vpnrouter.report.structure.cuts import SecondWay
 from vpnrouter.report.structure.structure import structure
 from vpnrouter.topics.grammar import MQTT, SMF
 
+
+def finding(kind: str, place: str = "", **more: Any) -> Finding:
+    """Makes a finding from its kind, its place "router/vpn" or "from > to" and other fields."""
+    start, _, goal = place.rpartition(" > ")
+    fields: dict[str, Any] = {"severity": WARNING}
+    if goal:
+        fields["router"], _, fields["vpn"] = goal.partition("/")
+    if start:
+        fields["peer_router"], _, fields["peer_vpn"] = start.partition("/")
+    return Finding(kind=kind, **{**fields, **more})
+
+
+def context(
+    *findings: Finding,
+    edges: Sequence[Any] = (),
+    nodes: Sequence[Any] = (),
+    subscriptions: Sequence[Any] = (),
+) -> MeshContext:
+    """Makes a context of findings, edges, nodes and what bridges subscribe to."""
+    return MeshContext(findings, list(nodes), list(edges), list(subscriptions))
+
+
 Make = Callable[..., dict[str, Any]]
-MakeFinding = Callable[..., Finding]
 
 
 @pytest.fixture
@@ -64,7 +85,7 @@ def actions(rows: Rows) -> list[tuple[str, Any]]:
     return [(row["action"], row["router"]) for row in rows]
 
 
-def test_the_worst_first(finding: MakeFinding, edges: Rows) -> None:
+def test_the_worst_first(edges: Rows) -> None:
     """By severity, then by what is gained; every row has every column."""
     findings = [
         finding("covered", "a/x", severity=INFO, client="c", topic="t"),
@@ -87,7 +108,7 @@ def test_the_worst_first(finding: MakeFinding, edges: Rows) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(CURES))
-def test_every_kind_leads_to_advice(finding: MakeFinding, edges: Rows, kind: str) -> None:
+def test_every_kind_leads_to_advice(edges: Rows, kind: str) -> None:
     """Even with hardly anything filled in."""
     for place in ("a/x", "b/x > a/x"):
         one = finding(kind, place, bridge="fares", topic="t/1")
@@ -96,7 +117,7 @@ def test_every_kind_leads_to_advice(finding: MakeFinding, edges: Rows, kind: str
         assert all(text.endswith(".") and "None" not in text for text in texts), texts
 
 
-def test_one_cause_one_advice(finding: MakeFinding, edges: Rows) -> None:
+def test_one_cause_one_advice(edges: Rows) -> None:
     """A bridge that stands behind a full queue, one that flaps and stands, one that brings too much."""
     findings = [
         finding("head_of_line", "b/x > a/x", bridge="fares", endpoint="q", value=9.0),
@@ -122,7 +143,7 @@ def test_one_cause_one_advice(finding: MakeFinding, edges: Rows) -> None:
     assert "77 messages stood before the bridge" in blocked["evidence"]
 
 
-def test_a_black_hole_saves_a_subscription(finding: MakeFinding, edges: Rows) -> None:
+def test_a_black_hole_saves_a_subscription(edges: Rows) -> None:
     """What nobody matched is not dropped where messages are found for it, in whichever order they come."""
     findings = [
         finding("never_matched", "b/x", client="c", topic="t/>"),
@@ -132,7 +153,7 @@ def test_a_black_hole_saves_a_subscription(finding: MakeFinding, edges: Rows) ->
     assert row["advice"] == "Add the remote subscription t/> on bridge fares (a/x to b/x)."
 
 
-def test_what_is_new_says_so(finding: MakeFinding, edges: Rows) -> None:
+def test_what_is_new_says_so(edges: Rows) -> None:
     """With changes to compare with."""
     change = {
         "what": "finding",
@@ -147,7 +168,7 @@ def test_what_is_new_says_so(finding: MakeFinding, edges: Rows) -> None:
     assert marked == ["a"]
 
 
-def test_links_to_add_come_last(finding: MakeFinding, edge: Make) -> None:
+def test_links_to_add_come_last(edge: Make) -> None:
     """Structure is no trouble by itself."""
     edges = [edge("a/x", "b/x", messages=10**9), edge("b/x", "c/x", messages=10**9)]
     findings = [finding("clock_skew", router="a", value=3.0)]
@@ -156,7 +177,7 @@ def test_links_to_add_come_last(finding: MakeFinding, edge: Make) -> None:
     assert {action for action, _ in actions(rows)[1:]} == {"add_link"}
 
 
-def test_bounded(finding: MakeFinding, edges: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounded(edges: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     """No action hides the others, and the list ends."""
     monkeypatch.setattr(module, "REPORT_ADVICE", 3)
     monkeypatch.setattr(module, "REPORT_ADVICE_ACTION", 2)
@@ -168,10 +189,7 @@ def test_bounded(finding: MakeFinding, edges: Rows, monkeypatch: pytest.MonkeyPa
     assert [row["action"] for row in rows] == ["add_subscription", "add_subscription", "set_clock"]
 
 
-MakeContext = Callable[..., MeshContext]
-
-
-def test_what_follows_goes_without_saying(context: MakeContext, finding: MakeFinding) -> None:
+def test_what_follows_goes_without_saying() -> None:
     """A missing message VPN has no bridges, and a missing bridge has no subscriptions."""
     findings = [
         finding("missing_vpn", "a/x", severity=ERROR, detail="at f:1:1"),
@@ -190,7 +208,7 @@ def test_what_follows_goes_without_saying(context: MakeContext, finding: MakeFin
     assert (item.severity, item.router, item.vpn) == (ERROR, "a", None)
 
 
-def test_one_missing_subscription(context: MakeContext, finding: MakeFinding) -> None:
+def test_one_missing_subscription() -> None:
     """Alone, it is named in full."""
     one = finding("missing_subscription", "b/x > a/y", bridge="q", topic="t", client="c")
     (item,) = apply_configuration(context(one), [one])
@@ -198,7 +216,7 @@ def test_one_missing_subscription(context: MakeContext, finding: MakeFinding) ->
     assert (item.bridge, item.topic, item.client) == ("q", "t", "c")
 
 
-def test_what_no_file_has(context: MakeContext, finding: MakeFinding) -> None:
+def test_what_no_file_has() -> None:
     """To be written down, or to go."""
     findings = [
         finding("unknown_vpn", "a/x", detail="was seen, and is not configured"),
@@ -246,7 +264,7 @@ def test_what_findings_have_in_common() -> None:
     assert place_of(findings[1])["bridge"] == "b"
 
 
-def test_an_endpoint_that_blocks(context: MakeContext, finding: MakeFinding) -> None:
+def test_an_endpoint_that_blocks() -> None:
     """Its spans together, and the bridge that stands behind it."""
     findings = [
         finding(
@@ -271,7 +289,7 @@ def test_an_endpoint_that_blocks(context: MakeContext, finding: MakeFinding) -> 
     assert (item.severity, item.gain, item.endpoint) == (ERROR, 320, "orders")
 
 
-def test_partitions_and_clocks(context: MakeContext, finding: MakeFinding) -> None:
+def test_partitions_and_clocks() -> None:
     """Each says what to change and takes its evidence from the finding."""
     skew = finding("skewed_partition", "a/x", endpoint="q", messages=50, value=3.2)
     (item,) = spread_partitions(context(skew), [skew])
@@ -288,7 +306,7 @@ def test_partitions_and_clocks(context: MakeContext, finding: MakeFinding) -> No
     [(0, 100, True), (400, 100, True), (2_000, 100, False), (0, 1_500, False)],
 )
 def test_a_message_vpn_that_only_passes_on(
-    context: MakeContext, edge: Make, node: Make, ingress: int, other: int, advised: bool
+    edge: Make, node: Make, ingress: int, other: int, advised: bool
 ) -> None:
     """Only where few clients are near it and most of it goes to and from one other router."""
     edges = [
@@ -306,14 +324,14 @@ def test_a_message_vpn_that_only_passes_on(
         assert found[0].effect.startswith("2,000 messages and 20 B")
 
 
-def test_no_move_within_a_router(context: MakeContext, edge: Make, node: Make) -> None:
+def test_no_move_within_a_router(edge: Make, node: Make) -> None:
     """What joins message VPNs of one router is where it should be, and what is not traced is not judged."""
     edges = [edge("a/x", "a/y", messages=9_000), edge("b/x", "b/z", messages=9_000)]
     nodes = [node("a", "y"), node("b", "z", traced=False)]
     assert list(moves(context(edges=edges, nodes=nodes))) == []
 
 
-def test_ways(context: MakeContext, edge: Make) -> None:
+def test_ways(edge: Make) -> None:
     """Shortest, in the direction of messages, over the busiest of bridges side by side."""
     edges = [
         edge("a/x", "b/x"),
@@ -330,7 +348,7 @@ def test_ways(context: MakeContext, edge: Make) -> None:
     assert here.busiest(("b", "x"), ("a", "x")) is None
 
 
-def test_filters_that_bridges_share(context: MakeContext, edge: Make) -> None:
+def test_filters_that_bridges_share(edge: Make) -> None:
     """What one bridge of a loop asks for and all others do as well."""
     edges = [edge("a/x", "b/x"), edge("b/x", "a/x")]
     held = [
@@ -344,7 +362,7 @@ def test_filters_that_bridges_share(context: MakeContext, edge: Make) -> None:
     assert context(edges=edges).shared(edges) == []
 
 
-def test_who_waits_for_a_topic(context: MakeContext, finding: MakeFinding) -> None:
+def test_who_waits_for_a_topic() -> None:
     """Clients of other message VPNs whose filter matches, in either dialect; bridges do not count."""
     waiting = [
         finding("never_matched", "b/x", client="one", topic="fares/+"),
@@ -366,7 +384,7 @@ def test_dialects(text: str, dialect: int) -> None:
     assert dialect_of(text) == dialect
 
 
-def test_words(finding: MakeFinding, edge: Make) -> None:
+def test_words(edge: Make) -> None:
     """Lists, places and bridges in a sentence."""
     assert listed(["a", "b", "a"]) == "a, b"
     assert listed("abcde") == "a, b, c and 2 more"
@@ -376,7 +394,7 @@ def test_words(finding: MakeFinding, edge: Make) -> None:
     assert bridge_of(finding("x", "b/y", bridge="q")) == "bridge q (b/y)"
 
 
-def test_idle_subscriptions(context: MakeContext, finding: MakeFinding) -> None:
+def test_idle_subscriptions() -> None:
     """Clients with the same idle filters are one piece of advice, others have one each."""
     idle = [
         finding("never_matched", "a/x", client="one", topic="old/>", messages=10),
@@ -392,9 +410,7 @@ def test_idle_subscriptions(context: MakeContext, finding: MakeFinding) -> None:
     assert "none of up to 10 traced messages" in three.evidence
 
 
-def test_a_black_hole_that_others_wait_for(
-    context: MakeContext, finding: MakeFinding, edge: Make
-) -> None:
+def test_a_black_hole_that_others_wait_for(edge: Make) -> None:
     """The subscription goes on each bridge of the way there; who waits is not told to give up."""
     hole = finding("black_hole", "a/x", topic="fares/eu", messages=40, bytes=2_048)
     lost = finding("black_hole", "a/x", topic="junk", messages=2, bytes=10)
@@ -412,7 +428,7 @@ def test_a_black_hole_that_others_wait_for(
     assert list(drop_unmatched(here, [idle])) == []
 
 
-def test_a_black_hole_without_a_way(context: MakeContext, finding: MakeFinding) -> None:
+def test_a_black_hole_without_a_way() -> None:
     """Then a bridge is needed."""
     hole = finding("black_hole", "a/x", topic="fares/eu", messages=40)
     idle = finding("never_matched", "c/x", client="shop", topic="fares/>")
@@ -421,9 +437,7 @@ def test_a_black_hole_without_a_way(context: MakeContext, finding: MakeFinding) 
     assert (item.router, item.peer_router, item.bridge) == ("c", "a", None)
 
 
-def test_a_bridge_that_brings_too_much(
-    context: MakeContext, finding: MakeFinding, edge: Make
-) -> None:
+def test_a_bridge_that_brings_too_much(edge: Make) -> None:
     """What to subscribe to instead, what to drop and what to leave out, in one sentence."""
     fields = {"bridge": "fares", "client": "#bridge/b/x/fares", "bytes": 512}
     findings = [
@@ -454,7 +468,7 @@ def test_a_bridge_that_brings_too_much(
     assert (item.gain, item.topic) == (100, None)
 
 
-def test_covered(context: MakeContext, finding: MakeFinding) -> None:
+def test_covered() -> None:
     """A filter that another one takes in."""
     one = finding("covered", "a/x", client="c", topic="a/b", severity=INFO, detail="a/> covers it")
     (item,) = drop_covered(context(one), [one])
@@ -474,9 +488,7 @@ CLEAR: dict[str, Any] = {"cut": False}
         "a/x>b/y y>c/z>a/x",
     ],
 )
-def test_the_least_bridge_of_a_loop(
-    context: MakeContext, finding: MakeFinding, edge: Make, detail: str
-) -> None:
+def test_the_least_bridge_of_a_loop(edge: Make, detail: str) -> None:
     """It gives up the filter that all the others have as well."""
     edges = [
         edge("a/x", "b/y y", messages=50, **CLEAR),
@@ -496,14 +508,14 @@ def test_the_least_bridge_of_a_loop(
     assert "this bridge carries the least of the loop, 20 messages." in item.evidence
 
 
-def test_a_loop_of_unknown_bridges(context: MakeContext, finding: MakeFinding) -> None:
+def test_a_loop_of_unknown_bridges() -> None:
     """There is still something to say."""
     loop = finding("loop", "a/x", severity=ERROR, detail="it goes round")
     (item,) = break_loop(context(loop), [loop])
     assert item.advice == "Drop one of the remote subscriptions that make a loop at a/x."
 
 
-def test_a_loop_that_was_stopped(context: MakeContext, finding: MakeFinding) -> None:
+def test_a_loop_that_was_stopped() -> None:
     """Both reasons for one bridge are one piece of advice."""
     findings = [
         finding("loop_stopped", "a/x > b/x", bridge="q", messages=3, severity=INFO, reason=one)
@@ -516,7 +528,7 @@ def test_a_loop_that_was_stopped(context: MakeContext, finding: MakeFinding) -> 
     )
 
 
-def test_two_ways_and_their_duplicates(context: MakeContext, finding: MakeFinding) -> None:
+def test_two_ways_and_their_duplicates() -> None:
     """Duplicates at clients where messages come by two ways have their cause there."""
     findings = [
         finding("duplicate", "a/x", client="c", messages=9, value=9.0, detail="dup."),
@@ -532,7 +544,7 @@ def test_two_ways_and_their_duplicates(context: MakeContext, finding: MakeFindin
     assert alone.advice.startswith("See why c in a/x gets messages twice")
 
 
-def test_a_link_that_fails(context: MakeContext, finding: MakeFinding, edge: Make) -> None:
+def test_a_link_that_fails(edge: Make) -> None:
     """Flaps and stalls of one bridge, and how much hangs on it."""
     findings = [
         finding("flapping_link", "a/x > b/x", bridge="fares", value=12.0, detail="Flaps."),
@@ -549,7 +561,7 @@ def test_a_link_that_fails(context: MakeContext, finding: MakeFinding, edge: Mak
     assert stall.advice.startswith("Find out what holds up bridge fares (a/x to b/x)")
 
 
-def test_a_hot_bridge(context: MakeContext, finding: MakeFinding) -> None:
+def test_a_hot_bridge() -> None:
     """Where it brings what nobody wants, that is what to take away first."""
     hot = finding("hot_bridge", "a/x > b/x", bridge="q", messages=70, bytes=7_000, value=0.25)
     broad = finding("over_broad", "a/x > b/x", bridge="q", messages=500)
