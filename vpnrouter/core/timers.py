@@ -1,14 +1,11 @@
 """What is done later: at a time, or in slices because it is too much for one turn while other clients wait.
 
-Work that is too much for one turn: it is done in slices, and other clients are served between them.
+Timers are a heap of deadlines in the router's monotonic nanoseconds; the edge asks what is due. Re-arming is lazy: a
+keep-alive that heard from its client moves itself on when its old deadline comes, so traffic costs no heap operation.
 
 What a packet asks for may take a thousand times longer than the packet took to read. Its handler does
 as much as one turn allows (`TurnContext.tired`), and leaves the rest as a job. The edge takes jobs from the front of
 the queue between rounds (server/net/loop.py), one slice each, so that no client waits for another's long work.
-
-A heap of deadlines in the router's monotonic nanoseconds; the edge asks what is due. Re-arming is
-lazy: a keep-alive that heard from its client moves itself on when its old deadline comes, so traffic
-costs no heap operation.
 """
 
 from __future__ import annotations

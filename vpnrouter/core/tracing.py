@@ -1,16 +1,14 @@
 """Tracing of one message VPN: which messages are traced, `traceparent` (W3C Trace Context), and trace rows.
 
-The user property `traceparent` of MQTT 5 messages: W3C Trace Context, version 00.
+Trace filters decide by topic and client; the first that fits counts. What of a filter is about the client is looked at
+when it logs in, what is about the topic once for each route. Without filters nothing of this is ever asked.
+
+The user property `traceparent` of MQTT 5 messages is that of W3C Trace Context, version 00:
 
     00-<trace id, 32 hexadecimal digits>-<span id, 16>-<flags, 2>     (Trace Context, 3.2)
 
 A publisher that traces a message itself says so with the flag "sampled", and the message is traced here under
 its trace id. A traced message leaves with the span of its delivery in the place of the publisher's.
-
-Which messages are traced where it depends on topic and client: trace filters, the first that fits decides.
-
-What of a filter is about the client is looked at when it logs in, what is about the topic once for each
-route. Without filters nothing of this is ever asked.
 """
 
 from __future__ import annotations

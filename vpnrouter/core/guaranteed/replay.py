@@ -1,11 +1,10 @@
 """The replay log of a message VPN, and replays: its messages are added to an exclusive durable queue once more.
 
-The replay log of a message VPN: every guaranteed message that was not refused, the oldest trimmed.
+The log has every guaranteed message that was not refused, the oldest trimmed. It is an endpoint without consumers.
+Sizes are kept beside its ids, so that trimming reads nothing back but what was there before a restart; its deliverable
+mark in the store says up to which id it was trimmed.
 
-It is an endpoint without consumers. Sizes are kept beside its ids, so that trimming reads nothing back but
-what was there before a restart; its deliverable mark in the store says up to which id it was trimmed.
-
-What it brings is delivered ahead of everything that waits in the queue or comes meanwhile; that follows when
+What a replay brings is delivered ahead of everything that waits in the queue or comes meanwhile; that follows when
 all is delivered. Messages that still wait in the queue and are in the replayed part of the log leave it, in
 the unit in which their copy comes. A replay does not survive a restart: what it brought till then is there.
 """
