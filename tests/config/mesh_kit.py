@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh.check import check_mesh
 from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Graph
@@ -12,7 +11,7 @@ from vpnrouter.config.mesh.halves import check_half
 from vpnrouter.config.mesh.remotes import Routers, remotes
 from vpnrouter.config.parse import parse
 from vpnrouter.config.problem import Problem
-from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.router import Loaded, RouterConfig
 
 PASSWORD: Final = "x"
 

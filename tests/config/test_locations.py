@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
 from vpnrouter.config.locations import Locations, RouterBridging
+from vpnrouter.config.router import Loaded
 
 NEAR = (
     *("127.0.0.1", "127.8.9.1", "0.0.0.0", "0.1.2.3", "169.254.169.254", "224.0.0.1"),

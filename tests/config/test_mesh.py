@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
 from vpnrouter.config.mesh.check import check_mesh
+from vpnrouter.config.router import Loaded
 from vpnrouter.config.secrets import hash_password
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"

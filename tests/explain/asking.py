@@ -9,7 +9,7 @@ from vpnrouter.explain.explain import explain
 from vpnrouter.explain.question import Question
 
 if TYPE_CHECKING:
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
     from vpnrouter.explain.question import Explanation, Step
 
 EDGE = """\

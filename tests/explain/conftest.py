@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
+from vpnrouter.config.router import Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
+from vpnrouter.config.router import Loaded
 from vpnrouter.core.discards import REASONS
 from vpnrouter.core.guaranteed.terms import QUEUE
 from vpnrouter.server.run import Node, serve

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from explain_asking import EDGE, ask, lines, step, steps
 
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
+from vpnrouter.config.router import Loaded
 from vpnrouter.explain.question import BRIDGE, NO
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from explain_asking import ask, lines, step
 
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
+from vpnrouter.config.router import Loaded
 from vpnrouter.explain import explain as module
 from vpnrouter.explain.explain import explain
 from vpnrouter.explain.question import BRIDGE, ENDPOINT, NO, Question, parse_subscriber

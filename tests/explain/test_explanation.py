@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from explain_asking import ask
 
-from vpnrouter.config.load import Loaded
+from vpnrouter.config.router import Loaded
 from vpnrouter.explain.question import BRIDGE, Subscriber
 from vpnrouter.explain.render import tree
 

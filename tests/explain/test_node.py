@@ -9,7 +9,7 @@ from vpnrouter.explain.node import Node
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
 
 SECOND_NS = 1_000_000_000
 

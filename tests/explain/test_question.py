@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from explain_asking import ask
 
-from vpnrouter.config.load import Loaded
+from vpnrouter.config.router import Loaded
 from vpnrouter.errors import OperationError, TopicError
 from vpnrouter.explain.question import (
     Subscriber,

@@ -10,7 +10,7 @@ from vpnrouter.explain.twin import Twin
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
 
 WALL_NS = 1_700_000_000_000_000_000
 

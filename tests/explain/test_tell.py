@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from explain_asking import ask, lines, step, steps
 
-from vpnrouter.config.load import Loaded
+from vpnrouter.config.router import Loaded
 from vpnrouter.explain.question import BRIDGE, NO
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
 
 import pytest
 

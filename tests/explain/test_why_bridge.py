@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from explain_asking import ask, lines, step
 
-from vpnrouter.config.load import Loaded
+from vpnrouter.config.router import Loaded
 from vpnrouter.explain.question import BRIDGE, NO, Subscriber
 
 if TYPE_CHECKING:

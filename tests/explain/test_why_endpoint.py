@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from explain_asking import ask, lines, step, steps
 
-from vpnrouter.config.load import Loaded
+from vpnrouter.config.router import Loaded
 from vpnrouter.explain.question import ENDPOINT, NO
 
 if TYPE_CHECKING:

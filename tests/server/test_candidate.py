@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
 from vpnrouter.config.plain import copy_plain, digest_of
+from vpnrouter.config.router import Loaded
 from vpnrouter.server.apply.reload import candidate, pack
 
 OVER = "data/overlay.yaml"

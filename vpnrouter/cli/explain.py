@@ -10,7 +10,7 @@ from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
 from vpnrouter.cli._told import note, say_json
 
 if TYPE_CHECKING:
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
     from vpnrouter.explain.live import Live
     from vpnrouter.explain.question import Explanation, Question
 

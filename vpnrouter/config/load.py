@@ -16,7 +16,7 @@ from vpnrouter.config.not_yet import not_yet
 from vpnrouter.config.overlay import merge, overlay_of, refusals, way_out
 from vpnrouter.config.parse import Document, Plain, parse
 from vpnrouter.config.problem import Path, Position, Problem
-from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT
 from vpnrouter.errors import ConfigError
 
@@ -25,20 +25,6 @@ _ROUNDS = 4
 whole."""
 
 _STAND_IN = "-"
-
-
-class Loaded(NamedTuple):
-    """A configuration that is accepted. `positions` tells where each part of it stands: in the
-    file, or in the overlay over it.
-
-    `base` is the file by itself, `overlay` what lies over it; None where nothing does.
-    """
-
-    config: RouterConfig
-    positions: Document
-    warnings: tuple[Problem, ...]
-    base: Document | None = None
-    overlay: Document | None = None
 
 
 class Reading(NamedTuple):

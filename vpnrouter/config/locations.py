@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpnrouter.config.findings import Findings
-    from vpnrouter.config.load import Loaded
     from vpnrouter.config.parse import Document
-    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.config.router import Loaded, RouterConfig
 
     IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network

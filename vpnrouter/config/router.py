@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -12,6 +12,8 @@ from vpnrouter.config.listeners import Listener
 from vpnrouter.config.locations import RouterBridging
 from vpnrouter.config.model import FilePath, Many, Model, MsgVpnName, Named, RouterName, UserName
 from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.parse import Document
+from vpnrouter.config.problem import Problem
 from vpnrouter.config.secrets import Password
 from vpnrouter.config.trace import Trace
 from vpnrouter.limits import EVENT_LINES_A_SECOND
@@ -138,3 +140,17 @@ class RouterConfig(Model):
         if isinstance(value, dict) and len(value) > limits.MSG_VPNS:
             raise ValueError(f"{len(value)} message VPNs, at most {limits.MSG_VPNS} are allowed")
         return value
+
+
+class Loaded(NamedTuple):
+    """A configuration that is accepted. `positions` tells where each part of it stands: in the
+    file, or in the overlay over it.
+
+    `base` is the file by itself, `overlay` what lies over it; None where nothing does.
+    """
+
+    config: RouterConfig
+    positions: Document
+    warnings: tuple[Problem, ...]
+    base: Document | None = None
+    overlay: Document | None = None

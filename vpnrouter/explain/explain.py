@@ -34,7 +34,7 @@ from vpnrouter.topics.grammar import parse_topic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
     from vpnrouter.explain.live import Live
     from vpnrouter.explain.question import Event
 

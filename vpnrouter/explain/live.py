@@ -8,9 +8,8 @@ from pydantic import ValidationError
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import UP, Inbound
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.parse import Document, Node
-from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.subscriber import Subscription

@@ -19,7 +19,7 @@ from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import STORE_ID_BYTES, MemoryStore
 
 if TYPE_CHECKING:
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
     from vpnrouter.core.entrance import Login
     from vpnrouter.spool.store import Store
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from vpnrouter.bridges.link import Link
-    from vpnrouter.config.load import Loaded
     from vpnrouter.config.problem import Path
+    from vpnrouter.config.router import Loaded
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.guaranteed.endpoint import Endpoint

@@ -19,7 +19,7 @@ from vpnrouter.explain.twin_bridge import TwinBridge
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from vpnrouter.config.load import Loaded
+    from vpnrouter.config.router import Loaded
     from vpnrouter.explain.cables import Wire
     from vpnrouter.explain.probe import Session
     from vpnrouter.explain.question import Event

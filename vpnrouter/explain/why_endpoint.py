@@ -21,8 +21,8 @@ from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
 if TYPE_CHECKING:
-    from vpnrouter.config.load import Loaded
     from vpnrouter.config.problem import Path
+    from vpnrouter.config.router import Loaded
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription

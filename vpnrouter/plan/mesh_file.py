@@ -18,12 +18,13 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError
 
 from vpnrouter import limits
-from vpnrouter.config.load import Loaded, combine
+from vpnrouter.config.load import combine
 from vpnrouter.config.mesh.check import check_mesh
 from vpnrouter.config.mesh.finding import Finding
 from vpnrouter.config.model import Model, Named, RouterName
 from vpnrouter.config.parse import Document, Node, Plain, parse
 from vpnrouter.config.problem import Position, Problem
+from vpnrouter.config.router import Loaded
 from vpnrouter.config.secrets import ENVIRONMENT, Secret
 from vpnrouter.config.wording import to_problem
 

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from vpnrouter.bridges.link import Link
-    from vpnrouter.config.load import Loaded
-    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.config.router import Loaded, RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.server.bridges.runner import BridgeRunner
     from vpnrouter.server.net.listeners import BoundListener

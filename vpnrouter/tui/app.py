@@ -9,9 +9,9 @@ from vpnrouter.tui.screens.overview import Overview
 from vpnrouter.tui.screens.queues import Queues
 from vpnrouter.tui.screens.subscriptions import Subscriptions
 from vpnrouter.tui.screens.tail import Events, Traces
+from vpnrouter.tui.screens.terminal import Terminal
 from vpnrouter.tui.screens.topology import Topology
 from vpnrouter.tui.screens.view import View
-from vpnrouter.tui.terminal import Terminal
 
 SCREENS: Final[dict[str, type[View]]] = {
     "bridges": Bridges,

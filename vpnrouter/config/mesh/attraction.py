@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from vpnrouter.config.checks.message_vpns import DIALECTS
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Crossing, Graph, Vpn, attraction_of, queue_topics
 from vpnrouter.config.mesh.remotes import Meant, Place, Routers
@@ -17,6 +16,7 @@ from vpnrouter.config.mesh.topics import (
 )
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
+from vpnrouter.config.router import Loaded
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import covers
 from vpnrouter.topics.grammar import Filter, parse_filter

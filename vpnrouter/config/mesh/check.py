@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vpnrouter import limits
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh.attraction import (
     check_filters_alone,
     check_filters_there,
@@ -25,6 +24,7 @@ from vpnrouter.config.mesh.halves import check_half, check_pairs, tell_wrong_rou
 from vpnrouter.config.mesh.loops import tell_loops, tell_too_far
 from vpnrouter.config.mesh.queues import check_end_to_end, check_losing_queues, check_shared_queues
 from vpnrouter.config.mesh.remotes import Place, Routers, check_names, remotes
+from vpnrouter.config.router import Loaded
 
 _SEARCHES = 3
 """Searches from each message VPN: loops, double delivery, hop limits."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, final
 
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.problem import Path, Position
+from vpnrouter.config.router import Loaded
 
 Severity = Literal["error", "warning", "note"]
 

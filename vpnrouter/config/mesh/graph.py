@@ -15,10 +15,10 @@ from typing import NamedTuple, final
 
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.checks.message_vpns import DIALECTS
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh.remotes import Place
 from vpnrouter.config.mesh.topics import Publishers, Topics, TopicSet
 from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.router import Loaded
 from vpnrouter.errors import TopicError
 from vpnrouter.settings.endpoint import Queue
 from vpnrouter.topics.grammar import Filter, parse_filter

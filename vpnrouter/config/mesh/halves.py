@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from vpnrouter.bridges.terms import Half, incompatible
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.queues import check_bound_queue
 from vpnrouter.config.mesh.remotes import Place, Routers, link_listeners, listener_at
 from vpnrouter.config.mesh.topics import account_of, login, scheme
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
+from vpnrouter.config.router import Loaded
 
 
 def check_half(found: MeshFindings, place: Place, peer: Loaded, routers: Routers) -> bool:

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Graph, queue_topics
 from vpnrouter.config.mesh.remotes import Place
 from vpnrouter.config.mesh.topics import TopicSet, account_of, login
 from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.router import Loaded
 
 _WITHOUT_CONSUMING: Final = ("no-access", "read-only")
 

@@ -14,10 +14,9 @@ from typing import Final, NamedTuple
 
 from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
 from vpnrouter.config.listeners import Address, Listener, router_of
-from vpnrouter.config.load import Loaded
 from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.problem import Path
-from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.router import Loaded, RouterConfig
 
 LINK_PROTOCOLS: Final = frozenset({"link", "links"})
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - read, not bound

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.checks.message_vpns import DIALECTS
-from vpnrouter.config.load import Loaded, load
+from vpnrouter.config.load import load
 from vpnrouter.config.mesh.remotes import Place as Remote
 from vpnrouter.config.mesh.remotes import Routers
+from vpnrouter.config.router import Loaded
 from vpnrouter.errors import ConfigError, TopicError
 from vpnrouter.report.schema import Rows
 from vpnrouter.report.structure.graph import Place

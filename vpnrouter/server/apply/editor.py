@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from vpnrouter.config.effects import Change, ChangePath
-    from vpnrouter.config.load import Loaded, Reading
+    from vpnrouter.config.load import Reading
     from vpnrouter.config.parse import Plain
     from vpnrouter.config.problem import Path, Position
-    from vpnrouter.config.router import RouterConfig
+    from vpnrouter.config.router import Loaded, RouterConfig
     from vpnrouter.server.apply.reload import Reload
 
 

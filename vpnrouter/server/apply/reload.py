@@ -47,9 +47,10 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.book import LinkBook
     from vpnrouter.config.effects import Change
-    from vpnrouter.config.load import Loaded, Reading
+    from vpnrouter.config.load import Reading
     from vpnrouter.config.locations import Locations
     from vpnrouter.config.parse import Document, Plain
+    from vpnrouter.config.router import Loaded
     from vpnrouter.server.net.dial import Connector
     from vpnrouter.server.net.listeners import Answering
     from vpnrouter.server.spool.spooling import Spooling

@@ -20,7 +20,7 @@ from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.table import Column, Entry, Table
 
 if TYPE_CHECKING:
-    from vpnrouter.tui.terminal import Terminal
+    from vpnrouter.tui.screens.terminal import Terminal
 
 
 class View(Screen[None]):
