@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.book import LinkBook
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.inbound import InboundHalf
 from vpnrouter.bridges.link import Link as LinkEnd
 from vpnrouter.bridges.link import LinkDoor, dial
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.bridges.owner import LinkEvent, Owner
 from vpnrouter.bridges.terms import BridgeTerms
 from vpnrouter.core.access import AclProfile
@@ -181,7 +181,7 @@ class World:
     def __init__(self) -> None:
         self.now_ns = SECOND_NS
         self.routers: dict[str, Router] = {}
-        self.books: dict[str, LinkBook] = {}
+        self.books: dict[str, LinkRegistry] = {}
         self.links: list[Link] = []
         self.clients: list[Client] = []
         self.rounds = 0
@@ -192,7 +192,7 @@ class World:
         if router is None:
             router = Router(name, 1 + len(self.routers), Recorder(), sample, terms)
             self.routers[name] = router
-            self.books[name] = LinkBook(router)
+            self.books[name] = LinkRegistry(router)
             router.tick(self.now_ns, self.now_ns)
         return router
 
@@ -215,7 +215,7 @@ class World:
         self.settle()
         return half, events
 
-    def book(self, router: str) -> LinkBook:
+    def book(self, router: str) -> LinkRegistry:
         """What the router of that name knows of its links."""
         self.router(router)
         return self.books[router]

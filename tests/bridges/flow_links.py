@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from vpnrouter.bridges.accepted import decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
+from vpnrouter.bridges.received_positions import decode_positions
 from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.spool import Spool
@@ -75,7 +75,7 @@ class Sea:
         spool = vpn.plane.spool
         assert spool is not None
         key = keys.bridge(vpn.name, bridge)
-        accepted = decode_accepted(self.stores[vpn.plane.router_name].get(key) or b"")
+        accepted = decode_positions(self.stores[vpn.plane.router_name].get(key) or b"")
         taker = GuaranteedIn(vpn, spool, key, accepted, FlowTerms(**terms))
         if taker.terms.on_reject == frames.ON_REJECT_PARK:
             end = self.queue(vpn, bridge, kind=PARKING)

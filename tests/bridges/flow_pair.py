@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from vpnrouter.bridges.accepted import decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.flow_sender import FlowOwner, GuaranteedOut
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.parking_lot import ParkingLot
+from vpnrouter.bridges.received_positions import decode_positions
 from vpnrouter.bridges.terms import FlowTerms
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import Credentials
@@ -194,7 +194,7 @@ class FlowPair:
         """The bridge begins, with what the store has."""
         core = self.core
         self.key = keys.bridge("red", "b")
-        accepted = decode_accepted(core.store.get(self.key) or b"")
+        accepted = decode_positions(core.store.get(self.key) or b"")
         terms = FlowTerms(on_reject=self.on_reject)
         self.taker = GuaranteedIn(core.vpn, core.spool, self.key, accepted, terms)
         lot = ParkingLot(core.ends["lot"], "b", LOT_MOST, self.taker.lanes, terms.lanes)

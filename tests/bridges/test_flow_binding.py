@@ -2,8 +2,8 @@
 
 import pytest
 
-from vpnrouter.bridges.accepted import Accepted
 from vpnrouter.bridges.flow_receiver import FlowBinding
+from vpnrouter.bridges.received_positions import ReceivedPositions
 from vpnrouter.bridges.terms import FlowTerms
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link.decode import decode
@@ -14,7 +14,7 @@ STORE = b"s" * 16
 
 def asked(binding: FlowBinding) -> Bind:
     """The BIND that is due now."""
-    data = binding.ask(Accepted(), FlowTerms())
+    data = binding.ask(ReceivedPositions(), FlowTerms())
     frame = decode(data, 0, len(data))
     assert isinstance(frame, Bind)
     return frame
@@ -88,7 +88,7 @@ def test_flows_that_were_left() -> None:
 def test_what_bind_named_is_settled_once() -> None:
     """Of the store that answers, the others stay."""
     binding = FlowBinding()
-    accepted = Accepted()
+    accepted = ReceivedPositions()
     accepted.of(STORE, "a").add(7)
     binding.want("a", 1)
     binding.ask(accepted, FlowTerms())
@@ -100,7 +100,7 @@ def test_what_bind_named_is_settled_once() -> None:
 def test_what_bound_keeps_is_not_settled() -> None:
     """Ranges that the sender still has are remembered: they come again, and must be known then."""
     binding = FlowBinding()
-    accepted = Accepted()
+    accepted = ReceivedPositions()
     for position in (*range(10, 20), 30):
         accepted.of(STORE, "a").add(position)
     binding.want("a", 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.book import LinkBook, Place
+from vpnrouter.bridges.link_registry import LinkRegistry, ListenAddress
 from vpnrouter.bridges.remote_links import RemoteLinks
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.bridge_terms import ConfiguredBridge
@@ -20,7 +20,7 @@ LOGIN = {"basic": {"client_username": "bridge", "password": "word"}}
 
 def links_of(vpn: MessageVpn, router: Router, **written: Any) -> RemoteLinks:
     """What a bridge of this configuration knows of links."""
-    book = LinkBook(router)
+    book = LinkRegistry(router)
     book.link_port, book.links_port = 55_555, 55_443
     return RemoteLinks(book, vpn, configured(**written))
 
@@ -56,7 +56,7 @@ def test_a_router_by_its_name(core: Any) -> None:
     links = core(remote_msg_vpns=[remote("v:edge")])
     with pytest.raises(OperationError, match=r"^no link to router edge is up that tells"):
         address(links)
-    links.book.learn("yellow", "edge", Place("far", 1, 2), proved=True)
+    links.book.learn("yellow", "edge", ListenAddress("far", 1, 2), proved=True)
     assert address(links) == ("far", 1)
     links.take(configured(remote_msg_vpns=[remote("v:edge", tls_enabled=True)]))
     assert address(links) == ("far", 2)
@@ -68,7 +68,7 @@ def test_a_name_that_nobody_has_to_prove(core: Any) -> None:
     """A place that somebody told is not dialled where neither a password nor a certificate would prove the name."""
     nameless = {"basic": {"client_username": "bridge"}}
     links = core(remote_msg_vpns=[remote("v:edge")], remote_authentication=nameless)
-    links.book.learn("yellow", "edge", Place("far", 1, 2), proved=True)
+    links.book.learn("yellow", "edge", ListenAddress("far", 1, 2), proved=True)
     with pytest.raises(OperationError, match=r"^location v:edge needs a password"):
         address(links)
     tls = [remote("v:edge", tls_enabled=True)]

@@ -1,6 +1,6 @@
 """What was taken, written down together with the messages."""
 
-from vpnrouter.bridges.accepted import Accepted, Taken, decode_accepted
+from vpnrouter.bridges.received_positions import ReceivedPositions, Taken, decode_positions
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.router import Router
 from vpnrouter.spool.ledger import Ledger
@@ -15,15 +15,15 @@ def test_written_with_the_unit_and_only_when_it_changed() -> None:
     """What is added is in the store after the commit, what is forgotten is not, and no change writes nothing."""
     store = MemoryStore(STORE)
     spool = Spool(Router("r", 1, Recorder()).plane, Ledger(store))
-    taken = Taken(spool, KEY, Accepted())
+    taken = Taken(spool, KEY, ReceivedPositions())
 
-    def commit() -> Accepted:
+    def commit() -> ReceivedPositions:
         taken.write()
         batch = spool.end_round()
         if batch is not None:
             store.commit(batch)
             spool.committed()
-        return decode_accepted(store.get(KEY) or b"")
+        return decode_positions(store.get(KEY) or b"")
 
     assert not taken.is_open
     taken.open(STORE, "q", [])

@@ -24,7 +24,7 @@ def check(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_accepted() -> None:
-    """Accepted files give a line each on stdout, warnings on stderr, and exit code 0."""
+    """ReceivedPositions files give a line each on stdout, warnings on stderr, and exit code 0."""
     code, out, err = check(EDGE, CORE)
     assert code == 0
     first, second = out.splitlines()

@@ -10,8 +10,8 @@ from typing import Any
 
 import trio
 
-from vpnrouter.bridges.book import LinkBook
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Input
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.bridges.status import (
     BridgeStatus,
     LocalSubscriptionStatus,
@@ -229,7 +229,7 @@ class Still:
         self.store = StillStore()
         self.clients: dict[str, Client] = {}
         self.done: list[tuple[str, str, str]] = []
-        self.sources: Any = Sources(book=LinkBook(self.router))
+        self.sources: Any = Sources(book=LinkRegistry(self.router))
         self.sources.bridges = StillBridges(self)
         self.sources.store = self.store
 

@@ -12,8 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from vpnrouter.bridges.book import LinkBook
 from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.declared import TlsServerCert
 from vpnrouter.core.access import AclProfile
@@ -143,7 +143,7 @@ class Island:
             {"default": AclProfile("default")},
         )
         self.router.add(self.vpn)
-        self.book = LinkBook(self.router)
+        self.book = LinkRegistry(self.router)
         self.connector = Ferry(self)
         self.runner: Any = None
         self.got: list[tuple[str, int]] = []

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.book import LinkBook
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.load import read
 from vpnrouter.config.secrets import hash_password
 from vpnrouter.core.discards import MSG_TOO_BIG
@@ -328,7 +328,7 @@ def test_what_is_accepted_starts_and_can_be_changed_to(
     before, after = loaded
     start(after)[1].close()
     router, spooling = start(before)
-    book = LinkBook(router)
+    book = LinkRegistry(router)
     for name, vpn in router.vpns.items():
         for number in range(3):
             session = MqttSession(vpn, f"c{number}", Outbox(vpn.plane.ready, 0), "default")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.accepted import Accepted
+from vpnrouter.bridges.received_positions import ReceivedPositions
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.guaranteed.terms import PARKING
@@ -244,7 +244,7 @@ def test_a_bridge_that_was_deleted_while_the_router_was_down(
 ) -> None:
     """The start that does not find it begins to count its days."""
     batch = Batch()
-    positions = Accepted()
+    positions = ReceivedPositions()
     positions.of(b"x" * 16, "q").add(7)
     batch.put(keys.bridge("v", "b"), positions.encode())
     store.commit(batch)

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from vpnrouter import limits
-from vpnrouter.bridges.book import LinkBook
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.errors import TopicError
@@ -32,7 +32,7 @@ FOR_EVER = Properties(session_expiry_interval=0xFFFF_FFFF)
 @pytest.fixture
 def clients(world: Any) -> Clients:
     """What management asks; its clock is the world's."""
-    return Clients(LinkBook(world.router), Edge(), ClearedEndpoints(), lambda: world.now_ns)
+    return Clients(LinkRegistry(world.router), Edge(), ClearedEndpoints(), lambda: world.now_ns)
 
 
 def test_names(world: Any, clients: Clients) -> None:
@@ -213,7 +213,7 @@ async def test_sessions(kit: ModuleType, stored: Any) -> None:
     world = kit.World()
     world.router = one.router
     cleared = ClearedEndpoints()
-    clients = Clients(LinkBook(one.router), Edge(), cleared)
+    clients = Clients(LinkRegistry(one.router), Edge(), cleared)
     one.router.tick(time.monotonic_ns(), time.time_ns())
     client = world.open("blue")
     client.send(Connect("c", protocol_level=5, clean_start=False, properties=FOR_EVER))

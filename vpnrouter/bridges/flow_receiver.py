@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges import receive
-from vpnrouter.bridges.accepted import Positions, Taken
 from vpnrouter.bridges.parking_lot import Lanes, Steps
+from vpnrouter.bridges.received_positions import Positions, Taken
 from vpnrouter.core.discards import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed import unit as outcomes
 from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, Receipt
@@ -24,10 +24,10 @@ from vpnrouter.wire.link.codes import PROTOCOL_ERROR, QUOTA_EXCEEDED
 from vpnrouter.wire.link.ranges import ranges_of
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.accepted import Accepted
     from vpnrouter.bridges.flow_sender import FlowOwner
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.bridges.parking_lot import ParkingLot
+    from vpnrouter.bridges.received_positions import ReceivedPositions
     from vpnrouter.bridges.terms import FlowTerms
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.context import RouterContext
@@ -209,7 +209,7 @@ class FlowBinding:
         self._synced = max(self._synced, number)
         return number == self.asked and self.queue != ""
 
-    def ask(self, accepted: Accepted, terms: FlowTerms) -> bytes:
+    def ask(self, accepted: ReceivedPositions, terms: FlowTerms) -> bytes:
         """The BIND for what is wanted."""
         self._request_id += 1
         self._named = accepted.named(self.queue)
@@ -403,7 +403,12 @@ class GuaranteedIn:
     )
 
     def __init__(
-        self, vpn: MessageVpn, spool: Spool, key: bytes, accepted: Accepted, terms: FlowTerms
+        self,
+        vpn: MessageVpn,
+        spool: Spool,
+        key: bytes,
+        accepted: ReceivedPositions,
+        terms: FlowTerms,
     ) -> None:
         self.vpn = vpn
         self.spool = spool

@@ -6,13 +6,13 @@ import hmac
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.attracted import Wanted, asked_for
-from vpnrouter.bridges.book import Place
 from vpnrouter.bridges.counters import RxTally
 from vpnrouter.bridges.inbound_flow import InboundFlow
 from vpnrouter.bridges.link_client import InboundTraces, vpn_id
+from vpnrouter.bridges.link_registry import ListenAddress
 from vpnrouter.bridges.outbound import host_of
 from vpnrouter.bridges.owner import LinkEvent
+from vpnrouter.bridges.peer_subscriptions import Wanted, asked_for
 from vpnrouter.bridges.receive import copy_of_another, direct, known_snapshot, obstacle
 from vpnrouter.core.discards import (
     DUPLICATE,
@@ -292,7 +292,7 @@ class InboundHalf(Deriver):
         self.welcomed = True
         client.bridge = terms.bridge
         if terms.scheme == frames.SCRAM or terms.verified:
-            place = Place(host_of(link.peer), welcome.link_port, welcome.links_port)
+            place = ListenAddress(host_of(link.peer), welcome.link_port, welcome.links_port)
             link.book.learn(vpn.name, welcome.router, place, proved=True)
         if link.sink is not None:
             self._tally = RxTally(link.sink)

@@ -41,8 +41,8 @@ from vpnrouter.wire.link.order import (
 )
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.bridges.owner import Owner
     from vpnrouter.bridges.terms import BridgeTerms
     from vpnrouter.core.login import Admission
@@ -201,7 +201,7 @@ class Link(LinkEnd):
         "tls",
     )
 
-    def __init__(self, book: LinkBook, peer: str, vpn: MessageVpn | None, *, tls: bool) -> None:
+    def __init__(self, book: LinkRegistry, peer: str, vpn: MessageVpn | None, *, tls: bool) -> None:
         super().__init__(book.router, peer, vpn)
         self.admission: Admission | None = None
         self.address = peer
@@ -633,7 +633,7 @@ class Link(LinkEnd):
 class LinkDoor:
     """Makes the acceptor's end for each connection to one link listener; `tls` if it is encrypted."""
 
-    def __init__(self, book: LinkBook, *, tls: bool) -> None:
+    def __init__(self, book: LinkRegistry, *, tls: bool) -> None:
         self.book = book
         self.tls = tls
 
@@ -643,7 +643,7 @@ class LinkDoor:
 
 
 def dial(
-    book: LinkBook,
+    book: LinkRegistry,
     vpn: MessageVpn,
     peer: str,
     terms: BridgeTerms,

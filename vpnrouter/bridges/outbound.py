@@ -6,12 +6,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.bridges.attracted import FILTER_WORK, Attracted, RetainedReplay
-from vpnrouter.bridges.book import Place, client_name_of, key_of
 from vpnrouter.bridges.bridge import Peer
 from vpnrouter.bridges.counters import TxTally
 from vpnrouter.bridges.flow_sender import OutboundFlows
 from vpnrouter.bridges.link_client import vpn_id
+from vpnrouter.bridges.link_registry import ListenAddress, client_name_of, key_of
+from vpnrouter.bridges.peer_subscriptions import FILTER_WORK, PeerSubscriptions, RetainedReplay
 from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
 from vpnrouter.core.discards import FAULT
 from vpnrouter.core.entrance import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
@@ -68,7 +68,7 @@ class Attracting(Job):
     __slots__ = ("_attracted", "_codes", "_first", "_frame", "_link")
 
     def __init__(
-        self, link: Link, attracted: Attracted, frame: frames.Subscribe | frames.Unsubscribe
+        self, link: Link, attracted: PeerSubscriptions, frame: frames.Subscribe | frames.Unsubscribe
     ) -> None:
         super().__init__()
         self._link = link
@@ -159,7 +159,7 @@ class OutboundHalf(Deriver):
         self._proof = b""
         self.record: Bridge | None = None
         self.mapping: TopicMapping | None = None
-        self.attracted: Attracted | None = None
+        self.attracted: PeerSubscriptions | None = None
         self.flows: OutboundFlows | None = None
         self._client: LinkClient | None = None
         self._tally: TxTally | None = None
@@ -396,7 +396,7 @@ class OutboundHalf(Deriver):
         vpn = admission.vpn
         self.key = self._key(admission.username.name)
         holder = self._holder(admission.username.name)
-        before: Attracted | None = None
+        before: PeerSubscriptions | None = None
         inherited: list[Subscription] = []
         if holder is not None and holder is not link:
             # The same bridge moves, or came back before we noticed that it was gone.
@@ -413,7 +413,7 @@ class OutboundHalf(Deriver):
         self.mapping = book.out_mapping(vpn.name, hello.router, hello.local_vpn)
         client.rename(self.mapping)
         client.judge(admission)
-        self.attracted = Attracted(client, admission, self.mapping)
+        self.attracted = PeerSubscriptions(client, admission, self.mapping)
         self.flows = OutboundFlows(link, client, admission, self.mapping, name)
         if before is not None:
             self.attracted.inherit(before, inherited)
@@ -449,7 +449,7 @@ class OutboundHalf(Deriver):
         link.now_does(SERVING)
         if signature or hello.scheme == frames.CLIENT_CERTIFICATE:
             # The peer has proved that it may log in here, not which router it is: a bridge that dials it asks for that.
-            place = Place(host_of(link.peer), hello.link_port, hello.links_port)
+            place = ListenAddress(host_of(link.peer), hello.link_port, hello.links_port)
             book.learn(vpn.name, hello.router, place, proved=False)
         record = book.record(self.key, vpn.name, name, link.plane.now_ns)
         self.record = record
@@ -510,7 +510,7 @@ class OutboundHalf(Deriver):
         elif self.flows is not None:
             self.flows.on_frame(frame)
 
-    def send_retained(self, attracted: Attracted) -> None:
+    def send_retained(self, attracted: PeerSubscriptions) -> None:
         """Send what was retained before a SUBSCRIBE, behind the answer to it (LINK-26)."""
         wanting = attracted.wanting_retained
         attracted.wanting_retained = []

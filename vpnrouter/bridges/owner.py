@@ -52,4 +52,4 @@ class Owner:
         """`reason` is for people, "" where nothing is wrong."""
 
     def incoming(self, link: Link) -> None:
-        """A peer's bridge logged in to the bridge's VPN over `link`, or one of its halves ended (LinkBook.watch)."""
+        """A peer's bridge logged in to the bridge's VPN over `link`, or one of its halves ended."""

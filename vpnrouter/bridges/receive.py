@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
-from vpnrouter.bridges.attracted import may_queue
 from vpnrouter.bridges.link_client import why_not
+from vpnrouter.bridges.peer_subscriptions import may_queue
 from vpnrouter.core.discards import MSG_TOO_BIG, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR, TTL_EXCEEDED
 from vpnrouter.core.duplicates import FIRST, SHORTER, SeenIds
 from vpnrouter.core.guaranteed import reasons

@@ -10,9 +10,9 @@ from vpnrouter.errors import OperationError
 from vpnrouter.wire.link.frames import SCRAM
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.bridges.remotes import Remote
     from vpnrouter.bridges.terms import BridgeTerms
     from vpnrouter.core.credentials import PeerCertificate
@@ -48,7 +48,7 @@ class RemoteLinks(Links):
     by the number of their login.
     """
 
-    def __init__(self, book: LinkBook, vpn: MessageVpn, configured: RemoteTerms) -> None:
+    def __init__(self, book: LinkRegistry, vpn: MessageVpn, configured: RemoteTerms) -> None:
         self.book = book
         self.vpn = vpn
         self.halves: dict[int, InboundHalf] = {}

@@ -83,7 +83,7 @@ def _substitutable(name: str) -> bool:
 
 
 class BoundRule:
-    """A topic rule with a client's names filled in. A subclass may decide in another way (bridges/attracted.py).
+    """A topic rule with a client's names filled in. A subclass may decide in another way.
 
     `source` is the rule that it was made of, None for none. Client username and client id are filled in at the
     first question, so that a change of an ACL profile with many clients costs little at first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.bridges.book import LinkBook
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.secrets import verify_password
 from vpnrouter.config.trace import Trace
 from vpnrouter.core.guaranteed.definition import read_definitions
@@ -73,7 +73,7 @@ class Node:
                 # No authority is asked here.
                 vpn.credentials.client_cert.authorities = None
         self.router.tick(now_ns, wall_ns)
-        self.book = LinkBook(self.router, config.router.name.encode())
+        self.book = LinkRegistry(self.router, config.router.name.encode())
         self.spool: Spool | None = None
         self.flows: BridgeFlows | None = None
         self._verified: dict[tuple[str, bytes], bool] = {}

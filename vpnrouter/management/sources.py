@@ -9,7 +9,7 @@ from typing import Protocol
 
 import trio
 
-from vpnrouter.bridges.book import LinkBook
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.effects import Change
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
@@ -101,7 +101,7 @@ class Sources:
     configuration cannot be changed by the API.
     """
 
-    book: LinkBook
+    book: LinkRegistry
     edge: Edge = field(default_factory=Edge)
     store: Store | None = None
     editor: Editor | None = None

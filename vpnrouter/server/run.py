@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
-from vpnrouter.bridges.book import LinkBook
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import STARTUP
@@ -138,7 +138,7 @@ class Node:
 
     def __init__(
         self,
-        book: LinkBook,
+        book: LinkRegistry,
         bridges: list[BridgeRunner],
         answering: Answering,
         reload: Reload,
@@ -267,7 +267,7 @@ async def _serve(
     alone: bool,
 ) -> None:
     """Run the router until cancelled or signalled; the spool is open and all listeners are bound."""
-    book = LinkBook(router, os.urandom(32))
+    book = LinkRegistry(router, os.urandom(32))
     book.log = PeerLog(HandshakeFailures().note)
     # Streams end after the rest: their tasks have last words to send.
     async with trio.open_nursery() as streams:
@@ -338,7 +338,7 @@ async def _serve(
         streams.cancel_scope.deadline = trio.current_time() + STOP_S
 
 
-def _links(book: LinkBook, runners: list[BridgeRunner]) -> list[Link]:
+def _links(book: LinkRegistry, runners: list[BridgeRunner]) -> list[Link]:
     """Every link that is up or on its way."""
     own = [half.link for runner in runners for half in runner.halves.values()]
     return [*book.serving.values(), *own]

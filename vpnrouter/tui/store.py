@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, final
 
-from vpnrouter.bridges.book import client_name_of
+from vpnrouter.bridges.link_registry import client_name_of
 from vpnrouter.limits import TUI_HISTORIES, TUI_HISTORY
 from vpnrouter.management.rows import Row
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.bridges.book import LinkBook
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL, TOPIC_PARSE_ERROR
@@ -177,7 +177,7 @@ def rights(
         "default": AclProfile("default", subscribe=subscribe, publish=publish, share_name=share)
     }
     vpn.profiles = {"default": ClientProfile("default", **profile)}
-    judge_all(vpn, LinkBook(router.router))
+    judge_all(vpn, LinkRegistry(router.router))
 
 
 @pytest.mark.parametrize("qos", [0, 1])
@@ -386,7 +386,7 @@ def test_a_session_ends_with_its_client_username(
         later = router.restart(usernames=names[1:], basic=True)
     else:
         vpn.credentials = Credentials(True, names[1:])
-        judge_all(vpn, LinkBook(router.router))
+        judge_all(vpn, LinkRegistry(router.router))
         later = router
         assert [event.text for event in told if event.kind is SESSION_END] == [
             "VPN blue client boss username boss: session ended: client username boss is gone; 1 messages discarded"
@@ -407,12 +407,12 @@ def test_a_disabled_client_username_keeps_its_session(router: SpooledWorld) -> N
     client = router.lasting("c", username="u")
     assert client.sub("a") == 1
     vpn.credentials = Credentials(False, [ClientUsername("u", enabled=False)])
-    judge_all(vpn, LinkBook(router.router))
+    judge_all(vpn, LinkRegistry(router.router))
     assert client.reason() == 0x98
     router.join("sender").pub("a", b"kept")
     assert knock(router, "c", username="u").reason_code == 0x87
     vpn.credentials = Credentials(False, [ClientUsername("u")])
-    judge_all(vpn, LinkBook(router.router))
+    judge_all(vpn, LinkRegistry(router.router))
     client = router.lasting("c", username="u")
     assert [message.payload for message in client.rest] == [b"kept"]  # type: ignore[union-attr]
 
@@ -426,7 +426,7 @@ def test_a_login_that_waited_comes_in_by_what_holds_then(router: SpooledWorld) -
     client = router.open()
     client.send(Connect("c", username="u", password=b"p"))
     vpn.acl_profiles = {"default": AclProfile("default", subscribe=deny("secret/#"))}
-    judge_all(vpn, LinkBook(router.router))
+    judge_all(vpn, LinkRegistry(router.router))
     router.verify()
     client.received()
     assert client.refused("secret/x") == (0x87, "403 Subscription ACL Denied")
@@ -454,7 +454,7 @@ def test_a_topic_endpoint_attracts_what_its_subscriber_may_have(router: SpooledW
     client.lose()
     vpn = router.vpn()
     vpn.credentials = Credentials(True, ())
-    judge_all(vpn, LinkBook(router.router))
+    judge_all(vpn, LinkRegistry(router.router))
     vpn.credentials = Credentials(False, ())
     router.join("other").pub("a/1")
     router.settle()
@@ -579,7 +579,7 @@ def test_a_will_of_who_is_put_out_is_judged_by_what_holds_then(router: SpooledWo
     vpn = router.vpn()
     vpn.acl_profiles = {"default": AclProfile("default", publish=deny("gone/#"))}
     vpn.credentials = Credentials(False, [ClientUsername("u", enabled=False)])
-    judge_all(vpn, LinkBook(router.router))
+    judge_all(vpn, LinkRegistry(router.router))
     assert client.reason() == 0x98
     assert reader.take() == []
     assert vpn.discards.counts[PUBLISH_TOPIC_ACL] == 1

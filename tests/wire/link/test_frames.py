@@ -143,7 +143,7 @@ def test_the_largest_guaranteed_message_fits_a_frame() -> None:
 
 
 def test_the_largest_bind_fits_a_frame() -> None:
-    """Accepted positions that all stand alone, with the longest names, still make one frame (LINK-3)."""
+    """ReceivedPositions positions that all stand alone, with the longest names, still make one frame (LINK-3)."""
     ranges = [(2 * n, 1) for n in range(ALL)]
     raw = encode.bind(
         frames.Bind(1, LONG[1:], 1, accepted={STORE: ranges}, selector="x" * limits.SELECTOR_BYTES)

@@ -100,7 +100,7 @@ def test_golden_data_covers_every_property_in_every_packet(all_accepted: Any) ->
 
 
 def test_level_of_a_connect_is_readable_without_decoding(golden: Any) -> None:
-    """Accepted or refused, a CONNECT long enough tells its level; nothing else raises."""
+    """ReceivedPositions or refused, a CONNECT long enough tells its level; nothing else raises."""
     if golden.frame[0] >> 4 != 1:
         return
     level = protocol_level(golden.frame, 0, len(golden.frame))

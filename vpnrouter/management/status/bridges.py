@@ -37,13 +37,13 @@ from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.flow_receiver import GuaranteedIn
     from vpnrouter.bridges.halves import BridgeHalves
     from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.inbound_flow import InboundFlow
     from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.management.edge import Edge
@@ -294,7 +294,7 @@ class PeerBridge:
     """A bridge of another router, by its record."""
 
     def __init__(
-        self, record: Bridge, book: LinkBook, key: str, cleared: Cleared, edge: Edge
+        self, record: Bridge, book: LinkRegistry, key: str, cleared: Cleared, edge: Edge
     ) -> None:
         self._edge = edge
         self.record = record
@@ -378,7 +378,7 @@ class Bridges(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
     shown there.
     """
 
-    def __init__(self, book: LinkBook, edge: Edge) -> None:
+    def __init__(self, book: LinkRegistry, edge: Edge) -> None:
         self._book = book
         self._edge = edge
         self._own: dict[int, OwnBridge] = {}

@@ -33,7 +33,7 @@ from vpnrouter.wire.mqtt import reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.publisher import Publisher
@@ -388,7 +388,7 @@ class Clients:
 
     def __init__(
         self,
-        book: LinkBook,
+        book: LinkRegistry,
         edge: Edge,
         cleared: ClearedEndpoints,
         clock_ns: Callable[[], int] = time.monotonic_ns,

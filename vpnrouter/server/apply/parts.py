@@ -6,8 +6,8 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.attracted import Attracted
 from vpnrouter.bridges.link import Link
+from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.config.model import changed
@@ -38,7 +38,7 @@ from vpnrouter.wire.mqtt import reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.config.effects import Change
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.msg_vpn import MsgVpn
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from vpnrouter.topics.mapping import TopicMapping
 
 
-def rename_outward(book: LinkBook) -> None:
+def rename_outward(book: LinkRegistry) -> None:
     """Let each link that serves a bridge of a peer rename what leaves as `book.out_mappings` says now.
 
     What the peer asked for stands for other topics here under another mapping, so it is asked for anew. A
@@ -88,7 +88,7 @@ def _ask_anew(link: Link, mapping: TopicMapping | None) -> bool:
         return False
     client.vpn.drop(client)
     client.rename(mapping)
-    outbound.attracted = Attracted(client, admission, mapping)
+    outbound.attracted = PeerSubscriptions(client, admission, mapping)
     try:
         for text, (flags, selector) in before.asked.items():
             outbound.attracted.subscribe_one(flags, text, selector)
@@ -284,7 +284,7 @@ CHANGES_TOLD: Final = 100
 
 
 def change_message_vpn(
-    vpn: MessageVpn, book: LinkBook, before: MsgVpn, after: MsgVpn, secret: bytes
+    vpn: MessageVpn, book: LinkRegistry, before: MsgVpn, after: MsgVpn, secret: bytes
 ) -> None:
     """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
     vpn.take_bounds(bounds_of(after))
@@ -312,7 +312,7 @@ def change_message_vpn(
         judge_all(vpn, book)
 
 
-def judge_all(vpn: MessageVpn, book: LinkBook) -> None:
+def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
     """Apply changed client usernames, profiles and ACL profiles to all clients and sessions (promise OWNER).
 
     Clients that may not be connected any more are disconnected, sessions of removed client usernames end, and all
@@ -368,7 +368,7 @@ def _rights(written: MsgVpn) -> dict[str, ClientUsername]:
     }
 
 
-def remove_message_vpn(vpn: MessageVpn, book: LinkBook) -> None:
+def remove_message_vpn(vpn: MessageVpn, book: LinkRegistry) -> None:
     """Take `vpn` out of its router; its clients and those bridges of others that use it have to go."""
     vpn.enabled = False
     del book.router.vpns[vpn.name]
@@ -382,13 +382,13 @@ def remove_message_vpn(vpn: MessageVpn, book: LinkBook) -> None:
             del book.records[key]
 
 
-def put_out(vpn: MessageVpn, book: LinkBook, why: str) -> None:
+def put_out(vpn: MessageVpn, book: LinkRegistry, why: str) -> None:
     """Disconnect all who are logged in to `vpn`."""
     for connection in _logged_in(vpn, book):
         _disconnect(connection, why)
 
 
-def _logged_in(vpn: MessageVpn, book: LinkBook) -> list[MqttConnection | Link]:
+def _logged_in(vpn: MessageVpn, book: LinkRegistry) -> list[MqttConnection | Link]:
     """The connections of clients, and of the bridges of others."""
     found: list[MqttConnection | Link] = [link for link in book.serving.values() if link.vpn is vpn]
     sessions = [client for client in vpn.clients.values() if isinstance(client, MqttSession)]

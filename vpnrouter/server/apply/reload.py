@@ -45,7 +45,7 @@ from vpnrouter.settings.schema import Effect
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.config.effects import Change
     from vpnrouter.config.load import Reading
     from vpnrouter.config.locations import Locations
@@ -161,7 +161,7 @@ class Reload:
         self,
         config: RouterConfig,
         secret: bytes,
-        book: LinkBook,
+        book: LinkRegistry,
         connector: Connector,
         answering: Answering,
         runners: list[BridgeRunner],

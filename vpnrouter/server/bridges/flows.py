@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.bridges.accepted import Accepted, decode_accepted
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.parking_lot import ParkingLot
+from vpnrouter.bridges.received_positions import ReceivedPositions, decode_positions
 from vpnrouter.config.bridge_terms import flow_terms
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import PARKING, EndpointTerms
@@ -171,9 +171,9 @@ class BridgeFlows:
         else:
             self._spool.ledger.delete(keys.GONE)
 
-    def _stored(self, key: bytes, vpn: str, name: str) -> Accepted:
+    def _stored(self, key: bytes, vpn: str, name: str) -> ReceivedPositions:
         try:
-            return decode_accepted(self._store.get(key) or b"")
+            return decode_positions(self._store.get(key) or b"")
         except SpoolError as error:
             raise OperationError(f"bridge {name} of message VPN {vpn}: {error}") from error
 

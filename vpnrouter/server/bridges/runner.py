@@ -23,8 +23,8 @@ from vpnrouter.server.net.reactor import flush_ready
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.bridges.machine import Dial
     from vpnrouter.bridges.remotes import Remote
     from vpnrouter.config.bridge import Bridge as BridgeConfig
@@ -41,7 +41,7 @@ class BridgeRunner(BridgeHalves):
 
     def __init__(
         self,
-        book: LinkBook,
+        book: LinkRegistry,
         connector: Connector,
         vpn_name: str,
         name: str,

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
-from vpnrouter.bridges.book import LinkLog, client_name_of
+from vpnrouter.bridges.link_registry import LinkLog, client_name_of
 from vpnrouter.bridges.outbound import host_of
 from vpnrouter.events import table
 from vpnrouter.events.log import Event, EventLog, readable

@@ -36,7 +36,7 @@ from vpnrouter.wire.link.compressed import load as load_compression
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from vpnrouter.bridges.book import LinkBook
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.router import Management
     from vpnrouter.core.connection import Connection
@@ -415,7 +415,7 @@ class Answering:
 
     def __init__(
         self,
-        book: LinkBook,
+        book: LinkRegistry,
         reactor: Reactor | None,
         nursery: trio.Nursery,
         streams: trio.Nursery,

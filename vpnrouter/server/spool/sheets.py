@@ -21,8 +21,8 @@ from vpnrouter.spool import keys
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpnrouter.bridges.book import LinkBook
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.core.discards import Discards
     from vpnrouter.core.guaranteed.counters import EndpointCounters
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -124,7 +124,7 @@ class Sheets:
     """Reads the sheets of bridges at the start, and writes all sheets that have changed."""
 
     def __init__(
-        self, spool: Spool, store: Store, book: LinkBook, runners: list[BridgeRunner]
+        self, spool: Spool, store: Store, book: LinkRegistry, runners: list[BridgeRunner]
     ) -> None:
         self._spool = spool
         self._book = book

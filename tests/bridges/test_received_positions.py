@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.accepted import Accepted, Positions, decode_accepted
+from vpnrouter.bridges.received_positions import Positions, ReceivedPositions, decode_positions
 from vpnrouter.errors import SpoolError
 
 NEAR = st.integers(0, 30)
@@ -56,12 +56,12 @@ def test_a_set_of_ranges_is_a_set(changes: list[tuple[str, int, int]]) -> None:
 )
 def test_what_was_stored_is_read_again(sets: dict[tuple[bytes, str], set[int]]) -> None:
     """Stores, queues and positions come back as they were."""
-    accepted = Accepted()
+    accepted = ReceivedPositions()
     for (store_id, queue), members in sets.items():
         positions = accepted.of(store_id, queue)
         for position in members:
             positions.add(position)
-    again = decode_accepted(accepted.encode())
+    again = decode_positions(accepted.encode())
     assert again.encode() == accepted.encode()
     for (store_id, queue), members in sets.items():
         found = again.of(store_id, queue)
@@ -71,16 +71,16 @@ def test_what_was_stored_is_read_again(sets: dict[tuple[bytes, str], set[int]]) 
 
 def test_nothing_accepted_takes_no_room() -> None:
     """An empty set is no value at all, so the key can go."""
-    accepted = Accepted()
+    accepted = ReceivedPositions()
     accepted.of(b"s" * 16, "q").add(1)
     accepted.of(b"s" * 16, "q").remove(1, 1)
     assert accepted.encode() == b""
-    assert decode_accepted(b"").encode() == b""
+    assert decode_positions(b"").encode() == b""
 
 
 def test_bind_names_its_own_queue() -> None:
     """What was accepted from another queue, or all settled, is not named."""
-    accepted = Accepted()
+    accepted = ReceivedPositions()
     accepted.of(b"a" * 16, "q").add(1)
     accepted.of(b"a" * 16, "other").add(2)
     accepted.of(b"b" * 16, "q").add(3)
@@ -91,7 +91,7 @@ def test_bind_names_its_own_queue() -> None:
 
 def test_bind_names_no_more_than_a_frame_may() -> None:
     """Beyond LINK_FLOW_POSITIONS the store used longest ago is left out, but not forgotten."""
-    accepted = Accepted()
+    accepted = ReceivedPositions()
     accepted.of(b"a" * 16, "q").fill(1, 2)
     accepted.of(b"b" * 16, "q").fill(1, limits.LINK_FLOW_POSITIONS - 1)
     assert list(accepted.named("q")) == [b"b" * 16]
@@ -100,7 +100,7 @@ def test_bind_names_no_more_than_a_frame_may() -> None:
 
 def test_limit_of_stores() -> None:
     """Beyond LINK_FLOW_STORES one goes: one with nothing in it, else the one used longest ago."""
-    accepted = Accepted()
+    accepted = ReceivedPositions()
     for n in range(limits.LINK_FLOW_STORES):
         accepted.of(bytes([n]) * 16, "q").add(n)
     accepted.of(b"\0" * 16, "q")
@@ -127,4 +127,4 @@ def test_limit_of_stores() -> None:
 def test_a_damaged_value_is_told(value: bytes) -> None:
     """Bytes that encode did not make are a SpoolError, never a guess."""
     with pytest.raises(SpoolError):
-        decode_accepted(value)
+        decode_positions(value)

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.book import LinkBook, LinkLog, Place, client_name_of, key_of
+from vpnrouter.bridges.link_registry import (
+    LinkLog,
+    LinkRegistry,
+    ListenAddress,
+    client_name_of,
+    key_of,
+)
 from vpnrouter.bridges.owner import Owner
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.router import Router
@@ -13,14 +19,14 @@ from vpnrouter.trace.recorder import Recorder
 
 
 @pytest.fixture
-def book() -> LinkBook:
+def book() -> LinkRegistry:
     """The book of a router that answers links on both ports."""
-    made = LinkBook(Router("edge", 7, Recorder()))
+    made = LinkRegistry(Router("edge", 7, Recorder()))
     made.link_port, made.links_port = 55_555, 55_443
     return made
 
 
-def test_the_own_router_is_here(book: LinkBook) -> None:
+def test_the_own_router_is_here(book: LinkRegistry) -> None:
     """The own name leads to the loopback address and the port that fits; without a listener nowhere."""
     assert book.place_of("v", "edge", tls=False) == ("127.0.0.1", 55_555)
     assert book.place_of("v", "edge", tls=True) == ("127.0.0.1", 55_443)
@@ -28,49 +34,49 @@ def test_the_own_router_is_here(book: LinkBook) -> None:
     assert book.place_of("v", "edge", tls=True) is None
 
 
-def test_an_unknown_router_is_nowhere(book: LinkBook) -> None:
+def test_an_unknown_router_is_nowhere(book: LinkRegistry) -> None:
     """A name of which no link told has no place."""
     assert book.place_of("v", "core", tls=False) is None
 
 
-def test_what_a_link_told(book: LinkBook) -> None:
+def test_what_a_link_told(book: LinkRegistry) -> None:
     """A name leads to the address that a link came from or went to, and the port that the peer told."""
-    book.learn("v", "core", Place("192.0.2.7", 1_000, 0), proved=True)
+    book.learn("v", "core", ListenAddress("192.0.2.7", 1_000, 0), proved=True)
     assert book.place_of("v", "core", tls=False) == ("192.0.2.7", 1_000)
     assert book.place_of("v", "core", tls=True) is None
-    book.learn("v", "core", Place("192.0.2.8", 1_000, 2_000), proved=True)
+    book.learn("v", "core", ListenAddress("192.0.2.8", 1_000, 2_000), proved=True)
     assert book.place_of("v", "core", tls=True) == ("192.0.2.8", 2_000)
-    book.learn("v", "core", Place("192.0.2.9", 0, 0), proved=True)
+    book.learn("v", "core", ListenAddress("192.0.2.9", 0, 0), proved=True)
     assert book.place_of("v", "core", tls=False) == ("192.0.2.8", 1_000)
 
 
-def test_a_place_is_of_one_message_vpn(book: LinkBook) -> None:
+def test_a_place_is_of_one_message_vpn(book: LinkRegistry) -> None:
     """What a peer of one message VPN tells sends no bridge of another one anywhere."""
-    book.learn("blue", "core", Place("198.51.100.66", 1_000, 0), proved=True)
+    book.learn("blue", "core", ListenAddress("198.51.100.66", 1_000, 0), proved=True)
     assert book.place_of("red", "core", tls=False) is None
 
 
-def test_what_is_proved_is_not_overwritten_by_a_claim(book: LinkBook) -> None:
+def test_what_is_proved_is_not_overwritten_by_a_claim(book: LinkRegistry) -> None:
     """A peer that logs in and claims to be a router does not move the place that this router proved."""
-    book.learn("v", "core", Place("198.51.100.66", 1_000, 0), proved=False)
-    book.learn("v", "core", Place("192.0.2.7", 1_000, 0), proved=True)
-    book.learn("v", "core", Place("198.51.100.66", 1_000, 0), proved=False)
+    book.learn("v", "core", ListenAddress("198.51.100.66", 1_000, 0), proved=False)
+    book.learn("v", "core", ListenAddress("192.0.2.7", 1_000, 0), proved=True)
+    book.learn("v", "core", ListenAddress("198.51.100.66", 1_000, 0), proved=False)
     assert book.place_of("v", "core", tls=False) == ("192.0.2.7", 1_000)
 
 
-def test_places_are_bounded(book: LinkBook) -> None:
+def test_places_are_bounded(book: LinkRegistry) -> None:
     """A place beyond the bound replaces the oldest claim; a claim replaces no proved place."""
     for number in range(limits.LINK_PLACES):
-        book.learn("v", f"r{number}", Place("h", 1, 1), proved=number == 0)
-    book.learn("v", "r2", Place("again", 1, 1), proved=False)
-    book.learn("v", "one more", Place("h", 1, 1), proved=True)
+        book.learn("v", f"r{number}", ListenAddress("h", 1, 1), proved=number == 0)
+    book.learn("v", "r2", ListenAddress("again", 1, 1), proved=False)
+    book.learn("v", "one more", ListenAddress("h", 1, 1), proved=True)
     assert len(book.places["v"]) == limits.LINK_PLACES
     assert book.place_of("v", "r0", tls=False) == ("h", 1)
     assert book.place_of("v", "r1", tls=False) is None
     assert book.place_of("v", "one more", tls=False) == ("h", 1)
     for place in book.places["v"].values():
         place.proved = True
-    book.learn("v", "a claim", Place("h", 1, 1), proved=False)
+    book.learn("v", "a claim", ListenAddress("h", 1, 1), proved=False)
     assert book.place_of("v", "a claim", tls=False) is None
     assert len(book.places["v"]) == limits.LINK_PLACES
 
@@ -143,7 +149,7 @@ def test_watchers_are_told(world: Any) -> None:
     assert watcher.came == [link.accepted]
 
 
-def test_records_are_bounded(book: LinkBook) -> None:
+def test_records_are_bounded(book: LinkRegistry) -> None:
     """Beyond the bound the record of a bridge that is gone makes room, one that is here does not."""
     kept = book.record("kept", "blue", "c", 0)
     assert book.record("kept", "blue", "c", 1) is kept

@@ -44,7 +44,7 @@ class LinkLog:
 
 
 @final
-class Place:
+class ListenAddress:
     """Where a router answers links: ports of its plain and its TLS listener, 0 for none. `proved`: the router that
     said so has proved that it is the remote that a bridge means, not only that it may log in.
     """
@@ -59,7 +59,7 @@ class Place:
 
 
 @final
-class LinkBook:
+class LinkRegistry:
     """What a router knows of its links. `link_port`, `links_port` are the ports of its own listeners, 0 for none.
     `secret` are random bytes; nonces are made from them. `rehearsal` is None in a running router. Where `explain`
     builds routers within one process, a bridge puts its password there, by its nonce, instead of proving it.
@@ -93,7 +93,7 @@ class LinkBook:
         self.log = LinkLog()
         self.serving: dict[str, Link] = {}
         self.records: dict[str, Bridge] = {}
-        self.places: dict[str, dict[str, Place]] = {}
+        self.places: dict[str, dict[str, ListenAddress]] = {}
         self.out_mappings: dict[tuple[str, str, str], TopicMapping] = {}
         self.sheets: dict[str, Counters] = {}
         self.link_port = 0
@@ -178,7 +178,7 @@ class LinkBook:
 
     # -- routers by name -------------------------------------------------------------------------
 
-    def learn(self, vpn: str, router: str, place: Place, *, proved: bool) -> None:
+    def learn(self, vpn: str, router: str, place: ListenAddress, *, proved: bool) -> None:
         """Remember that `router` answers at `place`, as the peer of a link of `vpn` said.
 
         A place that was told without a proof does not replace one that was told with a proof.

@@ -26,7 +26,7 @@ class Taken:
 
     __slots__ = ("_dirty", "_key", "_positions", "_spool", "accepted")
 
-    def __init__(self, spool: Spool, key: bytes, accepted: Accepted) -> None:
+    def __init__(self, spool: Spool, key: bytes, accepted: ReceivedPositions) -> None:
         self.accepted = accepted
         self._spool = spool
         self._key = key
@@ -170,7 +170,7 @@ class Positions:
 
 
 @final
-class Accepted:
+class ReceivedPositions:
     """What one bridge has accepted, by store id and queue; the pair used last is the last one.
 
     Bounded: LINK_FLOW_STORES pairs. Beyond, the one used longest ago is forgotten.
@@ -223,9 +223,9 @@ class Accepted:
         return bytes((FORMAT,)) + b"".join(out) if out else b""
 
 
-def decode_accepted(value: bytes) -> Accepted:
-    """What `Accepted.encode` made. Raises SpoolError for anything else but b""."""
-    accepted = Accepted()
+def decode_positions(value: bytes) -> ReceivedPositions:
+    """What `ReceivedPositions.encode` made. Raises SpoolError for anything else but b""."""
+    accepted = ReceivedPositions()
     if not value:
         return accepted
     try:

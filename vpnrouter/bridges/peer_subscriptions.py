@@ -122,7 +122,7 @@ FILTER_WORK: Final = 5
 
 
 @final
-class Attracted:
+class PeerSubscriptions:
     """The subscriptions of `client`, who logged in as `admission` says.
 
     Where `mapping` renames what leaves, the peer speaks of topics as it sees them: each of its filters
@@ -142,7 +142,7 @@ class Attracted:
         self.asked: dict[str, tuple[int, str]] = {}
         self.wanting_retained: list[Subscription] = []
 
-    def inherit(self, before: Attracted, subscriptions: list[Subscription]) -> None:
+    def inherit(self, before: PeerSubscriptions, subscriptions: list[Subscription]) -> None:
         """Go on with what was asked for over the connection that this one takes over."""
         client = self._client
         standing = {old.filter.original: old for old in subscriptions}
