@@ -1,5 +1,7 @@
 """vpnrouter.core.login: client usernames and remembered passwords."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +23,14 @@ from vpnrouter.core.credentials import (
     ClientUsername,
     Credentials,
     PeerCertificate,
+)
+from vpnrouter.core.guaranteed.terms import (
+    CONSUME,
+    DELETE,
+    MODIFY_TOPIC,
+    NO_ACCESS,
+    READ_ONLY,
+    EndpointTerms,
 )
 from vpnrouter.errors import Refused
 
@@ -200,3 +210,20 @@ def test_the_built_in_default_has_no_certificate() -> None:
         else:
             with pytest.raises(Refused, match="names no client username"):
                 identified(credentials, shown, 150)
+
+
+def test_permissions() -> None:
+    """A ladder; the owner stands on top of it."""
+    terms = EndpointTerms()
+    terms.owner = "maria"
+    ladder = [NO_ACCESS, READ_ONLY, CONSUME, MODIFY_TOPIC, DELETE]
+    assert ladder == sorted(ladder)
+    for permission in ladder:
+        terms.permission = permission
+        assert ClientUsername("otto").permission_on(terms) == permission
+        assert ClientUsername("maria").permission_on(terms) == DELETE
+        over = ClientUsername("otto", guaranteed_endpoint_permission_override_enabled=True)
+        assert over.permission_on(terms) == DELETE
+    terms.owner = ""
+    terms.permission = NO_ACCESS
+    assert ClientUsername("").permission_on(terms) == NO_ACCESS, "nobody is no owner"
