@@ -14,18 +14,9 @@ msg_vpns:
   blue:
     enabled: false
     max_connection_count: 11
-    max_subscription_count: 12
-    max_msg_size: 13
-    max_topic_bytes: 140
-    max_topic_levels: 15
     max_retained_msg_count: 16
     client_profiles:
       small:
-        allow_bridge_connections_enabled: true
-        allow_shared_subscriptions_enabled: false
-        max_connection_count_per_client_username: 21
-        max_subscription_count: 22
-        max_outbox_bytes: 70000
         max_keepalive_timeout: 23
     acl_profiles:
       tight:
@@ -51,18 +42,10 @@ def test_everything_arrives(configured: Any) -> None:
     blue, green = router.vpns["blue"], router.vpns["green"]
     assert (blue.enabled, green.enabled) == (False, True)
     assert blue.vpn_id == "edge/blue"
-    bounds = blue.limits
-    assert (bounds.max_connection_count, bounds.max_subscription_count) == (11, 12)
-    assert (bounds.max_msg_size, bounds.max_topic_bytes, bounds.max_topic_levels) == (13, 140, 15)
-    assert bounds.max_retained_msg_count == 16
-    assert blue.retained.most == 16
-    profile = blue.profiles["small"]
-    assert profile.allow_bridge_connections_enabled is True
-    assert profile.allow_shared_subscriptions_enabled is False
-    assert profile.max_connection_count_per_client_username == 21
-    assert (profile.max_subscription_count, profile.max_outbox_bytes) == (22, 70_000)
-    assert profile.max_keepalive_timeout == 23
-    assert blue.profiles["default"].allow_bridge_connections_enabled is False
+    assert blue.limits.max_connection_count == 11
+    assert blue.retained.most == blue.limits.max_retained_msg_count == 16
+    assert blue.profiles["small"].max_keepalive_timeout == 23
+    assert blue.profiles["default"].max_keepalive_timeout == 0
 
 
 def test_access_rules_arrive(configured: Any) -> None:
