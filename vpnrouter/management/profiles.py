@@ -1,8 +1,8 @@
 """Client usernames, client profiles and ACL profiles as they are in force, with counts of who uses them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -29,140 +29,131 @@ async def _source(request: Request) -> Profiles:
 ProfilesHere = Annotated[Profiles, Depends(_source)]
 
 
-@routes.get(
-    "/clientUsernames",
-    summary="List client usernames",
-    tags=["clientUsername"],
-    responses=answers(ClientUsernameStatus, many=True),
-    response_model=None,
+Found = tuple[Callable[[], list[Key]], Callable[[Key], Row | None]]
+"""The keys of a collection, and the row of a key, None where there is no such object."""
+
+
+def _client_usernames(source: Profiles, msg_vpn: str) -> Found:
+    def row(key: Key) -> Row | None:
+        status = source.username(*key)
+        return None if status is None else row_of(status)
+
+    return lambda: [(msg_vpn, name) for name in source.username_names(msg_vpn)], row
+
+
+def _client_profiles(source: Profiles, msg_vpn: str) -> Found:
+    return _made({each.client_profile_name: each for each in source.client_profiles(msg_vpn)})
+
+
+def _acl_profiles(source: Profiles, msg_vpn: str) -> Found:
+    return _made({each.acl_profile_name: each for each in source.acl_profiles(msg_vpn)})
+
+
+def _made(found: dict[str, Any]) -> Found:
+    rows: dict[Key, Any] = {(each.msg_vpn_name, name): each for name, each in found.items()}
+
+    def row(key: Key) -> Row | None:
+        status = rows.get(key)
+        return None if status is None else row_of(status)
+
+    return lambda: list(rows), row
+
+
+class _Collection(NamedTuple):
+    """A collection of a message VPN: its path, the name of its key, and what the API's description says of it."""
+
+    path: str
+    tag: str
+    key: str
+    kind: type[Any]
+    found: Callable[[Profiles, str], Found]
+    one: str
+    many: str
+    of_all: str
+
+
+def _serve(each: _Collection) -> None:
+    """Answer on the two paths of a collection: for all objects, and for one."""
+
+    async def many(
+        request: Request, source: ProfilesHere, msg_vpn: MsgVpnHere, asked: AskedMany
+    ) -> Response:
+        keys, row = each.found(source, msg_vpn)
+        links = partial(_links, root_of(request), each.path)
+        return await asked.reply(request, keys(), row, links, each.kind)
+
+    async def one(
+        request: Request,
+        source: ProfilesHere,
+        msg_vpn: MsgVpnHere,
+        written: Annotated[str, Path(alias=each.key)],
+        asked: AskedOne,
+    ) -> Response:
+        key = (msg_vpn, unquote(written))
+        row = each.found(source, msg_vpn)[1](key)
+        if row is None:
+            raise not_found(f"{each.tag} {key[1]} in msgVpn {msg_vpn}")
+        return asked.reply(request, row, _links(root_of(request), each.path, key), each.kind)
+
+    article = "an" if each.one[0] in "aA" else "a"
+    routes.add_api_route(
+        f"/{each.path}",
+        many,
+        name=each.many.lower().replace(" ", "_"),
+        summary=f"List {each.many}",
+        description=each.of_all,
+        tags=[each.tag],
+        responses=answers(each.kind, many=True),
+        response_model=None,
+    )
+    routes.add_api_route(
+        f"/{each.path}/{{{each.key}}}",
+        one,
+        name=each.one.lower().replace(" ", "_"),
+        summary=f"Get {article} {each.one}",
+        description=f"One {each.one}.",
+        tags=[each.tag],
+        responses=answers(each.kind, many=False),
+        response_model=None,
+    )
+
+
+_serve(
+    _Collection(
+        "clientUsernames",
+        "clientUsername",
+        "clientUsername",
+        ClientUsernameStatus,
+        _client_usernames,
+        "client username",
+        "client usernames",
+        "The client usernames that are configured, or that somebody is connected with.",
+    )
 )
-async def client_usernames(
-    request: Request, source: ProfilesHere, msg_vpn: MsgVpnHere, asked: AskedMany
-) -> Response:
-    """The client usernames that are configured, or that somebody is connected with."""
-    keys = [(msg_vpn, name) for name in source.username_names(msg_vpn)]
-    links = partial(_links, root_of(request), "clientUsernames")
-    return await asked.reply(request, keys, partial(_row, source), links, ClientUsernameStatus)
-
-
-@routes.get(
-    "/clientUsernames/{clientUsername}",
-    summary="Get a client username",
-    tags=["clientUsername"],
-    responses=answers(ClientUsernameStatus, many=False),
-    response_model=None,
+_serve(
+    _Collection(
+        "clientProfiles",
+        "clientProfile",
+        "clientProfileName",
+        ClientProfileStatus,
+        _client_profiles,
+        "client profile",
+        "client profiles",
+        "The client profiles of a message VPN.",
+    )
 )
-async def client_username(
-    request: Request,
-    source: ProfilesHere,
-    msg_vpn: MsgVpnHere,
-    written: Annotated[str, Path(alias="clientUsername")],
-    asked: AskedOne,
-) -> Response:
-    """One client username."""
-    key = (msg_vpn, unquote(written))
-    row = _row(source, key)
-    if row is None:
-        raise not_found(f"clientUsername {key[1]} in msgVpn {msg_vpn}")
-    links = _links(root_of(request), "clientUsernames", key)
-    return asked.reply(request, row, links, ClientUsernameStatus)
-
-
-@routes.get(
-    "/clientProfiles",
-    summary="List client profiles",
-    tags=["clientProfile"],
-    responses=answers(ClientProfileStatus, many=True),
-    response_model=None,
+_serve(
+    _Collection(
+        "aclProfiles",
+        "aclProfile",
+        "aclProfileName",
+        AclProfileStatus,
+        _acl_profiles,
+        "ACL profile",
+        "ACL profiles",
+        "The ACL profiles of a message VPN.",
+    )
 )
-async def client_profiles(
-    request: Request, source: ProfilesHere, msg_vpn: MsgVpnHere, asked: AskedMany
-) -> Response:
-    """The client profiles of a message VPN."""
-    rows = _client_profiles(source.client_profiles(msg_vpn))
-    links = partial(_links, root_of(request), "clientProfiles")
-    return await asked.reply(request, list(rows), _made(rows), links, ClientProfileStatus)
-
-
-@routes.get(
-    "/clientProfiles/{clientProfileName}",
-    summary="Get a client profile",
-    tags=["clientProfile"],
-    responses=answers(ClientProfileStatus, many=False),
-    response_model=None,
-)
-async def client_profile(
-    request: Request,
-    source: ProfilesHere,
-    msg_vpn: MsgVpnHere,
-    written: Annotated[str, Path(alias="clientProfileName")],
-    asked: AskedOne,
-) -> Response:
-    """One client profile."""
-    key = (msg_vpn, unquote(written))
-    status = _client_profiles(source.client_profiles(msg_vpn)).get(key)
-    if status is None:
-        raise not_found(f"clientProfile {key[1]} in msgVpn {msg_vpn}")
-    links = _links(root_of(request), "clientProfiles", key)
-    return asked.reply(request, row_of(status), links, ClientProfileStatus)
-
-
-@routes.get(
-    "/aclProfiles",
-    summary="List ACL profiles",
-    tags=["aclProfile"],
-    responses=answers(AclProfileStatus, many=True),
-    response_model=None,
-)
-async def acl_profiles(
-    request: Request, source: ProfilesHere, msg_vpn: MsgVpnHere, asked: AskedMany
-) -> Response:
-    """The ACL profiles of a message VPN."""
-    rows = _acl_profiles(source.acl_profiles(msg_vpn))
-    links = partial(_links, root_of(request), "aclProfiles")
-    return await asked.reply(request, list(rows), _made(rows), links, AclProfileStatus)
-
-
-@routes.get(
-    "/aclProfiles/{aclProfileName}",
-    summary="Get an ACL profile",
-    tags=["aclProfile"],
-    responses=answers(AclProfileStatus, many=False),
-    response_model=None,
-)
-async def acl_profile(
-    request: Request,
-    source: ProfilesHere,
-    msg_vpn: MsgVpnHere,
-    written: Annotated[str, Path(alias="aclProfileName")],
-    asked: AskedOne,
-) -> Response:
-    """One ACL profile."""
-    key = (msg_vpn, unquote(written))
-    status = _acl_profiles(source.acl_profiles(msg_vpn)).get(key)
-    if status is None:
-        raise not_found(f"aclProfile {key[1]} in msgVpn {msg_vpn}")
-    links = _links(root_of(request), "aclProfiles", key)
-    return asked.reply(request, row_of(status), links, AclProfileStatus)
-
-
-def _row(source: Profiles, key: Key) -> Row | None:
-    status = source.username(*key)
-    return None if status is None else row_of(status)
-
-
-def _client_profiles(found: Sequence[ClientProfileStatus]) -> dict[Key, ClientProfileStatus]:
-    return {(each.msg_vpn_name, each.client_profile_name): each for each in found}
-
-
-def _acl_profiles(found: Sequence[AclProfileStatus]) -> dict[Key, AclProfileStatus]:
-    return {(each.msg_vpn_name, each.acl_profile_name): each for each in found}
-
-
-def _made(
-    rows: dict[Key, ClientProfileStatus] | dict[Key, AclProfileStatus],
-) -> Callable[[Key], Row]:
-    return lambda key: row_of(rows[key])
 
 
 def _links(root: str, collection: str, key: Key) -> Links:
