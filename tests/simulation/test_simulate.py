@@ -494,14 +494,6 @@ def test_ids_look_drawn_and_are_distinct() -> None:
     assert 31 < bits.mean() < 33
 
 
-def test_trace_ids_are_hexadecimal() -> None:
-    """Both halves as 32 digits; none where there is no message."""
-    high = np.array([0xABC, 1], np.uint64)
-    low = np.array([0x12, 2], np.uint64)
-    ids = files._trace_ids(high, low, np.array([False, True])).to_pylist()
-    assert ids == [f"{0xABC:016x}{0x12:016x}", None]
-
-
 def test_truth_is_counted_from_the_plan() -> None:
     """Rows by event are templates times messages, and states; clocks are of routers in use."""
     rng = np.random.default_rng(1)

@@ -11,8 +11,7 @@ Routers are written by several threads: numpy and pyarrow do without the interpr
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vpnrouter.simulation.plan import ALWAYS, Plan
 from vpnrouter.simulation.templates import COLUMNS, State, Templates
-from vpnrouter.trace.parquet import partition_value
-from vpnrouter.trace.schema import ALWAYS_KEY, FILE_COLUMNS, Column, file_metadata
+from vpnrouter.trace.parquet import SCHEMA, by_date, partition_value, trace_ids, writer_of
+from vpnrouter.trace.schema import ALWAYS_KEY, file_metadata
 
 SECOND_NS: Final = 1_000_000_000
 _SPREAD_OF_SIZES: Final = 4
@@ -223,29 +221,6 @@ GROUP_ROWS: Final = 65_536
 """Rows of a row group at most, as a router writes them."""
 
 _THREADS: Final = 2
-_DAY_NS: Final = 86_400 * 10**9
-_EPOCH: Final = dt.date(1970, 1, 1)
-_HEX: Final = np.frombuffer(np.arange(1 << 16, dtype=">u2").tobytes().hex().encode(), np.uint32)
-_TRACE_ID_CHARS: Final = 32
-
-
-def _type_of(column: Column) -> pa.DataType:
-    if column.type != "string":
-        return getattr(pa, column.type)()
-    if column.name == "trace_id":
-        return pa.string()
-    return pa.dictionary(pa.int32(), pa.string())
-
-
-SCHEMA: Final = pa.schema(
-    [pa.field(each.name, _type_of(each), nullable=each.nullable) for each in FILE_COLUMNS]
-)
-_DICTIONARIES: Final = [each.name for each in SCHEMA if pa.types.is_dictionary(each.type)]
-_ENCODINGS: Final = {
-    each.name: "PLAIN" if each.name == "trace_id" else "DELTA_BINARY_PACKED"
-    for each in SCHEMA
-    if each.name not in _DICTIONARIES
-}
 
 
 @dataclass(frozen=True)
@@ -339,7 +314,7 @@ class TraceFiles:
     def _write(self, rows: Rows, router: int, order: NDArray[np.int64]) -> None:
         for first in range(0, len(order), GROUP_ROWS):
             mine = rows.at(order[first : first + GROUP_ROWS])
-            for date, table in _by_date(self._table(router, mine), mine.ts_ns):
+            for date, table in by_date(self._table(router, mine)):
                 self._append(router, date, table, int(mine.ts_ns[0]))
 
     def _append(self, router: int, date: str, table: pa.Table, first_ns: int) -> None:
@@ -369,7 +344,7 @@ class TraceFiles:
         number = rows.message + 1
         columns = {
             "ts_ns": pa.array(rows.ts_ns),
-            "trace_id": _trace_ids(self._highs[rows.origin], number.view(np.uint64), none),
+            "trace_id": trace_ids(self._highs[rows.origin], number.view(np.uint64), none),
             "message_id": pa.array(_mixed(number), mask=null),
             "size_bytes": pa.array(rows.size_bytes, mask=null),
             "since_ingress_ns": pa.array(rows.since_ns, mask=null),
@@ -404,17 +379,7 @@ class _Part:
         self.rows = 0
         self._path = path
         self._hidden = path.with_name(f".{path.name}")
-        self._writer = pq.ParquetWriter(
-            self._hidden,
-            SCHEMA,
-            use_dictionary=_DICTIONARIES,
-            column_encoding=_ENCODINGS,
-            compression="zstd",
-            compression_level=1,
-            write_statistics=["ts_ns"],
-            store_schema=False,
-        )
-        self._writer.add_key_value_metadata(metadata)
+        self._writer = writer_of(self._hidden, metadata)
 
     def write(self, table: pa.Table) -> None:
         self.rows += table.num_rows
@@ -439,30 +404,9 @@ def _dictionary(codes: NDArray[np.int32], values: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, values, safe=False)
 
 
-def _by_date(table: pa.Table, ts_ns: NDArray[np.int64]) -> Iterator[tuple[str, pa.Table]]:
-    days = ts_ns // _DAY_NS
-    for day in np.unique(days).tolist():
-        date = (_EPOCH + dt.timedelta(days=day)).isoformat()
-        whole = days[0] == days[-1]
-        yield date, table if whole else table.filter(pa.array(days == day))
-
-
 def _mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers that look drawn and differ when the given ones do (the finisher of splitmix64)."""
     mixed = numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
-
-
-def _trace_ids(
-    high: NDArray[np.uint64], low: NDArray[np.uint64], null: NDArray[np.bool_]
-) -> pa.StringArray:
-    count = len(high)
-    halves = np.empty((count, 2), dtype=">u8")
-    halves[:, 0] = high
-    halves[:, 1] = low
-    digits = np.take(_HEX, halves.view(">u2").reshape(-1))
-    ends = np.arange(0, _TRACE_ID_CHARS * (count + 1), _TRACE_ID_CHARS, dtype=np.int32)
-    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
-    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(digits), valid)

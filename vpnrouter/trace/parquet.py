@@ -66,13 +66,20 @@ def _arrow_type(column: schema.Column) -> pa.DataType:
 
 
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
-_SCHEMA: Final = pa.schema(
+SCHEMA: Final = pa.schema(
     [pa.field(c.name, _arrow_type(c), nullable=c.nullable) for c in schema.FILE_COLUMNS]
 )
-_DICTIONARIES: Final = [f.name for f in _SCHEMA if pa.types.is_dictionary(f.type)]
+_TEXTS: Final = [
+    c.name
+    for c in schema.FILE_COLUMNS
+    if c.type == "string" and c.name not in {"event", "trace_id", "topic", "mode"}
+]
+"""The columns whose text a context holds under the same name."""
+
+_DICTIONARIES: Final = [f.name for f in SCHEMA if pa.types.is_dictionary(f.type)]
 _ENCODINGS: Final = {
     f.name: "PLAIN" if f.name == "trace_id" else "DELTA_BINARY_PACKED"
-    for f in _SCHEMA
+    for f in SCHEMA
     if f.name not in _DICTIONARIES
 }
 
@@ -103,7 +110,7 @@ def table(block: Block) -> pa.Table:
     columns = {
         "ts_ns": pa.array(ts),
         "event": _named(events.EVENT_NAMES, event_of, None).take(which),
-        "trace_id": _trace_ids(rows["high"], rows["low"], untraced),
+        "trace_id": trace_ids(rows["high"], rows["low"], untraced),
         # Ids beyond 2**63 keep their bits: the column is signed, as everything in Spark.
         "message_id": _integers(number, untraced | (number == 0)),
         "topic": _topics(block).take(pa.array(rows["topic"].astype(np.int32))),
@@ -114,22 +121,28 @@ def table(block: Block) -> pa.Table:
         ),
         "since_ingress_ns": _integers(since, no_message | (since < 0)),
         "origin_ts_ns": _integers(rows["origin"], no_message | (rows["origin"] <= 0)),
-        "vpn": text([c.vpn for c in contexts]),
-        "client": text([c.client for c in contexts]),
-        "endpoint": text([c.endpoint for c in contexts]),
-        "bridge": text([c.bridge for c in contexts]),
-        "peer_router": text([c.peer_router for c in contexts]),
-        "peer_vpn": text([c.peer_vpn for c in contexts]),
-        "path": text([c.path for c in contexts]),
-        "reason": text([c.reason for c in contexts]),
-        "origin_router": text([c.origin_router for c in contexts]),
-        "origin_vpn": text([c.origin_vpn for c in contexts]),
         "count": _counts(number, untraced, no_message),
         "partition": _partitions(contexts).take(which),
-        "topic_syntax": text([c.topic_syntax for c in contexts]),
-        "parent_span_id": text([c.parent_span_id for c in contexts]),
+        **{name: text([getattr(c, name) for c in contexts]) for name in _TEXTS},
     }
-    return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+    return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def writer_of(where: Path | BinaryIO, metadata: dict[str, str]) -> pq.ParquetWriter:
+    """A writer of trace rows, encoded as the head of this module says, into a file with this metadata."""
+    writer = pq.ParquetWriter(
+        where,
+        SCHEMA,
+        use_dictionary=_DICTIONARIES,
+        column_encoding=_ENCODINGS,
+        compression="zstd",
+        compression_level=1,
+        write_statistics=["ts_ns"],
+        # Without it a reader sees strings, not the dictionaries they were written from.
+        store_schema=False,
+    )
+    writer.add_key_value_metadata(metadata)
+    return writer
 
 
 def by_date(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -187,18 +200,7 @@ class PartFile:
         self._hidden = folder / f".{name}"
         self._file = opener(self._hidden)
         try:
-            self._writer = pq.ParquetWriter(
-                self._file,
-                _SCHEMA,
-                use_dictionary=_DICTIONARIES,
-                column_encoding=_ENCODINGS,
-                compression="zstd",
-                compression_level=1,
-                write_statistics=["ts_ns"],
-                # Without it a reader sees strings, not the dictionaries they were written from.
-                store_schema=False,
-            )
-            self._writer.add_key_value_metadata(metadata)
+            self._writer = writer_of(self._file, metadata)
         except OSError:
             self._remove()
             raise
@@ -325,7 +327,7 @@ def _partitions(contexts: Sequence[Context]) -> pa.Array:
     return pa.array([c.partition if c.partition >= 0 else None for c in contexts], pa.int32())
 
 
-def _trace_ids(
+def trace_ids(
     high: NDArray[np.uint64], low: NDArray[np.uint64], untraced: NDArray[np.bool_]
 ) -> pa.StringArray:
     """Both halves as 32 hexadecimal digits, null where there is no trace."""
