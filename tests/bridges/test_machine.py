@@ -74,6 +74,20 @@ SETTINGS = st.builds(
 )
 
 
+RUNNING = st.builds(
+    lambda orders, retries, delay_s, back_s: BridgeSettings(
+        tuple(remote(place, order) for place, order in zip(PLACES, orders, strict=False)),
+        retry_count=retries,
+        retry_delay_ns=delay_s * SECOND,
+        failback_delay_ns=back_s * SECOND,
+    ),
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.integers(0, 1),
+    DELAYS_S,
+    DELAYS_S,
+)
+
+
 class Half:
     """A login as the world sees it; `asked` is the version of the configuration that it has asked for."""
 
@@ -240,6 +254,7 @@ class World(Links):
 
     def answer(self, number: int) -> None:
         """The connection of a login is made."""
+        self.machine.resolved(number, self.now_ns)
         half = self.halves[number]
         wanted = self.machine.reached(number, self.now_ns, self)
         assert wanted is (half.moves_from > 0 or half.remote.location not in self.came_in)
@@ -265,20 +280,23 @@ class World(Links):
 class Bridges(RuleBasedStateMachine):
     """Anything happens, in any order."""
 
-    @initialize(given=SETTINGS, draw=st.floats(0, 0.999))
+    @initialize(given=RUNNING, draw=st.floats(0, 0.999))
     def begin(self, given: BridgeSettings, draw: float) -> None:
         self.world = World(given)
         self.world.draw = draw
         self.world.run()
 
-    def pick(self, data: Any, *, hello: bool, welcomed: bool) -> int:
-        """One of the logins that have come so far, 0 for none."""
-        found = [
+    def found(self, *, hello: bool, welcomed: bool) -> list[int]:
+        """The logins that have come so far."""
+        return [
             number
             for number, half in self.world.halves.items()
             if half.said_hello is hello and half.welcomed is welcomed
         ]
-        return cast("int", data.draw(st.sampled_from(found))) if found else 0
+
+    def pick(self, data: Any, *, hello: bool, welcomed: bool) -> int:
+        """One of the logins that have come so far."""
+        return cast("int", data.draw(st.sampled_from(self.found(hello=hello, welcomed=welcomed))))
 
     @rule(milliseconds=st.sampled_from([1, 50, 900, 2_500, 11_000, 70_000]))
     def time_passes(self, milliseconds: int) -> None:
@@ -289,12 +307,11 @@ class Bridges(RuleBasedStateMachine):
         if self.world.machine.wake_ns >= 0:
             self.world.pass_time(self.world.machine.wake_ns)
 
-    @rule(data=st.data(), good=st.booleans())
+    @precondition(lambda self: self.found(hello=False, welcomed=False))
+    @rule(data=st.data(), good=st.sampled_from([True, True, False]))
     def a_connection_is_made(self, data: Any, good: bool) -> None:
         world = self.world
         number = self.pick(data, hello=False, welcomed=False)
-        if not number:
-            return
         world.machine.resolved(number, world.now_ns)
         if good:
             world.answer(number)
@@ -303,20 +320,29 @@ class Bridges(RuleBasedStateMachine):
             world.machine.failed(number, "refused", world.now_ns)
         world.run()
 
+    @rule(resumed=st.booleans())
+    def everybody_answers(self, resumed: bool) -> None:
+        world = self.world
+        for number in self.found(hello=False, welcomed=False):
+            world.answer(number)
+        for number in self.found(hello=True, welcomed=False):
+            world.welcome(number, resumed=resumed and world.halves[number].moves_from > 0)
+            world.perform(world.machine.link_event(number, LinkEvent.SUBSCRIBED, "", world.now_ns))
+        world.run()
+
+    @precondition(lambda self: self.found(hello=True, welcomed=False))
     @rule(data=st.data(), resumed=st.booleans())
     def a_remote_welcomes(self, data: Any, resumed: bool) -> None:
         number = self.pick(data, hello=True, welcomed=False)
-        if number:
-            moves = self.world.halves[number].moves_from
-            self.world.welcome(number, resumed=resumed and moves > 0)
-            self.world.run()
+        moves = self.world.halves[number].moves_from
+        self.world.welcome(number, resumed=resumed and moves > 0)
+        self.world.run()
 
+    @precondition(lambda self: self.found(hello=True, welcomed=False))
     @rule(data=st.data(), event=st.sampled_from([LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH]))
     def a_remote_refuses(self, data: Any, event: LinkEvent) -> None:
         world = self.world
         number = self.pick(data, hello=True, welcomed=False)
-        if not number:
-            return
         use = world.machine.use
         if use is not None and use.number == number:
             world.refused_ns = world.now_ns
@@ -324,13 +350,19 @@ class Bridges(RuleBasedStateMachine):
         world.lose(number, "no")
         world.run()
 
-    @rule(data=st.data(), welcomed=st.booleans())
-    def a_link_breaks(self, data: Any, welcomed: bool) -> None:
-        number = self.pick(data, hello=True, welcomed=welcomed)
-        if number:
-            self.world.lose(number)
-            self.world.run()
+    @precondition(lambda self: self.found(hello=True, welcomed=True))
+    @rule(data=st.data())
+    def a_link_breaks(self, data: Any) -> None:
+        self.world.lose(self.pick(data, hello=True, welcomed=True))
+        self.world.run()
 
+    @precondition(lambda self: self.found(hello=True, welcomed=False))
+    @rule(data=st.data())
+    def a_handshake_breaks(self, data: Any) -> None:
+        self.world.lose(self.pick(data, hello=True, welcomed=False))
+        self.world.run()
+
+    @precondition(lambda self: self.found(hello=True, welcomed=True))
     @rule(
         data=st.data(),
         event=st.sampled_from(
@@ -349,11 +381,8 @@ class Bridges(RuleBasedStateMachine):
     def a_half_tells(self, data: Any, event: LinkEvent, in_sync: bool) -> None:
         world = self.world
         number = self.pick(data, hello=True, welcomed=True)
-        if number:
-            world.perform(
-                world.machine.link_event(number, event, "why", world.now_ns, in_sync=in_sync)
-            )
-            world.run()
+        world.perform(world.machine.link_event(number, event, "why", world.now_ns, in_sync=in_sync))
+        world.run()
 
     @rule(place=st.sampled_from(PLACES), there=st.booleans())
     def a_peer_comes_in_or_goes(self, place: str, there: bool) -> None:
@@ -372,7 +401,7 @@ class Bridges(RuleBasedStateMachine):
     def something_is_heard(self) -> None:
         self.world.heard += 1
 
-    @rule(given=SETTINGS, reconnect=st.booleans())
+    @rule(given=st.one_of(SETTINGS, RUNNING, RUNNING), reconnect=st.booleans())
     def the_configuration_changes(self, given: BridgeSettings, reconnect: bool) -> None:
         world = self.world
         before, world.settings = world.settings, given
@@ -384,6 +413,7 @@ class Bridges(RuleBasedStateMachine):
             world.renews = True
         world.run()
 
+    @precondition(lambda self: self.world.version > 2)
     @rule()
     def the_router_has_a_fault(self) -> None:
         world = self.world
@@ -394,7 +424,7 @@ class Bridges(RuleBasedStateMachine):
         world.run()
         world.rests_ns = world.machine.wake_ns
 
-    @precondition(lambda self: self.world.version > 3)
+    @precondition(lambda self: self.world.version > 8)
     @rule()
     def the_bridge_is_removed(self) -> None:
         world = self.world
@@ -870,3 +900,36 @@ def test_remotes_that_change_while_one_stands_by(
     left = [each.location for each in remotes if each.enabled][:1]
     assert [half.remote.location for half in world.halves.values()] == left
     assert [in_use(world)] == (left or [""])
+
+
+def test_a_link_that_came_in_meanwhile_is_used() -> None:
+    """Where the remote's bridge comes in while the bridge dials, no HELLO is said on the second connection."""
+    world = world_of(ONE)
+    (number,) = world.halves
+    world.came_in.add("one")
+    world.answer(number)
+    world.run()
+    (other,) = world.halves
+    assert other != number
+    assert world.halves[other].said_hello
+    assert [host for _, host in world.dials] == ["one"]
+
+
+@pytest.mark.parametrize("over", ["a connection of its own", "the remote's"])
+def test_a_bridge_that_was_refused_waits(over: str) -> None:
+    """A wrong password is not checked twenty times a second, over whatever connection."""
+    world = world_of(ONE, retry_s=3)
+    (number,) = world.halves
+    if over == "the remote's":
+        until(world, world.now_ns)
+        world.came_in.add("one")
+        world.run()
+        (number,) = world.halves
+    else:
+        world.machine.resolved(number, world.now_ns)
+        world.hello(number)
+    world.perform(world.machine.link_event(number, LinkEvent.REFUSED, "no", world.now_ns))
+    world.lose(number, "no")
+    world.run()
+    assert not world.halves
+    assert world.machine.wake_ns - world.now_ns >= 3 * SECOND
