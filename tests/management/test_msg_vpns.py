@@ -34,7 +34,7 @@ async def test_one(still: Any, opened: Any) -> None:
         answer = (await client.get(f"{PATH}/blue")).json()
     data = answer["data"]
     assert (before["state"], before["discarded"], data["state"]) == ("up", {}, "down")
-    assert (data["bridgeCount"], data["msgVpnConnections"], data["rxMsgCount"]) == (2, 0, 0)
+    assert (data["bridgeCount"], data["msgVpnConnections"], data["rxMsgCount"]) == (2, 3, 0)
     assert data["discarded"] == {"loop-detected": 3, "client-not-connected": 2}
     assert (data["discardedMsgCount"], data["rxDiscarded"]) == (5, {"loop-detected": 3})
     assert (data["rxDiscardedMsgCount"], data["txDiscardedMsgCount"]) == (3, 2)
