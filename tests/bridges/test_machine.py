@@ -933,3 +933,19 @@ def test_a_bridge_that_was_refused_waits(over: str) -> None:
     world.run()
     assert not world.halves
     assert world.machine.wake_ns - world.now_ns >= 3 * SECOND
+
+
+def test_what_is_configured_in_a_move_that_fails() -> None:
+    """What is configured while the bridge moves is asked for over the old link when nothing comes of the move."""
+    world = world_of(ONE)
+    let_in(world, "one")
+    (old,) = world.halves
+    world.doubled = True
+    world.run()
+    (new,) = set(world.halves) - {old}
+    world.version += 1
+    world.perform(world.machine.configure(FACTS, world.settings, world.now_ns))
+    world.run()
+    world.lose(new, "403 Forbidden")
+    world.run()
+    assert world.halves[old].asked == world.version
