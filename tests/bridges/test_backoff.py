@@ -4,12 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.remotes import (
-    QUICK_LEAST_NS,
-    QUICK_MOST_NS,
-    SECOND,
-    Backoff,
-)
+from vpnrouter.bridges.remotes import QUICK_LEAST_NS, QUICK_MOST_NS, Backoff
+from vpnrouter.units import SECOND_NS
 
 MS = 1_000_000
 
@@ -19,8 +15,8 @@ def test_the_first_attempt_has_no_delay() -> None:
     backoff = Backoff()
     assert backoff.delay_ns(0, 0.9) == 0
     backoff.up(0)
-    backoff.down(60 * SECOND)
-    assert backoff.delay_ns(60 * SECOND, 0.9) == 0
+    backoff.down(60 * SECOND_NS)
+    assert backoff.delay_ns(60 * SECOND_NS, 0.9) == 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -33,9 +29,9 @@ def test_a_peer_that_is_back_is_found_within_a_tenth_of_a_second(
 ) -> None:
     """In the quick stage an attempt comes at most 100 ms after the peer is reachable again."""
     backoff = Backoff()
-    now = 1_000 * SECOND
+    now = 1_000 * SECOND_NS
     lost = now
-    backoff.up(now - 60 * SECOND)
+    backoff.up(now - 60 * SECOND_NS)
     reachable = lost + back * MS
     for draw in itertools.cycle(draws):
         backoff.down(now)
@@ -52,11 +48,11 @@ def test_a_peer_that_is_back_is_found_within_a_tenth_of_a_second(
 )
 def test_every_delay_is_within_its_bounds(draws: list[float], base_s: int) -> None:
     """Quick delays are 20 to 80 ms, slow ones from base to three times the last or the cap."""
-    base = max(base_s * SECOND, QUICK_LEAST_NS)
-    cap = 300 * SECOND
-    backoff = Backoff(base_s * SECOND, cap, quick_period_ns=SECOND)
+    base = max(base_s * SECOND_NS, QUICK_LEAST_NS)
+    cap = 300 * SECOND_NS
+    backoff = Backoff(base_s * SECOND_NS, cap, quick_period_ns=SECOND_NS)
     now = 0
-    quick_end = SECOND
+    quick_end = SECOND_NS
     previous = base
     backoff.down(now)
     assert backoff.delay_ns(now, draws[0]) == 0
@@ -73,51 +69,51 @@ def test_every_delay_is_within_its_bounds(draws: list[float], base_s: int) -> No
 
 def test_the_slow_stage_grows_to_its_cap() -> None:
     """With the highest draws each delay is three times the one before, and never above the cap."""
-    backoff = Backoff(SECOND, 20 * SECOND, quick_period_ns=0)
+    backoff = Backoff(SECOND_NS, 20 * SECOND_NS, quick_period_ns=0)
     backoff.down(0)
     backoff.delay_ns(0, 0.0)
-    delays = [backoff.delay_ns(0, 0.999_999_999) / SECOND for _ in range(5)]
+    delays = [backoff.delay_ns(0, 0.999_999_999) / SECOND_NS for _ in range(5)]
     assert delays == pytest.approx([3, 9, 20, 20, 20], rel=0.01)
 
 
 def test_a_refusal_ends_the_quick_stage() -> None:
     """A wrong password is not tried twenty times a second, not even the first time."""
-    backoff = Backoff(3 * SECOND)
+    backoff = Backoff(3 * SECOND_NS)
     backoff.delay_ns(0, 0.0)
     backoff.refused(MS)
-    assert backoff.delay_ns(MS, 0.0) == 3 * SECOND
-    fresh = Backoff(3 * SECOND)
+    assert backoff.delay_ns(MS, 0.0) == 3 * SECOND_NS
+    fresh = Backoff(3 * SECOND_NS)
     fresh.refused(0)
-    assert fresh.delay_ns(0, 0.0) == 3 * SECOND
+    assert fresh.delay_ns(0, 0.0) == 3 * SECOND_NS
 
 
 def test_a_link_that_comes_and_goes_slows_down() -> None:
     """Being up for less than the stable period resets nothing; exactly the period does."""
-    backoff = Backoff(3 * SECOND, stable_ns=10 * SECOND)
+    backoff = Backoff(3 * SECOND_NS, stable_ns=10 * SECOND_NS)
     backoff.delay_ns(0, 0.5)
     now = 0
     delays = []
     for _ in range(6):
         backoff.up(now)
-        now += 10 * SECOND - 1
+        now += 10 * SECOND_NS - 1
         backoff.down(now)
         delays.append(backoff.delay_ns(now, 0.5))
         now += delays[-1]
-    assert delays[0] < SECOND
-    assert all(delay >= 3 * SECOND for delay in delays[1:])
+    assert delays[0] < SECOND_NS
+    assert all(delay >= 3 * SECOND_NS for delay in delays[1:])
     backoff.up(now)
-    backoff.down(now + 10 * SECOND)
-    assert backoff.delay_ns(now + 10 * SECOND, 0.5) == 0
+    backoff.down(now + 10 * SECOND_NS)
+    assert backoff.delay_ns(now + 10 * SECOND_NS, 0.5) == 0
 
 
 def test_the_peer_s_wish_counts_up_to_the_cap() -> None:
     """`retry after` lengthens a delay and cannot keep the bridge away for ever."""
-    backoff = Backoff(cap_ns=30 * SECOND)
-    assert backoff.delay_ns(0, 0.0, at_least_ns=2 * SECOND) == 2 * SECOND
-    assert backoff.delay_ns(0, 0.0, at_least_ns=3_600 * SECOND) == 30 * SECOND
+    backoff = Backoff(cap_ns=30 * SECOND_NS)
+    assert backoff.delay_ns(0, 0.0, at_least_ns=2 * SECOND_NS) == 2 * SECOND_NS
+    assert backoff.delay_ns(0, 0.0, at_least_ns=3_600 * SECOND_NS) == 30 * SECOND_NS
 
 
 def test_a_cap_below_the_base_is_a_mistake() -> None:
     """Such a policy cannot be followed."""
     with pytest.raises(ValueError, match="below base"):
-        Backoff(3 * SECOND, 2 * SECOND)
+        Backoff(3 * SECOND_NS, 2 * SECOND_NS)

@@ -38,8 +38,9 @@ from vpnrouter.bridges.machine import (
     Tell,
 )
 from vpnrouter.bridges.owner import LinkEvent
-from vpnrouter.bridges.remotes import QUICK_LEAST_NS, SECOND, Remote
+from vpnrouter.bridges.remotes import QUICK_LEAST_NS, Remote
 from vpnrouter.events import table
+from vpnrouter.units import SECOND_NS
 
 FACTS = BridgeFacts("core", "yellow", "b")
 PLACES = ("one", "two", "three")
@@ -60,8 +61,8 @@ SETTINGS = st.builds(
         enabled,
         vpn,
         retries,
-        delay_s * SECOND,
-        back_s * SECOND,
+        delay_s * SECOND_NS,
+        back_s * SECOND_NS,
     ),
     st.lists(st.sampled_from(PLACES), unique=True, max_size=3),
     st.lists(st.integers(1, 3), min_size=3, max_size=3),
@@ -78,8 +79,8 @@ RUNNING = st.builds(
     lambda orders, retries, delay_s, back_s: BridgeSettings(
         tuple(remote(place, order) for place, order in zip(PLACES, orders, strict=False)),
         retry_count=retries,
-        retry_delay_ns=delay_s * SECOND,
-        failback_delay_ns=back_s * SECOND,
+        retry_delay_ns=delay_s * SECOND_NS,
+        failback_delay_ns=back_s * SECOND_NS,
     ),
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
     st.integers(0, 1),
@@ -107,7 +108,7 @@ class World(Links):
     dialled as well.
     """
 
-    def __init__(self, given: BridgeSettings, start_ns: int = 1_000 * SECOND) -> None:
+    def __init__(self, given: BridgeSettings, start_ns: int = 1_000 * SECOND_NS) -> None:
         self.now_ns = start_ns
         self.draw = 0.0
         self.settings = given
@@ -504,8 +505,8 @@ def world_of(*remotes: Remote, retry_s: int = 3, back_s: int = 0, retries: int =
     given_ = BridgeSettings(
         remotes,
         retry_count=retries,
-        retry_delay_ns=retry_s * SECOND,
-        failback_delay_ns=back_s * SECOND,
+        retry_delay_ns=retry_s * SECOND_NS,
+        failback_delay_ns=back_s * SECOND_NS,
     )
     world = World(given_)
     world.run()
@@ -561,7 +562,7 @@ ONE, TWO = remote("one", 1), remote("two", 2)
 def test_each_has_its_tries(retries: int) -> None:
     """The remote of the lowest connect order comes first; each has its retries before the next one has its turn."""
     world = world_of(TWO, ONE, retries=retries)
-    until(world, world.now_ns + 300 * SECOND)
+    until(world, world.now_ns + 300 * SECOND_NS)
     hosts = [host for _, host in world.dials]
     turn = ["one"] * (retries + 1) + ["two"] * (retries + 1)
     assert hosts[: 3 * len(turn)] == turn * 3
@@ -572,15 +573,15 @@ def test_the_next_best_after_a_loss() -> None:
     world = world_of(ONE, TWO)
     let_in(world, "one", "two")
     assert in_use(world) == "one"
-    world.now_ns += 60 * SECOND
+    world.now_ns += 60 * SECOND_NS
     world.lose(next(iter(world.halves)))
     world.run()
     let_in(world, "two")
     assert in_use(world) == "two"
     assert world.dials[-1] == (world.now_ns, "two")
-    world.now_ns += 60 * SECOND
+    world.now_ns += 60 * SECOND_NS
     world.lose(next(iter(world.halves)))
-    until(world, world.now_ns + SECOND // 5, "two")
+    until(world, world.now_ns + SECOND_NS // 5, "two")
     assert [host for _, host in world.dials[-2:]] == ["one", "two"]
 
 
@@ -594,13 +595,13 @@ def test_it_goes_back_in_time(retry_s: int, back_s: int, draw: float, resumed: b
     """A better remote that answers again and stands is in use after its fail-back time, never before."""
     world = world_of(ONE, TWO, retry_s=retry_s, back_s=back_s)
     world.draw = draw
-    until(world, world.now_ns + 20 * SECOND, "two")
+    until(world, world.now_ns + 20 * SECOND_NS, "two")
     assert in_use(world) == "two"
     back_ns = world.now_ns
-    until(world, back_ns + back_s * SECOND - 1, "one", "two")
+    until(world, back_ns + back_s * SECOND_NS - 1, "one", "two")
     assert in_use(world) == "two"
-    look_ns = int(max(1, retry_s) * SECOND * 1.5)
-    until(world, back_ns + back_s * SECOND + look_ns + DRAIN_MOST_NS + 1, "one", "two")
+    look_ns = int(max(1, retry_s) * SECOND_NS * 1.5)
+    until(world, back_ns + back_s * SECOND_NS + look_ns + DRAIN_MOST_NS + 1, "one", "two")
     assert in_use(world) == "one"
     assert len(world.halves) == 1
     assert world.told == ["up"]
@@ -609,24 +610,24 @@ def test_it_goes_back_in_time(retry_s: int, back_s: int, draw: float, resumed: b
 def test_a_better_one_that_does_not_stand() -> None:
     """A better remote that is lost again and again before its time moves nobody, and is tried with pauses."""
     world = world_of(ONE, TWO, retry_s=2, back_s=5)
-    until(world, world.now_ns + SECOND, "two")
+    until(world, world.now_ns + SECOND_NS, "two")
     begin_ns, before = world.now_ns, len(world.dials)
     for _ in range(20):
-        until(world, world.now_ns + 4 * SECOND, "one", "two")
+        until(world, world.now_ns + 4 * SECOND_NS, "one", "two")
         standby = world.machine.standby
         if standby is not None and standby.phase is Phase.WELCOMED:
             world.lose(standby.number)
             world.run()
         assert in_use(world) == "two"
     tries = len(world.dials) - before
-    assert 5 < tries <= (world.now_ns - begin_ns) // SECOND
+    assert 5 < tries <= (world.now_ns - begin_ns) // SECOND_NS
 
 
 def test_the_one_that_stands_by_takes_over() -> None:
     """When the link in use breaks, a better remote that stands by is used at once, and nothing is dialled."""
     world = world_of(ONE, TWO, back_s=60)
-    until(world, world.now_ns + SECOND, "two")
-    until(world, world.now_ns + 10 * SECOND, "one", "two")
+    until(world, world.now_ns + SECOND_NS, "two")
+    until(world, world.now_ns + 10 * SECOND_NS, "one", "two")
     dials = len(world.dials)
     assert world.machine.use is not None
     world.lose(world.machine.use.number)
@@ -642,15 +643,15 @@ def test_tries_become_rare() -> None:
     for number in range(10_000):
         world.draw = number * 0.618 % 1
         until(world, max(world.machine.wake_ns, world.now_ns))
-        if world.now_ns > begin_ns + 600 * SECOND:
+        if world.now_ns > begin_ns + 600 * SECOND_NS:
             break
     times = [at_ns - begin_ns for at_ns, _ in world.dials]
     gaps = [(before, after - before) for before, after in pairwise(times)]
-    quick = [gap for before, gap in gaps if before < 4.9 * SECOND]
-    slow = [gap for before, gap in gaps if before > 5.1 * SECOND]
+    quick = [gap for before, gap in gaps if before < 4.9 * SECOND_NS]
+    slow = [gap for before, gap in gaps if before > 5.1 * SECOND_NS]
     assert QUICK_LEAST_NS <= min(quick) <= max(quick) <= 80_000_000
-    assert 3 * SECOND <= min(slow) <= max(slow) <= 30 * SECOND
-    assert len({gap // SECOND for gap in slow}) > 3, "many would come in step"
+    assert 3 * SECOND_NS <= min(slow) <= max(slow) <= 30 * SECOND_NS
+    assert len({gap // SECOND_NS for gap in slow}) > 3, "many would come in step"
 
 
 def test_only_a_link_that_stayed_up_starts_anew() -> None:
@@ -660,7 +661,7 @@ def test_only_a_link_that_stayed_up_starts_anew() -> None:
     waits = []
     for up_s in [1] * 12 + [11]:
         assert in_use(world) == "one"
-        world.now_ns += up_s * SECOND
+        world.now_ns += up_s * SECOND_NS
         lost_ns = world.now_ns
         world.lose(next(iter(world.halves)))
         world.run()
@@ -668,9 +669,9 @@ def test_only_a_link_that_stayed_up_starts_anew() -> None:
             world.pass_time(world.machine.wake_ns)
         let_in(world, "one")
         waits.append(world.dials[-1][0] - lost_ns)
-    assert max(waits[:3]) < SECOND // 10
-    assert min(waits[6:-1]) >= 3 * SECOND
-    assert waits[-1] < SECOND // 10
+    assert max(waits[:3]) < SECOND_NS // 10
+    assert min(waits[6:-1]) >= 3 * SECOND_NS
+    assert waits[-1] < SECOND_NS // 10
 
 
 @pytest.mark.parametrize("silent", [1, 3])
@@ -683,11 +684,11 @@ def test_remotes_that_say_nothing(silent: int) -> None:
         (number,) = world.halves
         assert world.halves[number].remote.location == name
         world.hello(number)
-        world.pass_time(world.now_ns + 3 * SECOND)
-        world.pass_time(world.now_ns + SECOND // 10)
+        world.pass_time(world.now_ns + 3 * SECOND_NS)
+        world.pass_time(world.now_ns + SECOND_NS // 10)
     let_in(world, "good")
     assert in_use(world) == "good"
-    assert world.now_ns - begin_ns <= silent * 3.2 * SECOND
+    assert world.now_ns - begin_ns <= silent * 3.2 * SECOND_NS
 
 
 @pytest.mark.parametrize(
@@ -731,7 +732,7 @@ def test_a_connection_that_changes_and_cannot_be_made() -> None:
     world.run()
     let_in(world)
     assert world.halves[old].drained
-    world.pass_time(world.now_ns + DRAIN_NS + SECOND)
+    world.pass_time(world.now_ns + DRAIN_NS + SECOND_NS)
     assert old not in world.halves
     assert world.told == ["up", "down"]
 
@@ -764,7 +765,7 @@ def test_faults_that_repeat() -> None:
         world.perform(world.machine.broken("fault", world.now_ns, 0.0))
         world.run()
         assert not world.halves
-        rests.append((world.machine.wake_ns - world.now_ns) // SECOND)
+        rests.append((world.machine.wake_ns - world.now_ns) // SECOND_NS)
         world.pass_time(world.machine.wake_ns)
     assert rests == [1, 2, 4, 8, 16, 32, 32, 32]
 
@@ -798,11 +799,11 @@ def test_many_bridges_do_not_come_in_step() -> None:
             draw = random.Random(seed)
             world = world_of(ONE, retry_s=retry_s)
             begin_ns = world.now_ns
-            end_ns = begin_ns + (60 + 5 * max(30, 3 * retry_s)) * SECOND
+            end_ns = begin_ns + (60 + 5 * max(30, 3 * retry_s)) * SECOND_NS
             while world.now_ns < end_ns:
                 world.draw = draw.random()
                 until(world, max(world.machine.wake_ns, world.now_ns))
-            found = [(at_ns - begin_ns) // SECOND for at_ns, _ in world.dials]
+            found = [(at_ns - begin_ns) // SECOND_NS for at_ns, _ in world.dials]
             seconds.update(second for second in found if second > 60)
         assert sum(seconds.values()) / 200 >= 5
         assert max(seconds.values()) <= 67, (retry_s, seconds.most_common(3))
@@ -811,16 +812,16 @@ def test_many_bridges_do_not_come_in_step() -> None:
 def test_a_slow_remote_has_its_time_in_the_end() -> None:
     """The first pass goes on from a remote that says nothing for three seconds, later ones wait for ten."""
     world = world_of(ONE, TWO)
-    world.pass_time(world.now_ns + 60 * SECOND)
+    world.pass_time(world.now_ns + 60 * SECOND_NS)
     gaps = [after - before for (before, _), (after, _) in pairwise(world.dials)]
-    assert 3 * SECOND <= max(gaps[:2]) < 4 * SECOND
-    assert min(gaps[2:]) >= 10 * SECOND
+    assert 3 * SECOND_NS <= max(gaps[:2]) < 4 * SECOND_NS
+    assert min(gaps[2:]) >= 10 * SECOND_NS
 
 
 def test_who_comes_in_is_dialled() -> None:
     """A bridge that waits for its next try dials at once when the remote's bridge comes in, unless it was refused."""
     world = world_of(ONE)
-    until(world, world.now_ns + 60 * SECOND)
+    until(world, world.now_ns + 60 * SECOND_NS)
     dials = len(world.dials)
     world.machine.incoming(world.now_ns)
     world.run()
@@ -867,7 +868,7 @@ def test_stalls_are_told_once_a_minute() -> None:
         "not bound to its queue: 503 Unknown Queue"
     ]
     for pause_s, told in ((0, True), (30, False), (31, True)):
-        world.now_ns += pause_s * SECOND
+        world.now_ns += pause_s * SECOND_NS
         assert texts(LinkEvent.STALLED, "full") == (["stalled: full"] if told else [])
         assert (record.inbound_state, record.inbound_failure_reason) == (Inbound.STALLED, "full")
         assert texts(LinkEvent.RELEASED, "") == (["goes on"] if told else [])
@@ -890,13 +891,15 @@ def test_remotes_that_change_while_one_stands_by(
 ) -> None:
     """Whatever becomes of the list of remotes, the bridge ends on the best one that is left."""
     world = world_of(ONE, TWO, retry_s=1, back_s=5)
-    until(world, world.now_ns + SECOND, "two")
-    until(world, world.now_ns + (2 + stands_s) * SECOND, "one", "two")
+    until(world, world.now_ns + SECOND_NS, "two")
+    until(world, world.now_ns + (2 + stands_s) * SECOND_NS, "one", "two")
     assert in_use(world) == "two"
-    world.settings = BridgeSettings(remotes, retry_delay_ns=SECOND, failback_delay_ns=5 * SECOND)
+    world.settings = BridgeSettings(
+        remotes, retry_delay_ns=SECOND_NS, failback_delay_ns=5 * SECOND_NS
+    )
     world.renews = True
     world.perform(world.machine.configure(FACTS, world.settings, world.now_ns))
-    until(world, world.now_ns + 30 * SECOND, "one", "two")
+    until(world, world.now_ns + 30 * SECOND_NS, "one", "two")
     left = [each.location for each in remotes if each.enabled][:1]
     assert [half.remote.location for half in world.halves.values()] == left
     assert [in_use(world)] == (left or [""])
@@ -932,7 +935,7 @@ def test_a_bridge_that_was_refused_waits(over: str) -> None:
     world.lose(number, "no")
     world.run()
     assert not world.halves
-    assert world.machine.wake_ns - world.now_ns >= 3 * SECOND
+    assert world.machine.wake_ns - world.now_ns >= 3 * SECOND_NS
 
 
 def test_what_is_configured_in_a_move_that_fails() -> None:

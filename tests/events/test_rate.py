@@ -1,6 +1,7 @@
 """The bound on lines of one name."""
 
-from vpnrouter.events.log import SECOND_NS, RateLimit
+from vpnrouter.events.log import RateLimit
+from vpnrouter.units import SECOND_NS
 
 
 def test_each_name_has_its_own_second() -> None:

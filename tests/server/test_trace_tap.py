@@ -7,10 +7,11 @@ import pytest
 import trio
 
 from vpnrouter import limits
-from vpnrouter.management.live_traces import LEASE_NS, SECOND_NS, LiveTraces, TraceWish
+from vpnrouter.management.live_traces import LEASE_NS, LiveTraces, TraceWish
 from vpnrouter.server.traces import each_of
 from vpnrouter.trace import events, parquet
 from vpnrouter.trace.recorder import Context, Recorder
+from vpnrouter.units import SECOND_NS
 
 EVERYTHING = TraceWish()
 

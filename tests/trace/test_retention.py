@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.trace.retention import DAY_NS, Retention
+from vpnrouter.trace.retention import Retention
+from vpnrouter.units import DAY_NS
 
 TODAY = "2024-10-10"
 TODAY_NS = 20_006 * DAY_NS

@@ -19,6 +19,7 @@ from vpnrouter.core.guaranteed import unit as outcomes
 from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, Receipt
 from vpnrouter.core.timers import Timed
 from vpnrouter.errors import ProtocolError, TopicError
+from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.codes import PROTOCOL_ERROR, QUOTA_EXCEEDED
 from vpnrouter.wire.link.ranges import ranges_of
@@ -275,8 +276,6 @@ class FlowBinding:
         self._left.clear()
         self._unwanted.clear()
 
-
-MILLISECOND_NS: Final = 1_000_000
 
 ROOM: Final = -4
 """Token: an endpoint has more room."""

@@ -28,6 +28,7 @@ from vpnrouter.errors import ProtocolError, Refused, SelectorError, TopicError
 from vpnrouter.events.table import BIND_FAILED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.trace.events import DISCARD
+from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.codes import NOT_AUTHORIZED, PROTOCOL_ERROR, UNAVAILABLE, UNKNOWN_QUEUE
 from vpnrouter.wire.link.extension import encode_extension
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from vpnrouter.topics.mapping import TopicMapping
     from vpnrouter.wire.link.decode import Frame
 
-
-MILLISECOND_NS: Final = 1_000_000
 
 PORTION: Final = 16
 """Messages that are sent before it is looked again at how much waits for the link."""

@@ -11,6 +11,7 @@ from vpnrouter.core.guaranteed.unit import DEMOTED, SPOOLED
 from vpnrouter.core.timers import Timed
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.trace.events import DISCARD
+from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import codes, frames
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.timers import Timer
     from vpnrouter.wire.link.decode import Frame
 
-
-MILLISECOND_NS: Final = 1_000_000
 
 REBIND_LEAST_MS: Final = 1000
 """Milliseconds at least before a queue that was refused is asked for again."""

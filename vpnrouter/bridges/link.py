@@ -25,6 +25,7 @@ from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.timers import Timed
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.sampler import Sampler
+from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import decode, link_frame_at
@@ -55,7 +56,6 @@ HANDSHAKE_TIMER: Final = 0
 HEARTBEAT_TIMER: Final = 1
 PARTED_TIMER: Final = 2
 
-MILLISECOND_NS: Final = 1_000_000
 
 MISSED: Final = 3
 """Heartbeat intervals of silence after which the peer counts as dead (LINK-22)."""

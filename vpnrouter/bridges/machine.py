@@ -17,42 +17,43 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input
 from vpnrouter.bridges.owner import FLOW_EVENTS, LinkEvent
-from vpnrouter.bridges.remotes import SECOND, Backoff, Remote, Remotes
+from vpnrouter.bridges.remotes import Backoff, Remote, Remotes
 from vpnrouter.events import table
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.events.table import Kind
 
-SLOWEST_NS: Final = 30 * SECOND
+SLOWEST_NS: Final = 30 * SECOND_NS
 """Longest delay between two tries, unless SPREAD asks for a longer one."""
 
 SPREAD: Final = 3
 """The longest delay is at least this many times `retry_delay`: with a smaller range many bridges would try in step."""
 
-DRAIN_NS: Final = 2 * SECOND
+DRAIN_NS: Final = 2 * SECOND_NS
 """Silence after which nothing more is expected from a link that is left."""
 
-DRAIN_MOST_NS: Final = 10 * SECOND
+DRAIN_MOST_NS: Final = 10 * SECOND_NS
 """Time that a link that is left has to deliver what is on the way, as long as something comes."""
 
-VERSION_WAIT_NS: Final = 60 * SECOND
+VERSION_WAIT_NS: Final = 60 * SECOND_NS
 """Time before a remote that speaks another major version is tried again."""
 
-MERGE_AGAIN_NS: Final = 3 * SECOND
+MERGE_AGAIN_NS: Final = 3 * SECOND_NS
 """Time before a bridge asks again for the connection of a peer that did not let it in."""
 
-FORGIVEN_NS: Final = 300 * SECOND
+FORGIVEN_NS: Final = 300 * SECOND_NS
 """After this time a fault that ended the work of a bridge does not count as a repetition."""
 
 FAULTS_DOUBLED: Final = 5
 """How often the wait after such a fault is doubled, from one second on."""
 
-STALL_TELLS_NS: Final = 60 * SECOND
+STALL_TELLS_NS: Final = 60 * SECOND_NS
 """How long it is not told again that a bridge stalls."""
 
-_TRY_NS: Final = limits.CONNECT_TIMEOUT_S * SECOND
+_TRY_NS: Final = limits.CONNECT_TIMEOUT_S * SECOND_NS
 
 _WAITING: Final = (Inbound.NOT_READY_WAIT_NEXT, Inbound.NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH)
 
@@ -67,8 +68,8 @@ class BridgeSettings:
     enabled: bool = True
     vpn_enabled: bool = True
     retry_count: int = 0
-    retry_delay_ns: int = 3 * SECOND
-    failback_delay_ns: int = 30 * SECOND
+    retry_delay_ns: int = 3 * SECOND_NS
+    failback_delay_ns: int = 30 * SECOND_NS
 
 
 class Ends(NamedTuple):
@@ -387,7 +388,7 @@ class Machine:
             self._faults = 0
         self._fault_ns = now_ns
         # 1, 2, 4 … 32 seconds, half as much again by chance.
-        self._rest_ns = now_ns + int((1 << self._faults) * (1 + draw / 2) * SECOND)
+        self._rest_ns = now_ns + int((1 << self._faults) * (1 + draw / 2) * SECOND_NS)
         self._faults = min(self._faults + 1, FAULTS_DOUBLED)
         record = self.record
         if record.inbound_state is not Inbound.INIT:
@@ -588,7 +589,7 @@ class Machine:
             self._wait(use.until_ns)
             return False
         self._todo.append(Drop(use.number))
-        limit_s = self.try_ns // SECOND
+        limit_s = self.try_ns // SECOND_NS
         self.failed(use.number, f"{use.remote.location}: no answer within {limit_s} s", now_ns)
         return True
 
@@ -671,7 +672,7 @@ class Machine:
             self._give_up(standby)
             self.standby = None
             # Between half and one and a half times the delay, so that many do not come in step.
-            delay_ns = max(SECOND, settings.retry_delay_ns)
+            delay_ns = max(SECOND_NS, settings.retry_delay_ns)
             self._better_ns = now_ns + int(delay_ns * (0.5 + draw))
             if not self._better:
                 return True
@@ -767,7 +768,7 @@ class Machine:
     @property
     def try_ns(self) -> int:
         """Time that a try has to connect, and as much again to log in."""
-        return limits.LINK_TRY_S * SECOND if self.remotes.hurries else _TRY_NS
+        return limits.LINK_TRY_S * SECOND_NS if self.remotes.hurries else _TRY_NS
 
     @property
     def _current(self) -> Remote:

@@ -13,6 +13,7 @@ from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.guaranteed.stored import lane_of, read_headers
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
+from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 from vpnrouter.wire.link.frames import DMQ_ELIGIBLE, EXACTLY_ONCE, LANES_PARTITION_KEY, PERSISTENT
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
@@ -31,9 +32,6 @@ NEVER: Final = {
 """Why a message can never be in this message VPN though it could be in the sender's; what REJECT says."""
 
 _PATH_BYTES: Final = limits.LINK_PATH_KEPT * (limits.LINK_PATH_ENTRY_BYTES + 2)
-
-MILLISECOND_NS: Final = 1_000_000
-SECOND_NS: Final = 1_000_000_000
 
 
 def direct(frame: Direct, client: Subscriber, path: list[str], plane: TurnContext) -> Message:

@@ -34,6 +34,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
+from vpnrouter.units import SECOND_NS
+
 
 @dataclass(frozen=True, slots=True)
 class Remote:
@@ -154,8 +156,6 @@ def _by_order(remotes: Sequence[Remote]) -> list[Remote]:
     return sorted((r for r in remotes if r.enabled), key=lambda r: r.connect_order)
 
 
-SECOND: Final = 1_000_000_000
-
 QUICK_LEAST_NS: Final = 20_000_000
 """Shortest delay of the quick stage."""
 
@@ -184,10 +184,10 @@ class Backoff:
 
     def __init__(
         self,
-        base_ns: int = 3 * SECOND,
-        cap_ns: int = 30 * SECOND,
-        quick_period_ns: int = 5 * SECOND,
-        stable_ns: int = 10 * SECOND,
+        base_ns: int = 3 * SECOND_NS,
+        cap_ns: int = 30 * SECOND_NS,
+        quick_period_ns: int = 5 * SECOND_NS,
+        stable_ns: int = 10 * SECOND_NS,
     ) -> None:
         self._base_ns = max(base_ns, QUICK_LEAST_NS)
         self._cap_ns = cap_ns

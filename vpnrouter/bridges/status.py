@@ -17,10 +17,9 @@ from vpnrouter.bridges.bridge import UP, Bridge, Inbound
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
 from vpnrouter.bridges.remotes import Remote
+from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
-SECOND: Final = 1_000_000_000
-
-WINDOW_NS: Final = 60 * SECOND
+WINDOW_NS: Final = 60 * SECOND_NS
 """What an average covers, as the field's `average…Rate` attributes do."""
 
 LEAST_GAP_NS: Final = WINDOW_NS // (limits.RATE_SAMPLES - 1)
@@ -96,10 +95,8 @@ class RateMeter:
 
 
 def _a_second(growth: int, elapsed_ns: int) -> int:
-    return (growth * SECOND + elapsed_ns // 2) // elapsed_ns
+    return (growth * SECOND_NS + elapsed_ns // 2) // elapsed_ns
 
-
-MILLISECOND_NS: Final = 1_000_000
 
 VIRTUAL_ROUTER: Final = "auto"
 """The field's bridges belong to one router of a redundant pair; ours to the router they are on."""

@@ -19,6 +19,7 @@ from vpnrouter.cli._printed import (
     shown,
     words,
 )
+from vpnrouter.units import MEGABYTE
 
 _NONE: Final = "-"
 
@@ -365,9 +366,6 @@ _WIDE_COLUMNS: Final[tuple[tuple[str, Callable[[Row], str]], ...]] = (
     ("Failures", lambda row: f"{row['failureCount']:,}"),
     ("Reason", lambda row: row["inboundFailureReason"] or row["outboundFailureReason"] or _NONE),
 )
-
-
-MEGABYTE: Final = 1_000_000
 
 
 _QUEUE_COUNTS: Final = (

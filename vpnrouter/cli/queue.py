@@ -13,6 +13,7 @@ from vpnrouter.cli._completed import queue_names, vpn_names
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.cli._told import note, say, say_bytes, say_json
 from vpnrouter.errors import OperationError
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
@@ -252,9 +253,6 @@ def _put(
         say(f"{'moved' if move else 'copied'} {count:,} messages to {to}")
     if msg_ids and count < len(set(msg_ids)):
         raise typer.Exit(1)
-
-
-SECOND_NS: Final = 1_000_000_000
 
 
 def replay(

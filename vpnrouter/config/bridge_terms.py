@@ -10,12 +10,13 @@ from vpnrouter.bridges.bridge import BridgeFacts
 from vpnrouter.bridges.machine import BridgeSettings
 from vpnrouter.bridges.parking_lot import POLICIES
 from vpnrouter.bridges.remote_links import RemoteTerms
-from vpnrouter.bridges.remotes import SECOND, Remote
+from vpnrouter.bridges.remotes import Remote
 from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
 from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.config.listeners import router_of
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link.encode import subscription_flags
 from vpnrouter.wire.link.frames import (
     BASIC,
@@ -202,8 +203,8 @@ class ConfiguredBridge(RemoteTerms):
             self.written.enabled,
             vpn_enabled,
             connection.retry_count,
-            connection.retry_delay * SECOND,
-            connection.failback_delay * SECOND,
+            connection.retry_delay * SECOND_NS,
+            connection.failback_delay * SECOND_NS,
         )
 
     def facts(self, router: str, msg_vpn: str) -> BridgeFacts:

@@ -6,7 +6,7 @@ inside; the connection never touches a socket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
@@ -14,6 +14,7 @@ from vpnrouter import limits
 from vpnrouter.core.entrance import origin_of
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.timers import Job, Timed
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import PeerCertificate
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.outbox import Channel
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.turn import TurnContext
-
-SECOND_NS: Final = 1_000_000_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.events.table import DEBUG, ERROR, WARNING
 from vpnrouter.text import printable
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,9 +39,6 @@ class Event:
         self.msg_vpn = msg_vpn
         self.name = printable(name, limits.EVENT_NAME_CHARS)
         self.text = printable(text, limits.EVENT_TEXT_CHARS)
-
-
-SECOND_NS: Final = 1_000_000_000
 
 
 @final

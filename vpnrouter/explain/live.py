@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
 from pydantic import ValidationError
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vpnrouter.explain.twin import Twin
     from vpnrouter.management.client import ManagementClient
     from vpnrouter.management.rows import Row
-
-MEGABYTE: Final = 1_000_000
 
 
 @final

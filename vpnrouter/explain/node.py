@@ -10,13 +10,13 @@ from vpnrouter.config.secrets import verify_password
 from vpnrouter.config.trace import Trace
 from vpnrouter.core.guaranteed.definition import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.terms import MEGABYTE
 from vpnrouter.core.turn import Committing
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.bridges.flows import BridgeFlows, have_lots
 from vpnrouter.server.spool.endpoints import Endpoints
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import STORE_ID_BYTES, MemoryStore
+from vpnrouter.units import MEGABYTE
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import Loaded

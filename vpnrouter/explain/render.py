@@ -9,6 +9,7 @@ from rich.tree import Tree
 
 from vpnrouter.explain.question import NO, NOTE, YES
 from vpnrouter.text import printable
+from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.explain.question import Explanation, Rule, Step
@@ -18,7 +19,6 @@ _MARKS: Final = {
     NO: "[red]✗[/red]",
     NOTE: "[yellow]·[/yellow]",
 }
-_MILLISECOND_NS: Final = 1_000_000
 
 
 def tree(explanation: Explanation) -> Tree:
@@ -47,9 +47,9 @@ def _add(branch: Tree, step: Step) -> None:
     times = f" ({step.count} times)" if step.count > 1 else ""
     spent = []
     if step.link_ns >= 0:
-        spent.append(f"{step.link_ns / _MILLISECOND_NS:.2f} ms over the link")
+        spent.append(f"{step.link_ns / MILLISECOND_NS:.2f} ms over the link")
     if step.since_ns > 0:
-        spent.append(f"{step.since_ns / _MILLISECOND_NS:.2f} ms after it came in")
+        spent.append(f"{step.since_ns / MILLISECOND_NS:.2f} ms after it came in")
     when = f" [cyan]{', '.join(spent)}[/cyan]" if spent else ""
     leaf = branch.add(f"{_MARKS[step.verdict]} {escape(printable(step.text))}{times}{when}")
     for rule in step.rules:

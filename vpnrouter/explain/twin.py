@@ -15,6 +15,7 @@ from vpnrouter.explain.cables import Cables
 from vpnrouter.explain.node import Node
 from vpnrouter.explain.recorded import take_events
 from vpnrouter.explain.twin_bridge import TwinBridge
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from vpnrouter.explain.probe import Session
     from vpnrouter.explain.question import Event
 
-SECOND_NS: Final = 1_000_000_000
 START_NS: Final = 1_000 * SECOND_NS
 STEP_NS: Final = 100_000_000
 

@@ -21,11 +21,10 @@ from vpnrouter.errors import RequestError
 from vpnrouter.limits import NAME_SHOWN_CHARS
 from vpnrouter.management.body import busy, forbidden, too_many, unauthorized
 from vpnrouter.text import printable
+from vpnrouter.units import SECOND_NS
 
 THREADS: Final = 1
 """Password hashes verified at once: more would take the data plane's core away."""
-
-SECOND_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

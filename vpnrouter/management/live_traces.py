@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from vpnrouter import limits
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, parse_filter
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +55,6 @@ class TraceLook:
     tracing: bool = True
     """False where the router traces nothing."""
 
-
-SECOND_NS: Final = 1_000_000_000
 
 LEASE_NS: Final = 10 * SECOND_NS
 """How long somebody who does not come back counts as looking."""

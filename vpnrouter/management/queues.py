@@ -41,6 +41,7 @@ from vpnrouter.management.rows import (
     segment,
 )
 from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, Queues, QueueStatus
+from vpnrouter.units import SECOND_NS
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/queues", tags=["queue"])
 
@@ -233,7 +234,6 @@ _IDS: Final = {"msgIds": list}
 _TO: Final = {"toQueueName": str, "msgIds": list}
 _REPLAY: Final = {"replayLogName": str, "fromTime": int, "afterMsgId": int}
 
-SECOND_NS: Final = 1_000_000_000
 
 LATEST_S: Final = 253_402_300_799
 """The last second of the year 9999."""

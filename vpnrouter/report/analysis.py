@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -55,6 +54,7 @@ from vpnrouter.report.subscriptions.over_broad import (
     worst_crossings,
 )
 from vpnrouter.report.subscriptions.unused import never_matched, overlaps
+from vpnrouter.units import SECOND_NS
 
 
 def find_trouble(
@@ -178,9 +178,6 @@ def _held_by_bridges(
     return found
 
 
-_SECOND_NS: Final = 1_000_000_000
-
-
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
     """All result tables as rows by name (schemas in `vpnrouter.report.schema`).
@@ -200,7 +197,7 @@ class Analysis:
     @property
     def seconds(self) -> float:
         """How long the time looked at is."""
-        return (self.span[1] - self.span[0]) / _SECOND_NS
+        return (self.span[1] - self.span[0]) / SECOND_NS
 
 
 def analyse(
@@ -248,7 +245,7 @@ def analyse(
     }
     if before is not None:
         stage("changes")
-        seconds = (span[1] - span[0]) / _SECOND_NS
+        seconds = (span[1] - span[0]) / SECOND_NS
         tables["changes"] = compare(before.tables, tables, before.seconds, seconds)
     stage("advice")
     tables["advice"] = advise(findings, nodes, edges, shape, tables["changes"], asked)

@@ -35,10 +35,10 @@ from vpnrouter.trace.schema import (
     VERSION,
     VERSION_KEY,
 )
+from vpnrouter.units import SECOND_NS
 
 _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SECOND_NS: Final = 1_000_000_000
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FORMS: Final = (
     "2026-03-01, 2026-03-01T12:30, 2026-03-01T12:30:15+01:00, or 90m (so long ago; s, m, h, d, w)"
@@ -72,7 +72,7 @@ def parse_time(text: str, now_ns: int) -> int:
     wanted = text.strip()
     ago = _AGO.fullmatch(wanted)
     if ago is not None:
-        return now_ns - round(float(ago.group(1)) * _UNIT_S[ago.group(2)] * _SECOND_NS)
+        return now_ns - round(float(ago.group(1)) * _UNIT_S[ago.group(2)] * SECOND_NS)
     try:
         moment = dt.datetime.fromisoformat(wanted)
     except ValueError:
@@ -80,7 +80,7 @@ def parse_time(text: str, now_ns: int) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
     since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * _SECOND_NS + since.microseconds * 1_000
+    return (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1_000
 
 
 def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
@@ -109,7 +109,7 @@ def parse_range(text: str, now_ns: int) -> Span:
 
 
 def _date(time_ns: int) -> str:
-    return (_EPOCH + dt.timedelta(seconds=time_ns // _SECOND_NS)).date().isoformat()
+    return (_EPOCH + dt.timedelta(seconds=time_ns // SECOND_NS)).date().isoformat()
 
 
 _NEEDED: Final = frozenset({"ts_ns", "vpn", "event"})

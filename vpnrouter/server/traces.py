@@ -16,9 +16,10 @@ from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
 from vpnrouter.server.events.narrate import log_here, tell
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
-from vpnrouter.trace.retention import DAY_NS, Retention
+from vpnrouter.trace.retention import Retention
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.trace.writer import Writer, WriterThread
+from vpnrouter.units import DAY_NS, SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,8 +72,6 @@ def each_of(*observers: Callable[[pa.Table], None] | None) -> Callable[[pa.Table
 
     return offer
 
-
-SECOND_NS: Final = 1_000_000_000
 
 HAND_OVER_S: Final = 0.5
 """Seconds between two blocks while somebody looks."""

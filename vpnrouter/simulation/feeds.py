@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vpnrouter.simulation.mesh import Mesh
+from vpnrouter.units import DAY_S
 
 _CELLS: Final = 720
-_DAY_S: Final = 86_400.0
 _SWING: Final = 0.7
 _BURSTS: Final = 0.6
 
@@ -71,7 +71,7 @@ def normal(begin_s: float, end_s: float, rng: np.random.Generator) -> list[Profi
     """
     times = np.linspace(begin_s, end_s, _CELLS + 1)
     middle = (times[1:] + times[:-1]) / 2
-    period = min(_DAY_S, end_s - begin_s)
+    period = min(DAY_S, end_s - begin_s)
     cells = [np.ones(_CELLS)]
     cells += [1 + _SWING * np.sin(2 * np.pi * (middle / period + at / 3)) for at in range(3)]
     cells.append(rng.gamma(_BURSTS, 1 / _BURSTS, _CELLS) + 0.05)

@@ -25,8 +25,8 @@ from vpnrouter.simulation.plan import ALWAYS, Plan
 from vpnrouter.simulation.templates import COLUMNS, State, Templates
 from vpnrouter.trace.parquet import SCHEMA, by_date, partition_value, trace_ids, writer_of
 from vpnrouter.trace.schema import ALWAYS_KEY, file_metadata
+from vpnrouter.units import SECOND_NS
 
-SECOND_NS: Final = 1_000_000_000
 _SPREAD_OF_SIZES: Final = 4
 _LEAST_BYTES: Final = 8
 

@@ -19,6 +19,7 @@ from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import EVENT_NAMES
 from vpnrouter.trace.recorder import Context, Recorder
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.fields import frame_at
@@ -41,9 +42,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.tracing import TraceTerms
     from vpnrouter.selectors import Selector
 
-SECOND = 1_000_000_000
-START_NS = 1_000 * SECOND
-WALL_NS = 1_700_000_000 * SECOND
+START_NS = 1_000 * SECOND_NS
+WALL_NS = 1_700_000_000 * SECOND_NS
 MOST = 1 << 30
 
 
@@ -284,7 +284,7 @@ class World:
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        self.now_ns += int(seconds * SECOND)
+        self.now_ns += int(seconds * SECOND_NS)
         self.router.tick(self.now_ns, WALL_NS + self.now_ns - START_NS)
 
 

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from vpnrouter.trace import events, schema
 from vpnrouter.trace.recorder import Block, Context
+from vpnrouter.units import DAY_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +45,6 @@ _RECORD: Final = np.dtype(
 )
 _ROUND: Final = np.dtype([("first", "<u4"), ("end", "<u4"), ("flush", "<i8")])
 
-_DAY_NS: Final = 86_400 * 10**9
 _EPOCH: Final = dt.date(1970, 1, 1)
 # Four hexadecimal digits, as they lie in memory, for each pair of bytes.
 _HEX: Final = np.frombuffer(np.arange(1 << 16, dtype=">u2").tobytes().hex().encode(), np.uint32)
@@ -151,7 +151,7 @@ def by_date(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     Yields:
         The date as "YYYY-MM-DD" and its rows, in order of date.
     """
-    days = rows.column("ts_ns").to_numpy() // _DAY_NS
+    days = rows.column("ts_ns").to_numpy() // DAY_NS
     first, last = int(days.min()), int(days.max())
     for day in [first] if first == last else np.unique(days).tolist():
         date = (_EPOCH + dt.timedelta(days=day)).isoformat()

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vpnrouter import limits
 from vpnrouter.trace.schema import reason_of
+from vpnrouter.units import DAY_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DAY_NS: Final = 86_400 * 10**9
 
 _DATE: Final = re.compile(r"date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _PART: Final = re.compile(r"part-([0-9]{1,19})-([0-9]{1,19})\.parquet")

@@ -11,6 +11,7 @@ from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.store import Store
+from vpnrouter.units import MEGABYTE
 
 DOWN, STALLED, BACKS_UP, LOSING, NOTE = range(5)
 """Ranks of trouble."""
@@ -38,8 +39,6 @@ STILL_MS: Final = 10_000
 
 FULL: Final = 0.8
 """Share of a queue's quota from which it is shown."""
-
-MEGABYTE: Final = 1_000_000
 
 
 class Trouble(NamedTuple):

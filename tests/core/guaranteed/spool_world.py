@@ -21,15 +21,16 @@ from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.trace.recorder import Recorder
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.properties import with_user_properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.tracing import TraceTerms
     from vpnrouter.spool.store import Batch
 
-SECOND = 1_000_000_000
-START_NS = 1_000 * SECOND
-WALL_NS = 1_700_000_000 * SECOND
+
+START_NS = 1_000 * SECOND_NS
+WALL_NS = 1_700_000_000 * SECOND_NS
 
 
 def guaranteed(topic: str, payload: bytes = b"x", qos: int = 1, **properties: str) -> Message:
@@ -235,7 +236,7 @@ class SpoolWorld:
 
     def advance(self, seconds: float) -> None:
         """Let time pass, and commit."""
-        self.now_ns += int(seconds * SECOND)
+        self.now_ns += int(seconds * SECOND_NS)
         self.plane.now_ns = self.now_ns
         self.plane.wall_ns = WALL_NS + self.now_ns - START_NS
         self.plane.timers.run(self.now_ns)

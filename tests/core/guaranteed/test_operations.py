@@ -37,7 +37,7 @@ def test_browse(world: SpoolWorld, spool_kit: ModuleType) -> None:
     for priority in ("9", "", "2"):
         world.publish("a", b"x" * 10, priority=priority)
     message = spool_kit.guaranteed("a", b"y", dmq_eligible="false")
-    message.expires_ns = world.plane.now_ns + 50 * spool_kit.SECOND
+    message.expires_ns = world.plane.now_ns + 50 * spool_kit.SECOND_NS
     world.give(message)
     world.commit()
     flow = world.bind(queue, window=2)
@@ -51,8 +51,8 @@ def test_browse(world: SpoolWorld, spool_kit: ModuleType) -> None:
     (last,) = queue.browse(first[-1].msg_id, 3)
     assert (last.topic, last.size, last.dmq_eligible) == (b"a", 2 + len(message.block), False)
     assert last.spooled_time_ns == spool_kit.WALL_NS
-    assert last.expiry_time_ns == spool_kit.WALL_NS + 50 * spool_kit.SECOND
-    assert first[0].expiry_time_ns == spool_kit.WALL_NS + 100 * spool_kit.SECOND
+    assert last.expiry_time_ns == spool_kit.WALL_NS + 50 * spool_kit.SECOND_NS
+    assert first[0].expiry_time_ns == spool_kit.WALL_NS + 100 * spool_kit.SECOND_NS
     assert queue.browse(last.msg_id, 3) == []
     assert queue.spooled_count == 4
     assert flow.counts() == [0, 0, 1, 1]

@@ -129,7 +129,7 @@ class SpooledWorld(World):
     def add_vpn(self, name: str, *args: Any, **more: Any) -> Any:
         vpn = super().add_vpn(name, *args, **{**self._vpn, **more})
         if self.router.plane.spool is None:
-            self.advance(self._later_ns / kit.SECOND)
+            self.advance(self._later_ns / kit.SECOND_NS)
             self.start()
         return vpn
 

@@ -58,6 +58,7 @@ from vpnrouter.trace.events import (
     PERSISTENT,
     REJECT,
 )
+from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.end_to_end import Watched
@@ -75,7 +76,6 @@ LAST_VALUE: Final = "last-value"
 """Why a message leaves a last value queue: a newer one came."""
 
 YEAR_NS: Final = 365 * 24 * 3600 * 1_000_000_000
-MILLISECOND_NS: Final = 1_000_000
 
 MOST: Final = 0xFFFF
 """What a stored redelivery count can say."""

@@ -16,6 +16,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.core.guaranteed.unit import Receipt
 from vpnrouter.core.timers import Timed
 from vpnrouter.spool.ledger import IdQueue
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -119,7 +120,6 @@ class Flow(Receipt):
 REBALANCE: Final = 0
 HAND_OFF: Final = 1
 
-SECOND_NS: Final = 1_000_000_000
 
 UNASSIGNED: Final = "unassigned"
 READY: Final = "ready"

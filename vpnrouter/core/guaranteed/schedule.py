@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
 from vpnrouter.core.timers import Timed
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from array import array
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.timers import Timer
 
-SECOND_NS: Final = 1_000_000_000
 
 PRIORITIES: Final = 10
 """0 to 9."""

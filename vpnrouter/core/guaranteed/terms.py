@@ -30,7 +30,6 @@ MODIFY_TOPIC: Final = 3
 DELETE: Final = 4
 """`permission`: each includes those before it."""
 
-MEGABYTE: Final = 1_000_000
 
 _DEFAULTS: Final = held_defaults(Queue)
 

@@ -7,8 +7,7 @@ from array import array
 from typing import Final, final
 
 from vpnrouter.spool.ledger import IdQueue
-
-SECOND_NS: Final = 1_000_000_000
+from vpnrouter.units import SECOND_NS
 
 FEW: Final = 64
 """Entries of a heap that are not worth a sweep."""

@@ -19,7 +19,7 @@ from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
 from vpnrouter.core.guaranteed import reasons
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.connect import Opening
-from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
+from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.mqtt.subscribe import Subscribing, Unsubscribing
 from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG
 from vpnrouter.core.route import Route
@@ -27,6 +27,7 @@ from vpnrouter.core.tracing import read
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
 from vpnrouter.trace.events import DISCARD, REJECT
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode, encode_ack

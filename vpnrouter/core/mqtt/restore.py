@@ -10,12 +10,13 @@ from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
-from vpnrouter.core.mqtt.session import NEVER_S, SECOND_NS, SEPARATOR, WILL_END, MqttSession, Will
+from vpnrouter.core.mqtt.session import NEVER_S, SEPARATOR, WILL_END, MqttSession, Will
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SpoolError, TopicError
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, parse_filter
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.context import RouterContext

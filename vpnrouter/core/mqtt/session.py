@@ -38,6 +38,7 @@ from vpnrouter.errors import TopicError
 from vpnrouter.events import table
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
@@ -73,8 +74,6 @@ SEPARATOR: Final = "\0"
 
 WILL_END: Final = b"\0"
 """Separates the JSON about a will from its message."""
-
-SECOND_NS: Final = 1_000_000_000
 
 
 @final

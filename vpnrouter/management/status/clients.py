@@ -21,12 +21,13 @@ from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.connection import MqttConnection
-from vpnrouter.core.mqtt.session import SECOND_NS, MqttSession
+from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.management.status.cleared import reasons_since
 from vpnrouter.management.status.queues import Synced
 from vpnrouter.topics.grammar import MQTT, parse_topic
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
 

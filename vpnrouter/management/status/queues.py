@@ -27,6 +27,7 @@ from vpnrouter.management.metrics.figures import QueueFigures
 from vpnrouter.management.status.cleared import ClearedEndpoints
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
 from vpnrouter.settings.schema import Value, showing, shown
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -252,8 +253,6 @@ class IdTimes:
             return 0
         return max(0, now_ns - self._times_ns[max(0, at)])
 
-
-SECOND_NS: Final = 1_000_000_000
 
 PORTION: Final = 1_000
 """Messages that an operation takes on before the router's other work has its turn."""

@@ -14,14 +14,13 @@ from pyspark.sql.types import StructType
 from vpnrouter.limits import REPORT_LINK_CHANGES
 from vpnrouter.report.digests.sums import ends, weighed
 from vpnrouter.report.schema import Edge
+from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
-_SECOND_NS: Final = 1_000_000_000
-_MILLISECOND_NS: Final = 1_000_000
 _WIDTHS: Final = tuple(
-    [count * _MILLISECOND_NS for count in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
-    + [count * _SECOND_NS for count in (1, 2, 5, 10, 15, 30)]
-    + [count * 60 * _SECOND_NS for count in (1, 2, 5, 10, 15, 30)]
-    + [count * 3_600 * _SECOND_NS for count in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 30 * 24)]
+    [count * MILLISECOND_NS for count in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
+    + [count * SECOND_NS for count in (1, 2, 5, 10, 15, 30)]
+    + [count * 60 * SECOND_NS for count in (1, 2, 5, 10, 15, 30)]
+    + [count * 3_600 * SECOND_NS for count in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 30 * 24)]
 )
 """Stretches that people count time in."""
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from vpnrouter.limits import REPORT_TROUBLE_ROWS
 from vpnrouter.report.schema import BRIDGE_CLIENT, Edge, Finding, Rows, edge_named, worst_first
+from vpnrouter.units import HOUR_S, MINUTE_S
 
 
 def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
@@ -32,10 +33,6 @@ def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
     return kept
 
 
-_MINUTE_S: Final = 60
-_HOUR_S: Final = 3_600
-
-
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`1 message`, `2,000 messages`; `plural` where an s does not make one."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
@@ -45,11 +42,11 @@ def lasting(seconds: float) -> str:
     """A duration, given in seconds, with a unit that fits: `250 ms`, `12.5 s`, `3.0 minutes`."""
     if seconds < 1:
         return f"{seconds * 1_000:.0f} ms"
-    if seconds < 2 * _MINUTE_S:
+    if seconds < 2 * MINUTE_S:
         return f"{seconds:.1f} s"
-    if seconds < 2 * _HOUR_S:
-        return f"{seconds / _MINUTE_S:.1f} minutes"
-    return f"{seconds / _HOUR_S:.1f} hours"
+    if seconds < 2 * HOUR_S:
+        return f"{seconds / MINUTE_S:.1f} minutes"
+    return f"{seconds / HOUR_S:.1f} hours"
 
 
 def percent(share: float) -> str:

@@ -27,9 +27,9 @@ from vpnrouter.report.rules.context import (
 )
 from vpnrouter.report.rules.places import agreed, groups_of
 from vpnrouter.report.schema import EDGE, ERROR, Edge, Finding, Rows, edge_named
+from vpnrouter.units import SECOND_NS
 
-_SECOND_NS: Final = 1_000_000_000
-_TOO_OFTEN: Final = ((3_600 * _SECOND_NS, 3), (24 * 3_600 * _SECOND_NS, 6))
+_TOO_OFTEN: Final = ((3_600 * SECOND_NS, 3), (24 * 3_600 * SECOND_NS, 6))
 """Within so long, nanoseconds, so many downs after which the link came back. A router that stops takes its
 links down for good, one that starts anew does once; an upgrade that goes wrong, twice.
 """
@@ -51,7 +51,7 @@ def flapping_links(links: Rows) -> list[Finding]:
         if worst is None:
             continue
         within, count = worst
-        seconds = (latest - downs[0]) / _SECOND_NS
+        seconds = (latest - downs[0]) / SECOND_NS
         found.append(
             Finding(
                 kind="flapping_link",
@@ -62,7 +62,7 @@ def flapping_links(links: Rows) -> list[Finding]:
                 last_ns=latest,
                 detail=f"The link of {named(edge)} went down and came back"
                 f" {counted(len(downs), 'time')} in {lasting(seconds)}, {count} of them within"
-                f" {lasting(within / _SECOND_NS)}.",
+                f" {lasting(within / SECOND_NS)}.",
             )
         )
     return found

@@ -15,6 +15,7 @@ from vpnrouter.report.rules.context import Bridges, counted, ends, lasting, perc
 from vpnrouter.report.schema import ERROR, WARNING, Finding, Rows
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
+from vpnrouter.units import SECOND_NS
 
 _LEAST_UNWANTED: Final = 3
 """Messages that a topic has to lose: one or two are lost in any mesh whose clients do not start in order. A
@@ -131,8 +132,6 @@ _LEAST_S: Final = 10.0
 _PAUSE_NS: Final = 600_000_000_000
 """Nanoseconds between two refusals of one span: retries are seconds apart, and a sample lacks most."""
 
-_SECOND_NS: Final = 1_000_000_000
-
 
 def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
     """`losses` of `losses_by_place` in, a `head_of_line` for each endpoint, reason and bridge out.
@@ -150,7 +149,7 @@ def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
         spans = _spans([span for row in rows for span in row["spans"]])
         if not spans:
             continue
-        seconds = sum(last - first for first, last, _ in spans) / _SECOND_NS
+        seconds = sum(last - first for first, last, _ in spans) / SECOND_NS
         refusals = sum(count for _, _, count in spans)
         where: dict[str, Any] = {"router": router, "vpn": vpn}
         if edge_parts:
@@ -189,7 +188,7 @@ def _spans(pieces: Rows) -> list[tuple[int, int, int]]:
     return [
         (first, last, count)
         for first, last, count in joined
-        if count >= _LEAST and last - first >= _LEAST_S * _SECOND_NS
+        if count >= _LEAST and last - first >= _LEAST_S * SECOND_NS
     ]
 
 
@@ -247,15 +246,15 @@ def agreed(rows: Rows) -> int:
 def _skew(row: dict[str, Any], ahead: int, error: int, other: str, compared: int) -> Finding:
     side = "ahead of" if ahead > 0 else "behind"
     others = f"those of most of {compared} routers" if compared >= _MAJORITY else f"that of {other}"
-    by = lasting(abs(ahead) / _SECOND_NS)
+    by = lasting(abs(ahead) / SECOND_NS)
     return Finding(
         kind="clock_skew",
         severity=WARNING,
         router=row["router"],
         peer_router=other or None,
-        value=ahead / _SECOND_NS,
+        value=ahead / SECOND_NS,
         detail=f"The clock of {row['router']} is {by} {side} {others},"
-        f" give or take {lasting(error / _SECOND_NS)}.",
+        f" give or take {lasting(error / SECOND_NS)}.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.flow_receiver import GuaranteedIn
@@ -15,6 +15,7 @@ from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.terms import PARKING, EndpointTerms
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.spool import keys
+from vpnrouter.units import MEGABYTE
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.spool.endpoints import Endpoints
     from vpnrouter.spool.store import Store
-
-
-MEGABYTE: Final = 1_000_000
 
 
 def lot_terms(written: Bridge) -> EndpointTerms:

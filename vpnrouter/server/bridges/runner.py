@@ -12,13 +12,13 @@ from typing_extensions import override
 from vpnrouter.bridges.halves import BridgeHalves
 from vpnrouter.bridges.machine import Leave, Machine
 from vpnrouter.bridges.remote_links import RemoteLinks
-from vpnrouter.bridges.remotes import SECOND
 from vpnrouter.config.bridge_terms import ConfiguredBridge
 from vpnrouter.core.barrier import BRIDGE
 from vpnrouter.errors import OperationError
 from vpnrouter.server.events.narrate import tell
 from vpnrouter.server.net.dial import TlsTerms
 from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,7 +138,7 @@ class BridgeRunner(BridgeHalves):
     async def _pause(self) -> None:
         """Wait for an event, or for the time that the machine waits for."""
         wake_ns = self.machine.wake_ns
-        limit_s = float("inf") if wake_ns < 0 else max(0.0, (wake_ns - self.now_ns()) / SECOND)
+        limit_s = float("inf") if wake_ns < 0 else max(0.0, (wake_ns - self.now_ns()) / SECOND_NS)
         with trio.move_on_after(limit_s):
             await self._wake.wait()
         self._wake = trio.Event()

@@ -18,6 +18,7 @@ from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TLS_FAILED
 from vpnrouter.server.events.narrate import tell
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,6 @@ def _verdict(error: ssl.SSLCertVerificationError) -> str:
     return said
 
 
-SECOND_NS: Final = 1_000_000_000
 _DER: Final = 2
 """ENCODING_DER of CPython's _ssl module."""
 

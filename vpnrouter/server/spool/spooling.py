@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 import trio
 
@@ -28,15 +28,13 @@ from vpnrouter.server.spool.committer import Committer
 from vpnrouter.server.spool.endpoints import Endpoints
 from vpnrouter.server.spool.sheets import Sheets, restore_endpoints
 from vpnrouter.spool.ledger import Ledger
+from vpnrouter.units import MEGABYTE
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.server.net.reactor import Reactor
     from vpnrouter.spool.store import Store
-
-
-MEGABYTE: Final = 1_000_000
 
 
 def open_store(config: RouterConfig) -> Store | None:

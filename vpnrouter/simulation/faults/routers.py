@@ -17,10 +17,10 @@ from vpnrouter.simulation.feeds import DIRECT, PERSISTENT, Feed, lead, receive
 from vpnrouter.simulation.journey import Journey, walk
 from vpnrouter.simulation.mesh import Bridge
 from vpnrouter.simulation.plan import Plan
+from vpnrouter.units import SECOND_NS
 
 _SKEW_S: Final = (0.05, 5.0)
 _LEAST_ROUTERS: Final = 4
-_SECOND_NS: Final = 1_000_000_000
 
 
 def clock_skew(ground: Ground) -> None:
@@ -46,7 +46,7 @@ def clock_skew(ground: Ground) -> None:
     offset_s = float(np.exp(ground.rng.uniform(low, high)))
     if ground.rng.random() < 0.5:
         offset_s = -offset_s
-    ground.plan.clocks_ns[chosen] = round(offset_s * _SECOND_NS)
+    ground.plan.clocks_ns[chosen] = round(offset_s * SECOND_NS)
     ground.faults.append(
         {"kind": "clock_skew", "router": mesh.network.routers[chosen], "value": offset_s}
     )

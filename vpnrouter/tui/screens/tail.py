@@ -17,6 +17,7 @@ from vpnrouter.tui.format import Line, state, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.screens.view import View
 from vpnrouter.tui.widgets.table import Column, Entry, Table
+from vpnrouter.units import SECOND_NS
 
 
 class TailView(View):
@@ -89,9 +90,6 @@ class TailView(View):
             self.restart()
             self.redraw()
             self.ui.look_soon()
-
-
-SECOND_NS: Final = 1_000_000_000
 
 
 class Events(TailView):
