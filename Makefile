@@ -37,14 +37,14 @@ PURE_TESTS := $(wildcard $(addprefix tests/,$(PURE_FOLDERS)) tests/test_*.py) te
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 1) + 1)
 PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # What a developer runs all the time: the pure files, fewer drawn examples, no Spark, no router processes.
-QUICK := -m "not slow and not scale and not spark and not peers" --ignore tests/endtoend --ignore tests/fuzz
+QUICK := -m "not slow and not spark and not peers" --ignore tests/endtoend --ignore tests/fuzz
 # Brokers stand in /usr/sbin, which is not on everybody's path.
 has = $(shell PATH="$$PATH:/usr/sbin" command -v $(1))
 NO_PEERS := $(if $(and $(call has,mosquitto),$(call has,nats-server)),,and not peers)
 COMPILER := $(if $(filter-out 0,$(VPNROUTER_PURE)),,$(call has,$(or $(CC),cc)))
 
 .NOTPARALLEL:
-.PHONY: constraints demo check test test-pure test-compiled test-scale test-long bench bench-direct clean
+.PHONY: constraints demo check test test-pure test-compiled test-slow test-long bench bench-direct clean
 .PHONY: lint lint-rules lint-format lint-types lint-layers
 
 demo: $(DEMO_NEEDS) $(INSTALLED)
@@ -57,7 +57,7 @@ test: test-pure test-compiled
 
 test-pure: $(TEST_NEEDS)
 	@echo "== tests on the pure files of the checkout"
-	VPNROUTER_EXPECT_BUILD=pure $(PYTEST) -m "not slow and not scale and not spark $(NO_PEERS)" $(PURE_TESTS)
+	VPNROUTER_EXPECT_BUILD=pure $(PYTEST) -m "not slow and not spark $(NO_PEERS)" $(PURE_TESTS)
 
 ifeq ($(COMPILER),)
 test-compiled:
@@ -67,11 +67,11 @@ test-compiled: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	@echo "== tests on the compiled, installed wheel"
 	$(if $(NO_PEERS),@echo "== mosquitto or nats-server is missing: tests that need them are left out")
 	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) \
-		$(PYTEST) -m "not scale $(NO_PEERS)" --durations=10 tests
+		$(PYTEST) -m "not slow $(NO_PEERS)" --durations=10 tests
 endif
 
-test-scale: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
-	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) $(PYTEST) -m "scale $(NO_PEERS)" tests
+test-slow: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
+	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) $(PYTEST) -m "slow $(NO_PEERS)" tests
 
 test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(PYTEST) $(PURE_TESTS)

@@ -60,16 +60,23 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Prepare a run in several processes (`pytest -n 2 --dist loadgroup --no-loadscope-reorder`).
 
-    The tests of one file run in one process, and so do all that use Spark, with one Java machine. What takes
-    longest begins first, so that no process is left with it when the others are done.
+    The tests of one file run in one process, and so do all that share the Spark session. What takes longest begins
+    first, so that no process is left with it when the others are done.
     """
 
+    def shares_spark(item: pytest.Item) -> bool:
+        return "spark" in getattr(item, "fixturenames", ())
+
     def lateness(item: pytest.Item) -> int:
-        return 0 if item.get_closest_marker("spark") else 1 if "endtoend" in item.path.parts else 2
+        if shares_spark(item):
+            return 0
+        if item.get_closest_marker("spark"):
+            return 1
+        return 2 if "endtoend" in item.path.parts else 3
 
     items.sort(key=lateness)
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("spark" if lateness(item) == 0 else item.path.name))
+        item.add_marker(pytest.mark.xdist_group("spark" if shares_spark(item) else item.path.name))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

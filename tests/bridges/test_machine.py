@@ -422,6 +422,7 @@ class Bridges(RuleBasedStateMachine):
         world.refused_ns = -1
         world.perform(world.machine.broken("fault", world.now_ns, world.draw))
         assert not world.halves
+        assert world.machine.wake_ns > world.now_ns, "it says when it goes on"
         world.run()
         world.rests_ns = world.machine.wake_ns
 

@@ -17,7 +17,7 @@ import pytest
 import vpnrouter
 from vpnrouter.report.spark import find_java, home_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.scale]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PATIENCE_S = 120.0
 SECOND = 1_000_000_000

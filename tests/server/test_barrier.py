@@ -219,9 +219,9 @@ async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
             times.append(trio.current_time())
             raise Planted("in a bridge")
 
-        may_run = runner.standing.may_run
-        runner.standing.may_run = refuse
-        runner.draw = lambda: 0.0
+        work = runner.work
+        runner.work = refuse
+        runner._draw = lambda: 0.0
         runner.poke()
         await until(lambda: len(times) == 3)
         assert times[1] - times[0] > 0.9
@@ -230,7 +230,7 @@ async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
         (told,) = faults(node)
         assert (told.msg_vpn, told.name) == ("blue", "from-far")
         assert "fault F" in runner.record.inbound_failure_reason
-        runner.standing.may_run = may_run
+        runner.work = work
         await until(lambda: runner.record.inbound_state.value == "disabled")
         await works(node, client)
 

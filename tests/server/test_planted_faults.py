@@ -423,7 +423,7 @@ async def test_planted_faults(
         async with running(text, "core") as core, trio.open_nursery() as nursery:
             (runner,) = core.bridges
             assert await until(lambda: runner.record.is_up)
-            runner.draw = lambda: 0.0
+            runner._draw = lambda: 0.0
             faults = Faults(edge, core)
             asking = trio.Event()
             nursery.start_soon(ask, port(edge, "http"), asking)

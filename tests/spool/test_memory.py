@@ -42,7 +42,7 @@ PROGRAM = """
 """
 
 
-@pytest.mark.scale
+@pytest.mark.slow
 def test_five_million_messages(tmp_path: Path) -> None:
     """What 200,000 take with the store, and what each million more takes beside it."""
     done = subprocess.run(

@@ -390,6 +390,7 @@ class Machine:
         # 1, 2, 4 … 32 seconds, half as much again by chance.
         self._rest_ns = now_ns + int((1 << self._faults) * (1 + draw / 2) * SECOND_NS)
         self._faults = min(self._faults + 1, FAULTS_DOUBLED)
+        self.wake_ns = self._rest_ns
         record = self.record
         if record.inbound_state is not Inbound.INIT:
             if record.inbound_state is not Inbound.DISABLED:

@@ -153,6 +153,7 @@ class BridgeRunner(BridgeHalves):
             actions = self.machine.broken(why, self.now_ns(), self._draw())
         except Exception as other:  # noqa: BLE001 - the same
             barrier.caught(other, BRIDGE, self.name, self.vpn.name)
+            self.machine.wake_ns = self.now_ns() + SECOND_NS
             return
         for action in actions:
             try:
