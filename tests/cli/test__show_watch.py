@@ -48,7 +48,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_show_watch.time, "sleep", sleep)
+    monkeypatch.setattr(_show_watch, "sleep", sleep)
     return pauses
 
 

@@ -303,7 +303,7 @@ def test_watched(
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_show_watch.time, "sleep", sleep)
+    monkeypatch.setattr(_show_watch, "sleep", sleep)
     assert app.run(["show", "bridges", "to-a", "--watch", "0.5"]) == 0
     said = [line for line in lines(capsys) if line.startswith(("Bridge", "to-a"))]
     assert [line.split()[-2:] for line in said[::2]] == [["Rx/s", "Tx/s"]] * 2

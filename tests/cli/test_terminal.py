@@ -145,7 +145,7 @@ def test_watch(
         if next(looks, 1):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_show_watch.time, "sleep", sleep)
+    monkeypatch.setattr(_show_watch, "sleep", sleep)
     for form in ([], ["--detail"], ["--stats"]):
         if form and what in {"topology", "events"}:
             continue

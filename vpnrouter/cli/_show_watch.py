@@ -1,9 +1,9 @@
 """`--watch`: the same thing again and again, with rates between two looks."""
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from time import monotonic, sleep
 from typing import Any, Final, final
 
 from vpnrouter.cli._printed import RX_RATE, TX_RATE, Collected
@@ -76,7 +76,7 @@ def _on_terminal(interval_s: float, draw: Callable[[Collected, float], None]) ->
     ) as live:
         live.refresh()
         while True:
-            time.sleep(interval_s)
+            sleep(interval_s)
             live.update(_looked(draw, interval_s, again=True).drawn(), refresh=True)
 
 
@@ -90,7 +90,7 @@ def _in_blocks(interval_s: float, draw: Callable[[Collected, float], None]) -> N
         console.print()
         sys.stdout.flush()
         again = True
-        time.sleep(interval_s)
+        sleep(interval_s)
 
 
 def _looked(
@@ -100,7 +100,7 @@ def _looked(
     moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     found.print(f"{moment}, every {interval_s:g} s; ^C ends")
     try:
-        draw(found, time.monotonic())
+        draw(found, monotonic())
     except OperationError as error:
         if not again:
             raise

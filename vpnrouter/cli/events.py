@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -125,7 +125,7 @@ def _events(
             continue
         if not rows:
             last = _begun_anew(client, last, msg_vpn)
-        time.sleep(interval_s)
+        sleep(interval_s)
 
 
 def _begun_anew(client: ManagementClient, last: int, msg_vpn: str) -> int:

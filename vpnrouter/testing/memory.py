@@ -71,7 +71,7 @@ class Client:
 
     @property
     def closed(self) -> bool:
-        """Does the router close this connection once what is queued has left?"""
+        """Whether the router closes this connection once what is queued has left."""
         return self.connection.closing
 
     def raw(self, data: bytes) -> None:
@@ -121,7 +121,7 @@ class Client:
         return b"".join(parts)
 
     def received(self) -> list[Packet]:
-        """The same as packets."""
+        """Take what the router has sent, as packets."""
         data = self.drain()
         packets: list[Packet] = []
         pos = 0
