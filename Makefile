@@ -36,8 +36,9 @@ PURE_TESTS := $(wildcard $(addprefix tests/,$(PURE_FOLDERS)) tests/test_*.py) te
 # One process for each core, and one more, because many tests wait for a router (WORKERS=0: all in one process).
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 1) + 1)
 PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
-# What a developer runs all the time: the pure files, fewer drawn examples, no Spark, no router processes.
-QUICK := -m "not slow and not spark and not peers" --ignore tests/endtoend --ignore tests/fuzz
+# What a developer runs all the time: the pure files, fewer drawn examples, what needs no Spark and waits for nothing.
+CHECK_FOLDERS := topics wire selectors spool settings config core bridges events trace plan properties conformance
+CHECK_TESTS := $(addprefix tests/,$(CHECK_FOLDERS)) $(filter-out tests/test_build.py,$(wildcard tests/test_*.py))
 # Brokers stand in /usr/sbin, which is not on everybody's path.
 has = $(shell PATH="$$PATH:/usr/sbin" command -v $(1))
 NO_PEERS := $(if $(and $(call has,mosquitto),$(call has,nats-server)),,and not peers)
@@ -51,7 +52,7 @@ demo: $(DEMO_NEEDS) $(INSTALLED)
 	$(VENV)/bin/vpnrouter demo
 
 check: lint
-	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=check $(PYTEST) --quiet $(QUICK) tests
+	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=check $(PYTEST) --quiet -m "not slow" $(CHECK_TESTS)
 
 test: test-pure test-compiled
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import socket
 from typing import Final, Protocol
 
+from typing_extensions import override
+
 from vpnrouter.limits import MQTT_PACKET_BYTES
 from vpnrouter.wire.mqtt import (
     Connect,
@@ -59,7 +61,7 @@ class Dialect(Protocol):
         """Whole messages in `data` and how many bytes they and control lines take up."""
 
 
-class Mqtt:
+class Mqtt(Dialect):
     """MQTT 3.1.1 by this project's own codec: clean session, no keep-alive, QoS 0."""
 
     name = "mqtt"
@@ -67,35 +69,35 @@ class Mqtt:
     intruder = b""
     answer = b""
 
+    @override
     def topic(self, number: int) -> str:
-        """See `Dialect`."""
         return f"bench/t{number:04d}"
 
+    @override
     def greet(self, sock: socket.socket, client: str) -> None:
-        """See `Dialect`."""
         sock.sendall(encode(Connect(client, protocol_level=_LEVEL), _LEVEL))
         reply = _exactly(sock, 4)
         if reply != b"\x20\x02\x00\x00":
             raise ConnectionError(f"CONNECT was answered with {reply.hex()}")
 
+    @override
     def subscribe(self, sock: socket.socket, topics: list[str]) -> None:
-        """See `Dialect`."""
         requests = [SubscriptionRequest(topic) for topic in topics]
         sock.sendall(encode(Subscribe(1, requests), _LEVEL))
         reply = _exactly(sock, 4 + len(topics))
         if reply[:4] != bytes((0x90, 2 + len(topics), 0, 1)) or any(reply[4:]):
             raise ConnectionError(f"SUBSCRIBE was answered with {reply.hex()}")
 
+    @override
     def publish(self, topic: str, payload: bytes) -> bytes:
-        """See `Dialect`."""
         return encode_publish(topic.encode(), payload, _LEVEL)
 
+    @override
     def delivered(self, topic: str, payload: bytes, identifier: int = 0) -> bytes:
-        """See `Dialect`."""
         return encode_publish(topic.encode(), payload, _LEVEL)
 
+    @override
     def split(self, data: bytes) -> tuple[list[Message], int]:
-        """See `Dialect`."""
         messages: list[Message] = []
         place = 0
         while size := frame_at(data, place, len(data), MQTT_PACKET_BYTES):
@@ -107,7 +109,7 @@ class Mqtt:
         return messages, place
 
 
-class Nats:
+class Nats(Dialect):
     """NATS client protocol, verbose off."""
 
     name = "nats"
@@ -115,12 +117,12 @@ class Nats:
     intruder = b"PING\r\n"
     answer = b"PONG\r\n"
 
+    @override
     def topic(self, number: int) -> str:
-        """See `Dialect`."""
         return f"bench.t{number:04d}"
 
+    @override
     def greet(self, sock: socket.socket, client: str) -> None:
-        """See `Dialect`."""
         information = _until(sock, b"\r\n")
         if not information.startswith(b"INFO "):
             raise ConnectionError(f"no INFO but {information[:40]!r}")
@@ -128,8 +130,8 @@ class Nats:
         sock.sendall(f"CONNECT {options}\r\nPING\r\n".encode())
         self._await_pong(sock)
 
+    @override
     def subscribe(self, sock: socket.socket, topics: list[str]) -> None:
-        """See `Dialect`."""
         lines = "".join(f"SUB {topic} {number}\r\n" for number, topic in enumerate(topics))
         sock.sendall(lines.encode() + b"PING\r\n")
         self._await_pong(sock)
@@ -141,16 +143,16 @@ class Nats:
             elif line.startswith(b"-ERR"):
                 raise ConnectionError(line.decode())
 
+    @override
     def publish(self, topic: str, payload: bytes) -> bytes:
-        """See `Dialect`."""
         return b"PUB %s %d\r\n%s\r\n" % (topic.encode(), len(payload), payload)
 
+    @override
     def delivered(self, topic: str, payload: bytes, identifier: int = 0) -> bytes:
-        """See `Dialect`."""
         return b"MSG %s %d %d\r\n%s\r\n" % (topic.encode(), identifier, len(payload), payload)
 
+    @override
     def split(self, data: bytes) -> tuple[list[Message], int]:
-        """See `Dialect`."""
         messages: list[Message] = []
         place = 0
         while (stop := data.find(b"\r\n", place)) >= 0:

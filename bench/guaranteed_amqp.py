@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from bench.clients import HANDSHAKE_SECONDS
 from bench.guaranteed_body import BODY_BYTES, FILLER, KEY_BYTES, QUEUE, Keys, keys
-from bench.guaranteed_ends import BURST, Consumer, Producer
+from bench.guaranteed_ends import BURST, Consumer, Incoming, Outgoing, Producer
 from bench.guaranteed_pipe import Pipe
 
 PREFETCH: Final = 2000
@@ -113,7 +114,7 @@ class Line:
         return data
 
 
-class AmqpOut:
+class AmqpOut(Outgoing):
     """A publisher with confirms."""
 
     def __init__(self, number: int) -> None:
@@ -130,15 +131,17 @@ class AmqpOut:
         self._low = 0
         self._rest = b""
 
+    @override
     def frames(self, first: int, count: int) -> bytes:
-        """See `Outgoing`. Tags are numbers from 1."""
+        """Tags are numbers from 1."""
         self._done[np.arange(first + 1, first + 1 + count) % _RING] = False
         part = self._columns[:count]
         part["key"] = keys(self._number, first, count)
         return part.tobytes()
 
+    @override
     def confirmed(self, data: bytes) -> tuple[int, bytes]:
-        """See `Outgoing`. Confirms come in any order, alone or for all up to a tag."""
+        """Confirms come in any order, alone or for all up to a tag."""
         data = self._rest + data
         count = len(data) // _CONFIRM.itemsize
         self._rest = data[count * _CONFIRM.itemsize :]
@@ -161,7 +164,7 @@ class AmqpOut:
         return news
 
 
-class AmqpIn:
+class AmqpIn(Incoming):
     """A consumer that acknowledges all it has got with one frame."""
 
     def __init__(self) -> None:
@@ -186,8 +189,8 @@ class AmqpIn:
         """Messages that the broker says may have been delivered before."""
         self._rest = b""
 
+    @override
     def deliveries(self, data: bytes) -> tuple[Keys, bytes]:
-        """See `Incoming`."""
         data = self._rest + data
         count = len(data) // self._size
         self._rest = data[count * self._size :]

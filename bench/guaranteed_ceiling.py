@@ -14,25 +14,27 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench import guaranteed_mqtt as mqtt
 from bench import guaranteed_throughput as throughput
 from bench.guaranteed_ends import Consumer
 from bench.guaranteed_mosquitto import StoringMosquitto
-from bench.guaranteed_products import Running
+from bench.guaranteed_products import Running, Store
 from bench.machine import cores
 from bench.ours import ready_addresses, ready_line
 from bench.processes import running
 from bench.products import Address, directory
 
 
-class Acker(StoringMosquitto):
+class Acker(StoringMosquitto, Store):
     """The broker that does no work, spoken to like the others that speak MQTT."""
 
     syncs = "nothing"
 
+    @override
     @contextlib.contextmanager
     def start(self, folder: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`."""
         log = folder / "log"
         command = [sys.executable, "-m", "bench.guaranteed_acker"]
         begin = time.perf_counter()
@@ -40,8 +42,8 @@ class Acker(StoringMosquitto):
             address = ready_addresses(ready_line(process, log))["mqtt"]
             yield Running(address, address, [process.pid], time.perf_counter() - begin)
 
+    @override
     def consumer(self, at: Address, number: int, of: int) -> Consumer:
-        """See `Store`."""
         return mqtt.consumer(at, f"bench-consumer-{number}", "all")
 
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from bench.clients import connect
 from bench.dialects import NATS
 from bench.guaranteed_body import BODY_BYTES, FILLER, KEY_BYTES, Keys, keys
-from bench.guaranteed_ends import BURST, Consumer, Producer
+from bench.guaranteed_ends import BURST, Consumer, Incoming, Outgoing, Producer
 from bench.guaranteed_pipe import Pipe
 
 PENDING: Final = 5_000
@@ -82,7 +83,7 @@ def waiting(address: tuple[str, int]) -> int:
     return int(state["messages"])
 
 
-class JetStreamOut:
+class JetStreamOut(Outgoing):
     """A publisher into the stream."""
 
     def __init__(self, number: int) -> None:
@@ -102,14 +103,15 @@ class JetStreamOut:
         )
         self._rest = b""
 
+    @override
     def frames(self, first: int, count: int) -> bytes:
-        """See `Outgoing`."""
         part = self._columns[:count]
         part["key"] = keys(self._number, first, count)
         return part.tobytes()
 
+    @override
     def confirmed(self, data: bytes) -> tuple[int, bytes]:
-        """See `Outgoing`. An acknowledgement tells stream and sequence number in JSON."""
+        """An acknowledgement tells stream and sequence number in JSON."""
         data = self._rest + data
         answer = b""
         if _PING in data:
@@ -123,15 +125,16 @@ class JetStreamOut:
         return whole.count(b'"seq":'), answer
 
 
-class JetStreamIn:
+class JetStreamIn(Incoming):
     """A client of the durable consumer."""
 
     def __init__(self, *, cumulative: bool) -> None:
         self._cumulative = cumulative
         self._rest = b""
 
+    @override
     def deliveries(self, data: bytes) -> tuple[Keys, bytes]:
-        """See `Incoming`. Head lines differ in length, so this goes message by message."""
+        """Head lines differ in length, so this goes message by message."""
         data = self._rest + data
         at = 0
         found: list[bytes] = []

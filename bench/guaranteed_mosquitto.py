@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench import guaranteed_mqtt as mqtt
 from bench.guaranteed_body import TOPIC
 from bench.guaranteed_ends import Consumer, Producer
 from bench.guaranteed_flow import AHEAD
-from bench.guaranteed_products import UNKNOWN, WINDOW, Running
+from bench.guaranteed_products import UNKNOWN, WINDOW, Running, Store
 from bench.mosquitto import Mosquitto
 from bench.processes import accepts, free_port, running, wait_until
 from bench.products import Address, find
@@ -27,7 +29,7 @@ bridge_protocol_version mqttv311
 """
 
 
-class StoringMosquitto(Mosquitto):
+class StoringMosquitto(Mosquitto, Store):
     """mosquitto with `persistence true`. `qos` is what publishers and the bridge use."""
 
     syncs = "nothing: sessions are in memory, one file is written on exit and every 30 minutes"
@@ -41,15 +43,15 @@ class StoringMosquitto(Mosquitto):
         self.ahead = AHEAD if qos == 1 else 400
         self._inflight = 2000 if qos == 1 else 0
 
+    @override
     @contextlib.contextmanager
     def start(self, folder: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`."""
         with self._storing(folder, core, "") as (address, pid, took):
             yield Running(address, address, [pid], took)
 
+    @override
     @contextlib.contextmanager
     def linked(self, near: Path, far: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`."""
         with self._storing(near, core, "") as (first, first_pid, took):
             link = _LINK.format(port=first[1], qos=self._qos)
             with self._storing(far, core, link) as (second, second_pid, _):
@@ -57,23 +59,25 @@ class StoringMosquitto(Mosquitto):
                 time.sleep(2)  # the bridge comes up; nothing tells when
                 yield Running(first, second, [first_pid, second_pid], took)
 
+    @override
     def prepare(self, at: Address, consumers: int) -> None:
-        """See `Store`. A session for each consumer; several share the subscription."""
+        """A session for each consumer; several share the subscription."""
         topic = TOPIC if consumers == 1 else f"$share/bench/{TOPIC}"
         for number in range(consumers):
             with mqtt.login(at, self._session(number), clean=False) as sock:
                 mqtt.subscribe(sock, topic)
 
+    @override
     def producer(self, at: Address, number: int, window: int) -> Producer:
-        """See `Store`."""
         return mqtt.producer(at, number, window, self._qos)
 
+    @override
     def consumer(self, at: Address, number: int, of: int) -> Consumer:
-        """See `Store`. The session goes on, and with it the subscription."""
+        """The session goes on, and with it the subscription."""
         return mqtt.consumer(at, self._session(number))
 
+    @override
     def waiting(self, at: Address) -> int:
-        """See `Store`."""
         return UNKNOWN
 
     def _session(self, number: int) -> str:

@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from bench.clients import HANDSHAKE_SECONDS
 from bench.guaranteed_body import BODY_BYTES, FILLER, KEY_BYTES, TOPIC, Keys, keys
-from bench.guaranteed_ends import BURST, Consumer, Producer
+from bench.guaranteed_ends import BURST, Consumer, Incoming, Outgoing, Producer
 from bench.guaranteed_pipe import Pipe
 from vpnrouter.wire.mqtt import Connect, Subscribe, SubscriptionRequest, encode_publish
 from vpnrouter.wire.mqtt.encode import encode
@@ -50,7 +51,7 @@ def acknowledgements(identifiers: npt.NDArray[np.uint16]) -> bytes:
     return answers.tobytes()
 
 
-class MqttOut:
+class MqttOut(Outgoing):
     """A publisher at QoS 1 or 2."""
 
     def __init__(self, number: int, qos: int) -> None:
@@ -61,15 +62,16 @@ class MqttOut:
         self._done = 0
         self._rest = b""
 
+    @override
     def frames(self, first: int, count: int) -> bytes:
-        """See `Outgoing`."""
         part = self._columns[:count]
         part["pid"] = np.arange(first, first + count) % _IDENTIFIERS + 1
         part["key"] = keys(self._number, first, count)
         return part.tobytes()
 
+    @override
     def confirmed(self, data: bytes) -> tuple[int, bytes]:
-        """See `Outgoing`. Acknowledgements come in the order of the messages [MQTT-4.6.0-2]."""
+        """Acknowledgements come in the order of the messages [MQTT-4.6.0-2]."""
         data = self._rest + data
         count = len(data) // _SHORT.itemsize
         self._rest = data[count * _SHORT.itemsize :]
@@ -91,7 +93,7 @@ class MqttOut:
         return len(ends), answers
 
 
-class MqttIn:
+class MqttIn(Incoming):
     """A consumer at QoS 1."""
 
     def __init__(self) -> None:
@@ -102,8 +104,8 @@ class MqttIn:
         """Messages that the broker says may have been delivered before."""
         self._rest = b""
 
+    @override
     def deliveries(self, data: bytes) -> tuple[Keys, bytes]:
-        """See `Incoming`."""
         data = self._rest + data
         size = len(self._frame)
         count = len(data) // size

@@ -7,25 +7,27 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench import guaranteed_jetstream as jetstream
 from bench.guaranteed_ends import Consumer, Producer
 from bench.guaranteed_flow import AHEAD
-from bench.guaranteed_products import WINDOW, Running
+from bench.guaranteed_products import WINDOW, Running, Store
 from bench.nats import NatsServer
 from bench.processes import accepts, free_port, running, wait_until
 from bench.products import Address, find
 
 
-class JetStreamServer(NatsServer):
+class JetStreamServer(NatsServer, Store):
     """A stream in files. Version 2.9 has no setting for when files are synced."""
 
     syncs = "nothing: files are written, and no sync call comes before an acknowledgement"
     window = WINDOW
     ahead = AHEAD
 
+    @override
     @contextlib.contextmanager
     def start(self, folder: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`."""
         port = free_port()
         lines = [
             'host: "127.0.0.1"',
@@ -48,24 +50,24 @@ class JetStreamServer(NatsServer):
             took = time.perf_counter() - begin
             yield Running(("127.0.0.1", port), ("127.0.0.1", port), [process.pid], took)
 
+    @override
     def linked(
         self, near: Path, far: Path, core: int | None
     ) -> contextlib.AbstractContextManager[Running]:
-        """See `Store`."""
         raise RuntimeError("JetStream's sources are not measured")
 
+    @override
     def prepare(self, at: Address, consumers: int) -> None:
-        """See `Store`."""
         jetstream.prepare(at, consumers)
 
+    @override
     def producer(self, at: Address, number: int, window: int) -> Producer:
-        """See `Store`."""
         return jetstream.producer(at, number, window)
 
+    @override
     def consumer(self, at: Address, number: int, of: int) -> Consumer:
-        """See `Store`."""
         return jetstream.consumer(at, number, of)
 
+    @override
     def waiting(self, at: Address) -> int:
-        """See `Store`."""
         return jetstream.waiting(at)

@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench import guaranteed_mqtt as mqtt
 from bench.guaranteed_body import QUEUE
 from bench.guaranteed_ends import Consumer, Producer
 from bench.guaranteed_flow import AHEAD
-from bench.guaranteed_products import UNKNOWN, WINDOW, Running
+from bench.guaranteed_products import UNKNOWN, WINDOW, Running, Store
 from bench.ours import Vpnrouter
 from bench.products import Address
 
@@ -55,23 +57,23 @@ _SHARED = "non-exclusive"
 _ALONE = "exclusive"
 
 
-class SpoolingRouter(Vpnrouter):
+class SpoolingRouter(Vpnrouter, Store):
     """This project's router and its message spool."""
 
     syncs = "every message: group commits (RocksDB, synced write-ahead log)"
     window = WINDOW
     ahead = AHEAD
 
+    @override
     @contextlib.contextmanager
     def start(self, folder: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`."""
         config = self._spooling(folder, "edge", "blue", _BRIDGE_USER)
         with self._router(folder, config, core) as (ports, pid, took):
             yield Running(ports["mqtt"], ports["mqtt"], [pid], took)
 
+    @override
     @contextlib.contextmanager
     def linked(self, near: Path, far: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`."""
         edge = self._spooling(near, "edge", "blue", _BRIDGE_USER, _ALONE)
         with self._router(near, edge, core) as (first, first_pid, took):
             host, port = first["link"]
@@ -80,19 +82,20 @@ class SpoolingRouter(Vpnrouter):
             with self._router(far, config, core) as (second, second_pid, _):
                 yield Running(first["mqtt"], second["mqtt"], [first_pid, second_pid], took)
 
+    @override
     def prepare(self, at: Address, consumers: int) -> None:
-        """See `Store`. The queue stands in the configuration."""
+        """The queue stands in the configuration."""
 
+    @override
     def producer(self, at: Address, number: int, window: int) -> Producer:
-        """See `Store`."""
         return mqtt.producer(at, number, window)
 
+    @override
     def consumer(self, at: Address, number: int, of: int) -> Consumer:
-        """See `Store`."""
         return mqtt.consumer(at, f"bench-consumer-{number}", f"$queue/{QUEUE}")
 
+    @override
     def waiting(self, at: Address) -> int:
-        """See `Store`."""
         return UNKNOWN
 
     def _spooling(

@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench import guaranteed_amqp as amqp
 from bench.guaranteed_body import QUEUE
 from bench.guaranteed_ends import Consumer, Producer
 from bench.guaranteed_flow import AHEAD
-from bench.guaranteed_products import WINDOW, Running
+from bench.guaranteed_products import WINDOW, Running, Store
 from bench.processes import free_port, running, tail
 from bench.products import Address, find
 
@@ -34,7 +36,7 @@ _SHOVEL = """\
 """
 
 
-class RabbitMq:
+class RabbitMq(Store):
     """RabbitMQ with a quorum queue (one member) or a classic durable one."""
 
     window = WINDOW
@@ -49,27 +51,28 @@ class RabbitMq:
         )
         self._kind = kind
 
+    @override
     def missing(self) -> str:
-        """See `Store`."""
         if _PROGRAM.exists() and find("epmd"):
             return ""
         return "RabbitMQ is not installed (Debian package rabbitmq-server)"
 
+    @override
     def version(self) -> str:
-        """See `Store`."""
         found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*"))
         return found[-1].name if found else "unknown"
 
+    @override
     @contextlib.contextmanager
     def start(self, folder: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`."""
         port = _port_of(folder)
         with self._broker(folder, port, core, "") as (pid, took):
             yield Running(("127.0.0.1", port), ("127.0.0.1", port), [pid], took)
 
+    @override
     @contextlib.contextmanager
     def linked(self, near: Path, far: Path, core: int | None) -> Iterator[Running]:
-        """See `Store`. The shovel runs at the far broker."""
+        """The shovel runs at the far broker."""
         first, second = _port_of(near), _port_of(far)
         shovel = _SHOVEL.format(near=first, far=second, queue=QUEUE)
         with self._broker(near, first, core, "") as (first_pid, took):
@@ -80,21 +83,21 @@ class RabbitMq:
                     ("127.0.0.1", first), ("127.0.0.1", second), [first_pid, second_pid], took
                 )
 
+    @override
     def prepare(self, at: Address, consumers: int) -> None:
-        """See `Store`."""
         with contextlib.closing(amqp.Line(at)) as line:
             line.declare({"x-queue-type": self._kind})
 
+    @override
     def producer(self, at: Address, number: int, window: int) -> Producer:
-        """See `Store`."""
         return amqp.producer(at, number, window)
 
+    @override
     def consumer(self, at: Address, number: int, of: int) -> Consumer:
-        """See `Store`."""
         return amqp.consumer(at)
 
+    @override
     def waiting(self, at: Address) -> int:
-        """See `Store`."""
         with contextlib.closing(amqp.Line(at)) as line:
             return line.declare({}, passive=True)
 

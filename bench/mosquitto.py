@@ -8,33 +8,35 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench.dialects import MQTT
 from bench.processes import accepts, free_port, running, wait_until
-from bench.products import Site, directory, find, first_line
+from bench.products import Product, Site, directory, find, first_line
 
 
-class Mosquitto:
+class Mosquitto(Product):
     """Eclipse mosquitto and its own bridge."""
 
     name = "mosquitto"
 
+    @override
     def missing(self) -> str:
-        """See `Product`."""
         return "" if find("mosquitto") else "mosquitto is not installed (Debian package mosquitto)"
 
+    @override
     def version(self) -> str:
-        """See `Product`."""
         return first_line([find("mosquitto") or "mosquitto", "-h"])
 
+    @override
     @contextlib.contextmanager
     def single(self, core: int | None) -> Iterator[Site]:
-        """See `Product`."""
         with directory(self.name) as folder, self._broker(folder, core, "") as (port, pid, took):
             yield Site(MQTT, ("127.0.0.1", port), ("127.0.0.1", port), [pid], core, [took])
 
+    @override
     @contextlib.contextmanager
     def bridged(self, core: int | None) -> Iterator[Site]:
-        """See `Product`."""
         with contextlib.ExitStack() as stack:
             near, far = (
                 stack.enter_context(directory(self.name)),

@@ -7,37 +7,39 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench.dialects import NATS
 from bench.processes import accepts, free_port, running, wait_until
-from bench.products import Site, directory, find, first_line
+from bench.products import Product, Site, directory, find, first_line
 
 
-class NatsServer:
+class NatsServer(Product):
     """nats-server and its leaf nodes."""
 
     name = "nats"
 
+    @override
     def missing(self) -> str:
-        """See `Product`."""
         return (
             ""
             if find("nats-server")
             else "nats-server is not installed (Debian package nats-server)"
         )
 
+    @override
     def version(self) -> str:
-        """See `Product`."""
         return first_line([find("nats-server") or "nats-server", "--version"])
 
+    @override
     @contextlib.contextmanager
     def single(self, core: int | None) -> Iterator[Site]:
-        """See `Product`."""
         with directory(self.name) as folder, self._broker(folder, core, "") as (port, pid, took):
             yield Site(NATS, ("127.0.0.1", port), ("127.0.0.1", port), [pid], core, [took])
 
+    @override
     @contextlib.contextmanager
     def bridged(self, core: int | None) -> Iterator[Site]:
-        """See `Product`."""
         with contextlib.ExitStack() as stack:
             near, far = (
                 stack.enter_context(directory(self.name)),

@@ -14,9 +14,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench.dialects import MQTT
 from bench.processes import START_SECONDS, running, tail
-from bench.products import Address, Site, directory, first_line
+from bench.products import Address, Product, Site, directory, first_line
 
 _RULES = """\
         client_connect: {exceptions: ["192.0.2.0/24"]}
@@ -43,7 +45,7 @@ _BRIDGE = """\
 """
 
 
-class Vpnrouter:
+class Vpnrouter(Product):
     """This project's router. `sample` is the share of messages that are traced."""
 
     def __init__(self, command: str = "", sample: float = 0.01, name: str = "ours") -> None:
@@ -54,29 +56,29 @@ class Vpnrouter:
         self.sample = sample
         self.command = shlex.split(command) or [str(Path(sys.executable).parent / "vpnrouter")]
 
+    @override
     def missing(self) -> str:
-        """See `Product`."""
         return "" if shutil.which(self.command[0]) else f"{self.command[0]} is not there"
 
+    @override
     def version(self) -> str:
-        """See `Product`."""
         return first_line([*self.command, "--version"])
 
     def is_compiled(self) -> bool:
         """Whether the build under test says that it is the compiled one."""
         return "compiled" in re.sub(r"not compiled|uncompiled", "", self.version())
 
+    @override
     @contextlib.contextmanager
     def single(self, core: int | None) -> Iterator[Site]:
-        """See `Product`."""
         with directory("vpnrouter") as folder:
             config = self._config(folder, "edge", "blue", "")
             with self._router(folder, config, core) as (ports, pid, took):
                 yield Site(MQTT, ports["mqtt"], ports["mqtt"], [pid], core, [took])
 
+    @override
     @contextlib.contextmanager
     def bridged(self, core: int | None) -> Iterator[Site]:
-        """See `Product`."""
         with contextlib.ExitStack() as stack:
             near = stack.enter_context(directory("vpnrouter"))
             far = stack.enter_context(directory("vpnrouter"))

@@ -595,7 +595,7 @@ def show(row: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """See the head of this file."""
+    """Run the attacks that the arguments name, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--router-command", default="", help="starts a router with `run CONFIG`")
     parser.add_argument("--only", default="", help="names of attacks, with commas between them")

@@ -58,7 +58,7 @@ def asked(sock: socket.socket, question: bytes, size: int) -> float:
 
 
 def main() -> None:
-    """See the head of this file."""
+    """Ping until stdin ends, and print what was measured."""
     host, _, port = sys.argv[1].rpartition(":")
     ours, theirs = multiprocessing.Pipe()
     echoing = multiprocessing.Process(target=echo, args=(theirs,), daemon=True)
