@@ -1,9 +1,11 @@
 """`vpnrouter sub`, against a router of its own process, in the company of `pub`."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import vpnrouter
 from vpnrouter.cli import app
 from vpnrouter.wire.mqtt.packets import Connack, Suback
 
@@ -40,7 +43,11 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[str], 
     def start(ann: list[str], arguments: list[str]) -> None:
         def run() -> None:
             assert ready.wait(20)
-            app.run(["pub", *arguments, *ann])
+            # A process of its own: what it prints does not mix with what is looked at.
+            program = "from vpnrouter.cli.app import main; main()"
+            command = [sys.executable, "-c", program, "pub", *arguments, *ann]
+            env = os.environ | {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1])}
+            subprocess.run(command, env=env, capture_output=True, check=False)
 
         threads.append(threading.Thread(target=run))
         threads[-1].start()
