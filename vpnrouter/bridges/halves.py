@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, final
 
 from typing_extensions import override
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from vpnrouter.events.table import Kind
 
 
-class BridgeHalves(Owner):
+class BridgeHalves(Owner, ABC):
     """One bridge. Whoever runs it gives the clock, makes connections, and raises events."""
 
     def __init__(self, machine: Machine, links: RemoteLinks) -> None:
@@ -44,13 +45,13 @@ class BridgeHalves(Owner):
 
     # -- of whoever runs it ----------------------------------------------------------------------
 
+    @abstractmethod
     def now_ns(self) -> int:
         """Return the time of the machine's clock."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin_dialling(self, action: Dial) -> None:
         """Begin to connect to a remote. `greet` follows, or `machine.failed`."""
-        raise NotImplementedError
 
     def give_up_dialling(self, number: int) -> None:
         """Stop connecting for this login."""

@@ -10,6 +10,7 @@ waits until the other login is welcomed, lets what is on the way arrive (LINK-20
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, final
@@ -143,24 +144,24 @@ class Tell(NamedTuple):
 Action = Dial | Reuse | Drop | Leave | Ask | Drain | Resume | Tell
 
 
-class Links:
+class Links(ABC):
     """What the machine looks up among the links of the router."""
 
+    @abstractmethod
     def incoming(self) -> tuple[Remote, Link] | None:
         """Return the best remote whose own bridge came in over a link that this bridge can use, and the link."""
-        raise NotImplementedError
 
+    @abstractmethod
     def serves(self, remote: Remote) -> bool:
         """Return whether such a link to this remote exists."""
-        raise NotImplementedError
 
+    @abstractmethod
     def peers_connection(self, number: int, remote: Remote) -> Link | None:
         """Return the link with the peer's bridge to use instead of the link of a login, where there are two."""
-        raise NotImplementedError
 
+    @abstractmethod
     def heard_ns(self, number: int) -> int:
         """Return when something came over the link of a login."""
-        raise NotImplementedError
 
 
 class Phase(Enum):

@@ -57,6 +57,7 @@ def struct(**fields: DataType) -> StructType:
 
 _TEXT: Final = StringType()
 _LONG: Final = LongType()
+_EDGE: Final = dict.fromkeys(EDGE, _TEXT)
 
 _TYPES: Final = {"int64": _LONG, "int32": IntegerType(), "string": _TEXT}
 
@@ -87,11 +88,7 @@ NODES: Final = struct(
 """One row a message VPN. `traced` is false for one known only as the other end of a bridge."""
 
 EDGES: Final = struct(
-    from_router=_TEXT,
-    from_vpn=_TEXT,
-    to_router=_TEXT,
-    to_vpn=_TEXT,
-    bridge=_TEXT,
+    **_EDGE,
     messages=_LONG,
     messages_estimated=_LONG,
     bytes=_LONG,
@@ -123,11 +120,7 @@ fall apart without it. `centrality`: share of the shortest ways between message 
 """
 
 RATES: Final = struct(
-    from_router=_TEXT,
-    from_vpn=_TEXT,
-    to_router=_TEXT,
-    to_vpn=_TEXT,
-    bridge=_TEXT,
+    **_EDGE,
     start_ns=_LONG,
     messages=_LONG,
     bytes=_LONG,
@@ -136,11 +129,7 @@ RATES: Final = struct(
 """One row a bridge and stretch of time in which messages crossed it."""
 
 LATENCIES: Final = struct(
-    from_router=_TEXT,
-    from_vpn=_TEXT,
-    to_router=_TEXT,
-    to_vpn=_TEXT,
-    bridge=_TEXT,
+    **_EDGE,
     latency_ns=_LONG,
     messages=_LONG,
 )
@@ -172,11 +161,7 @@ for the offset and the error. Each group of routers that can be compared has a r
 """
 
 LINKS: Final = struct(
-    from_router=_TEXT,
-    from_vpn=_TEXT,
-    to_router=_TEXT,
-    to_vpn=_TEXT,
-    bridge=_TEXT,
+    **_EDGE,
     up_ns=_LONG,
     down_ns=_LONG,
     reason=_TEXT,
