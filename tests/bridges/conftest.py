@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.inbound import InboundHalf
+from vpnrouter.bridges.half_events import HalfCallbacks, HalfEvent
 from vpnrouter.bridges.link import Link as LinkEnd
-from vpnrouter.bridges.link import LinkDoor, dial
+from vpnrouter.bridges.link import LinkFactory, dial
 from vpnrouter.bridges.link_registry import LinkRegistry
-from vpnrouter.bridges.owner import LinkEvent, Owner
-from vpnrouter.bridges.terms import BridgeTerms
+from vpnrouter.bridges.own_half import OwnHalf
+from vpnrouter.bridges.remote_settings import RemoteSettings
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import ClientUsername, Credentials
@@ -37,16 +37,16 @@ SECOND_NS = 1_000_000_000
 BRIDGING = ClientProfile("bridging", allow_bridge_connections_enabled=True)
 
 
-class Events(Owner):
+class Events(HalfCallbacks):
     """Whoever runs the bridge: keeps what its link tells."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[LinkEvent, str]] = []
+        self.told: list[tuple[HalfEvent, str]] = []
         self.shy = False
 
-    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
+    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         self.told.append((event, reason))
-        if event == LinkEvent.WELCOMED and not self.shy:
+        if event == HalfEvent.WELCOMED and not self.shy:
             half.want(half.terms.filters, half.terms.selectors)
 
     @property
@@ -106,7 +106,7 @@ class Wire:
 class Link:
     """Both ends of a link, the half that began it, and the wire between them."""
 
-    def __init__(self, half: InboundHalf, accepted: LinkEnd, events: Events) -> None:
+    def __init__(self, half: OwnHalf, accepted: LinkEnd, events: Events) -> None:
         dialed = half.link
         self.half = half
         self.dialed = dialed
@@ -204,14 +204,14 @@ class World:
         filters: Sequence[str] = (">",),
         bridge: str = "back",
         **terms: Any,
-    ) -> tuple[InboundHalf, Events]:
+    ) -> tuple[OwnHalf, Events]:
         """A bridge into `into` that uses a connection which is there already."""
         events = Events()
         chosen = {"remote_router": "", "client_username": "", "password": ""} | terms
         if chosen["password"]:
             chosen.setdefault("scheme", SCRAM)
-        asked = BridgeTerms(bridge, out_of, filters=[(0, text) for text in filters], **chosen)
-        half = InboundHalf(over, asked, events, self.record(into, bridge))
+        asked = RemoteSettings(bridge, out_of, filters=[(0, text) for text in filters], **chosen)
+        half = OwnHalf(over, asked, events, self.record(into, bridge))
         self.settle()
         return half, events
 
@@ -273,7 +273,7 @@ class World:
             self.books[into.plane.router_name],
             into,
             "198.51.100.1:55555",
-            BridgeTerms(
+            RemoteSettings(
                 bridge,
                 out_of,
                 chosen.pop("remote_router"),
@@ -286,7 +286,7 @@ class World:
             self.record(into, bridge),
             tls=tls,
         )
-        accepted = LinkDoor(self.books[remote], tls=listener_tls).connection(peer)
+        accepted = LinkFactory(self.books[remote], tls=listener_tls).connection(peer)
         link = Link(half, accepted, events)
         link.wire.piece = piece
         self.links.append(link)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vpnrouter.bridges.flow_receiver import GuaranteedIn
+from vpnrouter.bridges.flow_receiver import FlowReceiver
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import decode_positions
-from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
+from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.terms import ALWAYS, PARKING, QUEUE, EndpointTerms
@@ -70,13 +70,13 @@ class Sea:
             vpn.subscribe(Subscription(parse_filter(topics, SMF), end))
         return end
 
-    def taker(self, vpn: MessageVpn, bridge: str = "b", **terms: Any) -> GuaranteedIn:
+    def taker(self, vpn: MessageVpn, bridge: str = "b", **terms: Any) -> FlowReceiver:
         """What a bridge into `vpn` keeps over its links."""
         spool = vpn.plane.spool
         assert spool is not None
         key = keys.bridge(vpn.name, bridge)
         accepted = decode_positions(self.stores[vpn.plane.router_name].get(key) or b"")
-        taker = GuaranteedIn(vpn, spool, key, accepted, FlowTerms(**terms))
+        taker = FlowReceiver(vpn, spool, key, accepted, FlowSettings(**terms))
         if taker.terms.on_reject == frames.ON_REJECT_PARK:
             end = self.queue(vpn, bridge, kind=PARKING)
             end.terms.max_spooled_msg_count = LOT_MOST
@@ -230,9 +230,9 @@ class Two:
         old = self.half.terms
         flow = changes.pop("flow", {})
         if flow:
-            changes["flow"] = FlowTerms(**flow)
+            changes["flow"] = FlowSettings(**flow)
         same = {name: getattr(old, name) for name in ("queue", "window", "flow", "mapping")}
-        named = BridgeTerms("b", old.remote_vpn, "", "", "", old.filters, **(same | changes))
+        named = RemoteSettings("b", old.remote_vpn, "", "", "", old.filters, **(same | changes))
         self.half.take(named)
         self.half.carry(self.taker)
         self.sea.settle()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from vpnrouter.bridges.flow_receiver import GuaranteedIn
-from vpnrouter.bridges.flow_sender import FlowOwner, GuaranteedOut
+from vpnrouter.bridges.flow_receiver import FlowReceiver
+from vpnrouter.bridges.flow_sender import FlowCallbacks, FlowSender
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import decode_positions
-from vpnrouter.bridges.terms import FlowTerms
+from vpnrouter.bridges.remote_settings import FlowSettings
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -51,7 +51,7 @@ class Publisher(Receipt):
         self.safe.append(token)
 
 
-class Wire(FlowOwner):
+class Wire(FlowCallbacks):
     """One direction of the link, and what its side was told."""
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ class FlowPair:
         self.core.queues = queues or {"in": "t/>"}
         self.publisher = Publisher()
         self.count = 0
-        self.flow: GuaranteedOut | None = None
+        self.flow: FlowSender | None = None
         self.there = Wire()
         self.here = Wire()
         self.linked = False
@@ -195,8 +195,8 @@ class FlowPair:
         core = self.core
         self.key = keys.bridge("red", "b")
         accepted = decode_positions(core.store.get(self.key) or b"")
-        terms = FlowTerms(on_reject=self.on_reject)
-        self.taker = GuaranteedIn(core.vpn, core.spool, self.key, accepted, terms)
+        terms = FlowSettings(on_reject=self.on_reject)
+        self.taker = FlowReceiver(core.vpn, core.spool, self.key, accepted, terms)
         lot = ParkingLot(core.ends["lot"], "b", LOT_MOST, self.taker.lanes, terms.lanes)
         self.taker.lot = lot
         self.taker.flush()
@@ -298,7 +298,7 @@ class FlowPair:
             self.there.say(encode.bound(refusal))
             return
         self.flows += 1
-        flow = GuaranteedOut(end, self.there, self.peer, self.flows, frame)
+        flow = FlowSender(end, self.there, self.peer, self.flows, frame)
         try:
             flow.begin(frame, self.edge.store.store_id, CONSUME, CONSUME)
         except Refused as refused:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.remotes import QUICK_LEAST_NS, QUICK_MOST_NS, Backoff
+from vpnrouter.bridges.remote_order import QUICK_LEAST_NS, QUICK_MOST_NS, Backoff
 from vpnrouter.units import SECOND_NS
 
 MS = 1_000_000

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from vpnrouter.bridges.terms import Half, incompatible
+from vpnrouter.bridges.remote_settings import BridgeEnds, incompatible
 
-LOCAL = Half("core", "yellow", "edge", "blue", tls=False)
-PEER = Half("edge", "blue", "core", "yellow", tls=False)
+LOCAL = BridgeEnds("core", "yellow", "edge", "blue", tls=False)
+PEER = BridgeEnds("edge", "blue", "core", "yellow", tls=False)
 
 
 def test_two_halves_that_name_each_other_fit() -> None:
@@ -25,7 +25,7 @@ def test_two_halves_that_name_each_other_fit() -> None:
         (replace(PEER, tls=True), "TLS"),
     ],
 )
-def test_each_of_the_five_tests_alone_prevents_reuse(peer: Half, told: str) -> None:
+def test_each_of_the_five_tests_alone_prevents_reuse(peer: BridgeEnds, told: str) -> None:
     """One difference is one failed test, which says what differs; both sides see it."""
     failed = incompatible(LOCAL, peer)
     assert len(failed) == 1
@@ -37,10 +37,10 @@ def test_an_unknown_router_name_matches_nothing() -> None:
     """A bridge configured by address only does not take any router's connection for its own."""
     assert incompatible(replace(LOCAL, remote_router=""), PEER)
     assert incompatible(LOCAL, replace(PEER, remote_router=""))
-    nameless = Half("", "yellow", "", "blue", tls=False)
-    assert len(incompatible(nameless, Half("", "blue", "", "yellow", tls=False))) == 2
+    nameless = BridgeEnds("", "yellow", "", "blue", tls=False)
+    assert len(incompatible(nameless, BridgeEnds("", "blue", "", "yellow", tls=False))) == 2
 
 
 def test_every_fault_is_told() -> None:
     """Nothing in common fails all five."""
-    assert len(incompatible(LOCAL, Half("a", "b", "c", "d", tls=True))) == 5
+    assert len(incompatible(LOCAL, BridgeEnds("a", "b", "c", "d", tls=True))) == 5

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.link import LinkDoor, dial
-from vpnrouter.bridges.owner import Owner
-from vpnrouter.bridges.terms import BridgeTerms
+from vpnrouter.bridges.half_events import HalfCallbacks
+from vpnrouter.bridges.link import LinkFactory, dial
+from vpnrouter.bridges.remote_settings import RemoteSettings
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode
 
@@ -14,7 +14,7 @@ from vpnrouter.wire.link.decode import decode
 @pytest.mark.parametrize("tls", [False, True])
 def test_the_door_makes_strangers(world: Any, tls: bool) -> None:
     """A connection that was accepted has no VPN, no half and nothing to say until it heard HELLO."""
-    link = LinkDoor(world.book("edge"), tls=tls).connection("192.0.2.7:1")
+    link = LinkFactory(world.book("edge"), tls=tls).connection("192.0.2.7:1")
     assert (link.vpn, link.inbound, link.outbound, link.dialed) == (None, None, None, False)
     assert (link.tls, link.peer, link.outbox.size) == (tls, "192.0.2.7:1", 0)
 
@@ -25,11 +25,17 @@ def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
     yellow = world.vpn("yellow", "core")
     world.book("core").link_port = 1_000
     scheme = frames.BASIC if tls else frames.SCRAM
-    terms = BridgeTerms(
+    terms = RemoteSettings(
         "b", "blue", "edge", "name", "word", [(0, ">")], compress=tls, scheme=scheme, verified=tls
     )
     half = dial(
-        world.book("core"), yellow, "h:1", terms, Owner(), world.record(yellow, "b"), tls=tls
+        world.book("core"),
+        yellow,
+        "h:1",
+        terms,
+        HalfCallbacks(),
+        world.record(yellow, "b"),
+        tls=tls,
     )
     data = half.link.outbox.take(1 << 20)
     hello = decode(data, 0, len(data))

@@ -2,15 +2,15 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.flow_receiver import FlowAnswers
-from vpnrouter.bridges.flow_sender import FlowOwner
+from vpnrouter.bridges.flow_receiver import FlowAcks
+from vpnrouter.bridges.flow_sender import FlowCallbacks
 from vpnrouter.core.guaranteed import spool
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode
 
 
-class Ear(FlowOwner):
+class Ear(FlowCallbacks):
     """Hears what is said."""
 
     def __init__(self) -> None:
@@ -27,9 +27,9 @@ class Ear(FlowOwner):
         self.stalls.append("released")
 
 
-def opened(window: int = 3) -> tuple[FlowAnswers, Ear]:
+def opened(window: int = 3) -> tuple[FlowAcks, Ear]:
     """The answers of a flow that stands."""
-    answers, ear = FlowAnswers(), Ear()
+    answers, ear = FlowAcks(), Ear()
     answers.owner = ear
     answers.opened(7, window)
     return answers, ear

@@ -4,7 +4,7 @@ import pytest
 
 from vpnrouter.bridges.flow_receiver import FlowBinding
 from vpnrouter.bridges.received_positions import ReceivedPositions
-from vpnrouter.bridges.terms import FlowTerms
+from vpnrouter.bridges.remote_settings import FlowSettings
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link.decode import decode
 from vpnrouter.wire.link.frames import Bind, Bound
@@ -14,7 +14,7 @@ STORE = b"s" * 16
 
 def asked(binding: FlowBinding) -> Bind:
     """The BIND that is due now."""
-    data = binding.ask(ReceivedPositions(), FlowTerms())
+    data = binding.ask(ReceivedPositions(), FlowSettings())
     frame = decode(data, 0, len(data))
     assert isinstance(frame, Bind)
     return frame
@@ -91,7 +91,7 @@ def test_what_bind_named_is_settled_once() -> None:
     accepted = ReceivedPositions()
     accepted.of(STORE, "a").add(7)
     binding.want("a", 1)
-    binding.ask(accepted, FlowTerms())
+    binding.ask(accepted, FlowSettings())
     assert binding.settled(Bound(1, 0, 2, 1, b"t" * 16)) == []
     assert binding.settled(Bound(1, 0, 2, 1, STORE)) == [(7, 1)]
     assert binding.settled(Bound(1, 0, 2, 1, STORE)) == []
@@ -104,6 +104,6 @@ def test_what_bound_keeps_is_not_settled() -> None:
     for position in (*range(10, 20), 30):
         accepted.of(STORE, "a").add(position)
     binding.want("a", 1)
-    binding.ask(accepted, FlowTerms())
+    binding.ask(accepted, FlowSettings())
     kept = [(12, 3), (30, 1), (99, 5)]
     assert binding.settled(Bound(1, 0, 2, 1, STORE, kept=kept)) == [(10, 2), (15, 5)]

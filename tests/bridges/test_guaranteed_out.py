@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.flow_sender import GuaranteedOut
+from vpnrouter.bridges.flow_sender import FlowSender
 from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
 from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
 from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
@@ -37,9 +37,9 @@ class Alone:
         self.bind = frames.Bind(7, "out", window, **bind)
         self.flow = self.make()
 
-    def make(self, **more: Any) -> GuaranteedOut:
+    def make(self, **more: Any) -> FlowSender:
         """A flow that has not begun."""
-        return GuaranteedOut(self.edge.ends["out"], self.wire, self.pair.peer, 5, self.bind, **more)
+        return FlowSender(self.edge.ends["out"], self.wire, self.pair.peer, 5, self.bind, **more)
 
     def begin(self) -> None:
         """Bind, sync, and forget BOUND."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.terms import FlowTerms
+from vpnrouter.bridges.remote_settings import FlowSettings
 from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")
@@ -133,7 +133,7 @@ def test_what_nobody_wants(two: Any) -> None:
 
 def test_too_many_hops(world: Any) -> None:
     """What may not enter is discarded here, for its reason, and settled there."""
-    two = kit.Two(world, terms={"flow": FlowTerms(max_ttl=1)})
+    two = kit.Two(world, terms={"flow": FlowSettings(max_ttl=1)})
     two.publish(hops=3, path=["r/1", "r/2", "r/3"])
     assert two.crossed() == []
     assert kit.balance(two.link).discarded_rx.counts == {"ttl-exceeded": 1}

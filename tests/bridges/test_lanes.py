@@ -1,10 +1,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.parking_lot import BLOCK, PARK, POLICIES, SKIP, Lanes, Steps
+from vpnrouter.bridges.parking_lot import BLOCK, PARK, POLICIES, SKIP, LaneActions, LaneOrder
 
 
-class Model(Steps):
+class Model(LaneActions):
     """A message VPN that refuses some lanes, a lot with some room, and a note of what went where."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ EVENTS = st.lists(
 def test_order_within_a_lane_and_nothing_lost(policy: int, events: list[tuple[str, int]]) -> None:
     """Whatever is refused when: each message is in one place, and lanes keep their order."""
     model = Model()
-    lanes = Lanes(model, policy)
+    lanes = LaneOrder(model, policy)
     position = 0
     for what, number in [*events, ("room", 99), ("down", 0), ("end", 0), ("retry", 0)]:
         if what == "message":
@@ -98,7 +98,7 @@ def test_another_lane_passes_what_is_parked() -> None:
     model = Model()
     model.room = 9
     model.shut = {1}
-    lanes = Lanes(model, PARK)
+    lanes = LaneOrder(model, PARK)
     for position, lane in enumerate([1, 2, 1, 2]):
         model.lane_of[position] = lane
         lanes.arrive(position, lane)
@@ -117,7 +117,7 @@ def test_a_full_lot_blocks() -> None:
     """Park without room: as block, everything behind waits."""
     model = Model()
     model.shut = {1}
-    lanes = Lanes(model, PARK)
+    lanes = LaneOrder(model, PARK)
     for position, lane in enumerate([2, 1, 2]):
         model.lane_of[position] = lane
         lanes.arrive(position, lane)
@@ -130,7 +130,7 @@ def test_what_was_parked_before_a_restart_goes_first() -> None:
     """Found again in the lot, in order; what an operator took away holds nothing up."""
     model = Model()
     model.room = 9
-    lanes = Lanes(model, PARK)
+    lanes = LaneOrder(model, PARK)
     for position in (1, 2):
         model.lane_of[position] = 7
         model.lot[lanes.found(7)] = position

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
@@ -141,7 +141,7 @@ STRANGERS = {
 def test_strangers_get_no_answer(world: Any, data: bytes) -> None:
     """What is not a link is closed without a word and counted (LINK-11)."""
     world.vpn("blue", "edge")
-    accepted = LinkDoor(world.book("edge"), tls=False).connection("192.0.2.7")
+    accepted = LinkFactory(world.book("edge"), tls=False).connection("192.0.2.7")
     accepted.feed(data)
     assert accepted.closing
     assert accepted.outbox.size == 0

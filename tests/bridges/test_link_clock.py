@@ -3,7 +3,7 @@
 from typing import Any
 
 from vpnrouter import limits
-from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.wire.link import frames
 
@@ -53,7 +53,7 @@ def test_no_timer_is_left(world: Any) -> None:
     """A link that is over waits for nothing: its clock is not wound again."""
     world.vpn("blue", "edge")
     link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms={"heartbeat_ms": 1_000})
-    stranger = LinkDoor(world.book("edge"), tls=False).connection("192.0.2.9")
+    stranger = LinkFactory(world.book("edge"), tls=False).connection("192.0.2.9")
     stranger.lost("closed by peer")
     link.half.leave(0x00, "Bridge Shutdown")
     world.settle()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.bridges.half_events import HalfCallbacks
 from vpnrouter.bridges.link_registry import (
     LinkLog,
     LinkRegistry,
@@ -12,7 +13,6 @@ from vpnrouter.bridges.link_registry import (
     client_name_of,
     key_of,
 )
-from vpnrouter.bridges.owner import Owner
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.router import Router
 from vpnrouter.trace.recorder import Recorder
@@ -122,7 +122,7 @@ def test_a_bridge_that_is_refused_teaches_nothing(world: Any) -> None:
     assert world.book("edge").places == {}
 
 
-class Watcher(Owner):
+class Watcher(HalfCallbacks):
     """Keeps the links that came in."""
 
     def __init__(self) -> None:

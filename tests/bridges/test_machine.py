@@ -18,27 +18,27 @@ from hypothesis.stateful import (
 )
 
 from vpnrouter.bridges.bridge import BridgeFacts, Inbound
+from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.bridges.machine import (
     DRAIN_MOST_NS,
     DRAIN_NS,
     MERGE_AGAIN_NS,
     VERSION_WAIT_NS,
-    Ask,
+    ApplySettings,
     BridgeSettings,
+    CancelDial,
+    ConnectionEnds,
+    DetachHalf,
     Dial,
     Drain,
-    Drop,
-    Ends,
-    Leave,
     Links,
     Machine,
     Phase,
+    RaiseEvent,
     Resume,
     Reuse,
-    Tell,
 )
-from vpnrouter.bridges.owner import LinkEvent
-from vpnrouter.bridges.remotes import QUICK_LEAST_NS, Remote
+from vpnrouter.bridges.remote_order import QUICK_LEAST_NS, Remote
 from vpnrouter.events import table
 from vpnrouter.units import SECOND_NS
 
@@ -167,15 +167,15 @@ class World(Links):
         for action in actions:
             if isinstance(action, (Dial, Reuse)):
                 self.begin(action)
-            elif isinstance(action, Drop):
+            elif isinstance(action, CancelDial):
                 assert not self.halves.pop(action.number).said_hello
-            elif isinstance(action, Leave):
+            elif isinstance(action, DetachHalf):
                 self.leave(action)
-            elif isinstance(action, Ask):
+            elif isinstance(action, ApplySettings):
                 self.halves[action.number].asked = self.version
             elif isinstance(action, Drain):
                 self.halves[action.number].drained = True
-            elif isinstance(action, Tell):
+            elif isinstance(action, RaiseEvent):
                 self.hear_of(action)
             else:
                 assert isinstance(action, Resume)
@@ -210,9 +210,11 @@ class World(Links):
         """HELLO leaves."""
         self.machine.resolved(number, self.now_ns)
         self.halves[number].said_hello = True
-        self.machine.connected(number, Ends(self.halves[number].remote.location), self.now_ns)
+        self.machine.connected(
+            number, ConnectionEnds(self.halves[number].remote.location), self.now_ns
+        )
 
-    def leave(self, action: Leave) -> None:
+    def leave(self, action: DetachHalf) -> None:
         """A half ends, and says so."""
         half = self.halves[action.number]
         assert half.said_hello
@@ -233,9 +235,9 @@ class World(Links):
     def lose(self, number: int, why: str = "broken") -> None:
         """A half ends."""
         del self.halves[number]
-        self.perform(self.machine.link_event(number, LinkEvent.LOST, why, self.now_ns))
+        self.perform(self.machine.link_event(number, HalfEvent.LOST, why, self.now_ns))
 
-    def hear_of(self, action: Tell) -> None:
+    def hear_of(self, action: RaiseEvent) -> None:
         """People hear of a bridge that is up once, and of a move while it is up alone."""
         name, what = action.kind.name, action.text.rpartition(": ")[2]
         if name == table.LINK_DOWN.name:
@@ -329,7 +331,7 @@ class Bridges(RuleBasedStateMachine):
             world.answer(number)
         for number in self.found(hello=True, welcomed=False):
             world.welcome(number, resumed=resumed and world.halves[number].moves_from > 0)
-            world.perform(world.machine.link_event(number, LinkEvent.SUBSCRIBED, "", world.now_ns))
+            world.perform(world.machine.link_event(number, HalfEvent.SUBSCRIBED, "", world.now_ns))
         world.run()
 
     @precondition(lambda self: self.found(hello=True, welcomed=False))
@@ -341,8 +343,8 @@ class Bridges(RuleBasedStateMachine):
         self.world.run()
 
     @precondition(lambda self: self.found(hello=True, welcomed=False))
-    @rule(data=st.data(), event=st.sampled_from([LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH]))
-    def a_remote_refuses(self, data: Any, event: LinkEvent) -> None:
+    @rule(data=st.data(), event=st.sampled_from([HalfEvent.REFUSED, HalfEvent.VERSION_MISMATCH]))
+    def a_remote_refuses(self, data: Any, event: HalfEvent) -> None:
         world = self.world
         number = self.pick(data, hello=True, welcomed=False)
         use = world.machine.use
@@ -369,18 +371,18 @@ class Bridges(RuleBasedStateMachine):
         data=st.data(),
         event=st.sampled_from(
             [
-                LinkEvent.SUBSCRIBED,
-                LinkEvent.DRAINED,
-                LinkEvent.STALLED,
-                LinkEvent.RELEASED,
-                LinkEvent.UNBOUND,
-                LinkEvent.BOUND,
-                LinkEvent.PARTED,
+                HalfEvent.SUBSCRIBED,
+                HalfEvent.DRAINED,
+                HalfEvent.STALLED,
+                HalfEvent.RELEASED,
+                HalfEvent.UNBOUND,
+                HalfEvent.BOUND,
+                HalfEvent.PARTED,
             ]
         ),
         in_sync=st.booleans(),
     )
-    def a_half_tells(self, data: Any, event: LinkEvent, in_sync: bool) -> None:
+    def a_half_tells(self, data: Any, event: HalfEvent, in_sync: bool) -> None:
         world = self.world
         number = self.pick(data, hello=True, welcomed=True)
         world.perform(world.machine.link_event(number, event, "why", world.now_ns, in_sync=in_sync))
@@ -532,7 +534,7 @@ def let_in(world: World, *up: str, resumed: bool = False) -> None:
                     world.hello(number)
                 world.welcome(number, resumed=resumed and half.moves_from > 0)
                 world.perform(
-                    world.machine.link_event(number, LinkEvent.SUBSCRIBED, "", world.now_ns)
+                    world.machine.link_event(number, HalfEvent.SUBSCRIBED, "", world.now_ns)
                 )
         world.run()
 
@@ -830,7 +832,7 @@ def test_who_comes_in_is_dialled() -> None:
     assert len(world.dials) == dials + 1
     (number,) = world.halves
     world.hello(number)
-    world.perform(world.machine.link_event(number, LinkEvent.REFUSED, "no", world.now_ns))
+    world.perform(world.machine.link_event(number, HalfEvent.REFUSED, "no", world.now_ns))
     world.lose(number, "no")
     world.run()
     world.machine.incoming(world.now_ns)
@@ -847,8 +849,10 @@ def test_a_refusal_is_told_once() -> None:
             world.pass_time(world.machine.wake_ns)
         (number,) = world.halves
         world.hello(number)
-        actions = world.machine.link_event(number, LinkEvent.REFUSED, why, world.now_ns)
-        texts += [one.text.rpartition("rejected: ")[2] for one in actions if isinstance(one, Tell)]
+        actions = world.machine.link_event(number, HalfEvent.REFUSED, why, world.now_ns)
+        texts += [
+            one.text.rpartition("rejected: ")[2] for one in actions if isinstance(one, RaiseEvent)
+        ]
         world.lose(number, why)
         world.run()
     assert texts == ["403 Forbidden", "503 Too Many Clients", "403 Forbidden"]
@@ -862,18 +866,20 @@ def test_stalls_are_told_once_a_minute() -> None:
     (number,) = world.halves
     machine, record = world.machine, world.machine.record
 
-    def texts(event: LinkEvent, why: str) -> list[str]:
+    def texts(event: HalfEvent, why: str) -> list[str]:
         actions = machine.link_event(number, event, why, world.now_ns, in_sync=True)
-        return [one.text.rpartition(" at one: ")[2] for one in actions if isinstance(one, Tell)]
+        return [
+            one.text.rpartition(" at one: ")[2] for one in actions if isinstance(one, RaiseEvent)
+        ]
 
-    assert texts(LinkEvent.UNBOUND, "503 Unknown Queue") == [
+    assert texts(HalfEvent.UNBOUND, "503 Unknown Queue") == [
         "not bound to its queue: 503 Unknown Queue"
     ]
     for pause_s, told in ((0, True), (30, False), (31, True)):
         world.now_ns += pause_s * SECOND_NS
-        assert texts(LinkEvent.STALLED, "full") == (["stalled: full"] if told else [])
+        assert texts(HalfEvent.STALLED, "full") == (["stalled: full"] if told else [])
         assert (record.inbound_state, record.inbound_failure_reason) == (Inbound.STALLED, "full")
-        assert texts(LinkEvent.RELEASED, "") == (["goes on"] if told else [])
+        assert texts(HalfEvent.RELEASED, "") == (["goes on"] if told else [])
         assert record.inbound_state is Inbound.READY_IN_SYNC
 
 
@@ -933,7 +939,7 @@ def test_a_bridge_that_was_refused_waits(over: str) -> None:
     else:
         world.machine.resolved(number, world.now_ns)
         world.hello(number)
-    world.perform(world.machine.link_event(number, LinkEvent.REFUSED, "no", world.now_ns))
+    world.perform(world.machine.link_event(number, HalfEvent.REFUSED, "no", world.now_ns))
     world.lose(number, "no")
     world.run()
     assert not world.halves

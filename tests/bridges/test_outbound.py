@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.profile import ClientProfile
@@ -217,7 +217,7 @@ def test_a_vpn_cannot_link_to_itself(world: Any) -> None:
 def test_another_major_version(world: Any) -> None:
     """A HELLO of another major is refused with 0x84, and the dialer's owner is told which it was."""
     world.vpn("blue", "edge")
-    door = LinkDoor(world.book("edge"), tls=False)
+    door = LinkFactory(world.book("edge"), tls=False)
     accepted = door.connection("192.0.2.7")
     hello = frames.Hello("core", "b", "yellow", "blue", major=2)
     accepted.feed(encode.hello(hello))
@@ -426,7 +426,7 @@ def test_bad_names_in_hello(world: Any) -> None:
     """A router whose name no path could carry is refused before it can send anything."""
     world.vpn("blue", "edge")
     for router in ("r" * 300, "a/b"):
-        accepted = LinkDoor(world.book("edge"), tls=False).connection("192.0.2.7")
+        accepted = LinkFactory(world.book("edge"), tls=False).connection("192.0.2.7")
         accepted.feed(encode.hello(frames.Hello(router, "b", "yellow", "blue")))
         (answer,) = spoken(accepted.outbox.take(1 << 20))
         assert isinstance(answer, frames.Refuse)

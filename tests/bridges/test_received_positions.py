@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.received_positions import Positions, ReceivedPositions, decode_positions
+from vpnrouter.bridges.received_positions import PositionSet, ReceivedPositions, decode_positions
 from vpnrouter.errors import SpoolError
 
 NEAR = st.integers(0, 30)
@@ -18,9 +18,9 @@ CHANGES = st.lists(
 )
 
 
-def filled(*positions: int) -> Positions:
+def filled(*positions: int) -> PositionSet:
     """A set with these positions."""
-    out = Positions()
+    out = PositionSet()
     for position in positions:
         out.add(position)
     return out
@@ -30,7 +30,7 @@ def filled(*positions: int) -> Positions:
 @given(CHANGES)
 def test_a_set_of_ranges_is_a_set(changes: list[tuple[str, int, int]]) -> None:
     """Whatever comes and goes: the same members as a plain set, in ranges that are apart and ascending."""
-    positions = Positions()
+    positions = PositionSet()
     model: set[int] = set()
     for what, first, count in changes:
         if what == "add":

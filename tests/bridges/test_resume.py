@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.bridges.inbound import UNSURE, InboundHalf
-from vpnrouter.bridges.link import LinkDoor, dial
-from vpnrouter.bridges.owner import LinkEvent, Owner
+from vpnrouter.bridges.half_events import HalfCallbacks, HalfEvent
+from vpnrouter.bridges.link import LinkFactory, dial
+from vpnrouter.bridges.own_half import UNSURE, OwnHalf
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog
@@ -15,18 +15,18 @@ from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.topics.grammar import SMF
 
 
-class Mover(Owner):
+class Mover(HalfCallbacks):
     """Reads the new connection when the old one is over, as the task of a bridge does."""
 
-    def __init__(self, old: InboundHalf) -> None:
+    def __init__(self, old: OwnHalf) -> None:
         self.old = old
         self.told: list[str] = []
         self.moved = False
 
-    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
+    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         self.told.append(event.value)
 
-    def look(self, half: InboundHalf) -> None:
+    def look(self, half: OwnHalf) -> None:
         """Go over when the old half has ended."""
         if half.welcomed and self.old.over and not self.moved:
             self.moved = True
@@ -35,7 +35,7 @@ class Mover(Owner):
                 half.link.resume()
 
 
-def move(world: Any, old: Any, *, resume: bool = True) -> tuple[Any, InboundHalf, Mover]:
+def move(world: Any, old: Any, *, resume: bool = True) -> tuple[Any, OwnHalf, Mover]:
     """A second connection for the bridge of `old`, whose HELLO asks to go on where that one is."""
     mover = Mover(old.half)
     local = old.dialed.vpn
@@ -49,7 +49,7 @@ def move(world: Any, old: Any, *, resume: bool = True) -> tuple[Any, InboundHalf
         tls=False,
         moves_from=old.half if resume else None,
     )
-    accepted = LinkDoor(world.books["edge"], tls=False).connection("192.0.2.7")
+    accepted = LinkFactory(world.books["edge"], tls=False).connection("192.0.2.7")
     link = type(old)(half, accepted, mover)
     return link, half, mover
 

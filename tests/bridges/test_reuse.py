@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.inbound import InboundHalf
-from vpnrouter.bridges.terms import BridgeTerms
+from vpnrouter.bridges.own_half import OwnHalf
+from vpnrouter.bridges.remote_settings import RemoteSettings
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
@@ -155,8 +155,8 @@ def test_a_proof_that_takes_its_time(pair: Any, world: Any, good: bool) -> None:
     terms = {"client_username": "edge", "password": "right" if good else "wrong"}
     both.told.told.clear()
     both.took()
-    asked = BridgeTerms("late", "yellow", "", filters=[(0, ">")], scheme=frames.SCRAM, **terms)
-    InboundHalf(both.link.accepted, asked, events, world.record(both.blue, "late"))
+    asked = RemoteSettings("late", "yellow", "", filters=[(0, ">")], scheme=frames.SCRAM, **terms)
+    OwnHalf(both.link.accepted, asked, events, world.record(both.blue, "late"))
     for number in range(50):
         both.there.connection.feed(mqtt_encode(Publish(b"t", b"%d" % number), 5))
         both.link.wire.pump()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.bridges.terms import Half
+from vpnrouter.bridges.remote_settings import BridgeEnds
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
@@ -91,30 +91,38 @@ def test_a_stranger_is_not_reused(world: Any) -> None:
     assert not link.accepted.can_attach()
 
 
-BLUE = Half("edge", "blue", "core", "yellow", tls=False)
+BLUE = BridgeEnds("edge", "blue", "core", "yellow", tls=False)
 
-FITS: dict[str, tuple[Half, dict[str, Any], bool]] = {
+FITS: dict[str, tuple[BridgeEnds, dict[str, Any], bool]] = {
     "all five": (BLUE, {}, True),
     "peer names us": (BLUE, {"remote_router": "edge"}, True),
-    "1, peer names another": (Half("west", "blue", "core", "yellow", tls=False), {}, False),
-    "2, not our remote's name": (Half("edge", "blue", "west", "yellow", tls=False), {}, False),
-    "2, our remote's name unknown": (Half("edge", "blue", "", "yellow", tls=False), {}, False),
+    "1, peer names another": (BridgeEnds("west", "blue", "core", "yellow", tls=False), {}, False),
+    "2, not our remote's name": (
+        BridgeEnds("edge", "blue", "west", "yellow", tls=False),
+        {},
+        False,
+    ),
+    "2, our remote's name unknown": (
+        BridgeEnds("edge", "blue", "", "yellow", tls=False),
+        {},
+        False,
+    ),
     "3, peer's bridge is for another VPN": (
-        Half("edge", "red", "core", "yellow", tls=False),
+        BridgeEnds("edge", "red", "core", "yellow", tls=False),
         {},
         False,
     ),
     "4, peer's bridge is in another VPN": (
-        Half("edge", "blue", "core", "green", tls=False),
+        BridgeEnds("edge", "blue", "core", "green", tls=False),
         {},
         False,
     ),
-    "5, TLS on one side": (Half("edge", "blue", "core", "yellow", tls=True), {}, False),
+    "5, TLS on one side": (BridgeEnds("edge", "blue", "core", "yellow", tls=True), {}, False),
 }
 
 
 @pytest.mark.parametrize(("local", "terms", "fits"), FITS.values(), ids=FITS)
-def test_each_of_the_five_tests(world: Any, local: Half, terms: Any, fits: bool) -> None:
+def test_each_of_the_five_tests(world: Any, local: BridgeEnds, terms: Any, fits: bool) -> None:
     """One difference between what is configured and what came in, and the connection is not used."""
     yellow = world.vpn("yellow", "core")
     world.vpn("blue", "edge")

@@ -2,11 +2,11 @@ import pytest
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input, Peer
 from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.remotes import Remote
+from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.status import (
     BridgeRates,
     Rate,
-    Surroundings,
+    StatusContext,
     health_of,
     remotes_of,
     status_of,
@@ -52,7 +52,7 @@ def test_counters_and_balance() -> None:
     counters.data_tx(4, 400, 7 * SECOND)
     counters.discard_tx(TRANSMIT_CONGESTION, 2)
     counters.control_rx(10, login=True)
-    status = status_of(bridge, 8 * SECOND, Surroundings(rx_in_flight=1, tx_in_flight=2))
+    status = status_of(bridge, 8 * SECOND, StatusContext(rx_in_flight=1, tx_in_flight=2))
     assert (status.rx_imbalance, status.tx_imbalance) == (0, 1)
     assert (status.discarded_rx, status.discarded_tx) == (
         {LOOP_DETECTED: 3},
@@ -69,14 +69,14 @@ def test_counters_of_the_living_connection() -> None:
     """Counters handed in are shown instead of the record's."""
     together = Counters()
     together.data_rx(5, 50, 0)
-    status = status_of(made(), 0, Surroundings(counters=together))
+    status = status_of(made(), 0, StatusContext(counters=together))
     assert (status.data_rx_msg_count, status.data_rx_byte_count) == (5, 50)
 
 
 def test_rates() -> None:
     """Each rate stands under its name."""
     rates = BridgeRates(Rate(1, 2), Rate(3, 4), Rate(5, 6), Rate(7, 8))
-    status = status_of(made(), 0, Surroundings(rates=rates))
+    status = status_of(made(), 0, StatusContext(rates=rates))
     assert (status.rx_msg_rate, status.average_rx_msg_rate) == (1, 2)
     assert (status.rx_byte_rate, status.average_rx_byte_rate) == (3, 4)
     assert (status.tx_msg_rate, status.average_tx_msg_rate) == (5, 6)
@@ -107,27 +107,27 @@ def test_health(inbound: Inbound) -> None:
     words = {"disabled": "disabled", "stalled": "stalled"}
     expected = words.get(inbound, "up" if inbound in flows else "down")
     assert health_of(inbound) == expected
-    wants = Surroundings(unbound="no such queue", refused=["403: a"])
+    wants = StatusContext(unbound="no such queue", refused=["403: a"])
     assert health_of(inbound, wants) == ("unbound" if expected == "up" else expected)
-    part = Surroundings(refused=["403: a"])
+    part = StatusContext(refused=["403: a"])
     assert health_of(inbound, part) == ("incomplete" if expected == "up" else expected)
-    assert health_of(inbound, Surroundings(msg_vpn_enabled=False)) == "msg-vpn-disabled"
-    assert health_of(inbound, Surroundings(enabled=False)) == "disabled"
+    assert health_of(inbound, StatusContext(msg_vpn_enabled=False)) == "msg-vpn-disabled"
+    assert health_of(inbound, StatusContext(enabled=False)) == "disabled"
 
 
 def test_what_a_bridge_lacks_is_its_reason() -> None:
     """While it is up the reason tells of the queue that it has not, or of what was refused; enabled is as written."""
     bridge = made(*UP)
-    status = status_of(bridge, 0, Surroundings(unbound="503 Unknown Queue", refused=["403: a"]))
+    status = status_of(bridge, 0, StatusContext(unbound="503 Unknown Queue", refused=["403: a"]))
     assert status.inbound_failure_reason == "not bound to its queue: 503 Unknown Queue"
-    status = status_of(bridge, 0, Surroundings(refused=["403: a", "403: b", "403: c"]))
+    status = status_of(bridge, 0, StatusContext(refused=["403: a", "403: b", "403: c"]))
     assert status.inbound_failure_reason == "remote subscription refused: 403: a, and 2 more"
     assert status.remote_subscription_refused_count == 3
     bridge.handle(Input.STALL, 9 * SECOND, "503 Spool Over Quota")
-    status = status_of(bridge, 0, Surroundings(refused=["403: a"], msg_vpn_enabled=False))
+    status = status_of(bridge, 0, StatusContext(refused=["403: a"], msg_vpn_enabled=False))
     assert status.inbound_failure_reason == "503 Spool Over Quota"
     assert status.enabled
-    assert not status_of(bridge, 0, Surroundings(enabled=False)).enabled
+    assert not status_of(bridge, 0, StatusContext(enabled=False)).enabled
 
 
 def test_remotes() -> None:

@@ -1,6 +1,10 @@
 """What was taken, written down together with the messages."""
 
-from vpnrouter.bridges.received_positions import ReceivedPositions, Taken, decode_positions
+from vpnrouter.bridges.received_positions import (
+    AcceptedPositions,
+    ReceivedPositions,
+    decode_positions,
+)
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.router import Router
 from vpnrouter.spool.ledger import Ledger
@@ -15,7 +19,7 @@ def test_written_with_the_unit_and_only_when_it_changed() -> None:
     """What is added is in the store after the commit, what is forgotten is not, and no change writes nothing."""
     store = MemoryStore(STORE)
     spool = Spool(Router("r", 1, Recorder()).plane, Ledger(store))
-    taken = Taken(spool, KEY, ReceivedPositions())
+    taken = AcceptedPositions(spool, KEY, ReceivedPositions())
 
     def commit() -> ReceivedPositions:
         taken.write()

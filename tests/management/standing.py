@@ -17,7 +17,7 @@ from vpnrouter.bridges.status import (
     LocalSubscriptionStatus,
     RemoteStatus,
     RemoteSubscriptionStatus,
-    Surroundings,
+    StatusContext,
     status_of,
 )
 from vpnrouter.config.router import Management
@@ -51,7 +51,7 @@ def bridge_status(msg_vpn: str, name: str, **changes: Any) -> BridgeStatus:
     for given in WAY_UP:
         record.handle(given, SECOND)
     remote = RemoteStatus("far", "198.51.100.7:55555", 1, enabled=True, up=True)
-    return replace(status_of(record, 61 * SECOND, Surroundings(remotes=(remote,))), **changes)
+    return replace(status_of(record, 61 * SECOND, StatusContext(remotes=(remote,))), **changes)
 
 
 class StillQueues:

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.declared import TlsServerCert
@@ -284,7 +284,9 @@ class Sea:
         if host not in self.silent:
             there = self.islands[host]
             there.set_clocks()
-            cable.link = LinkDoor(there.book, tls=port == 55_443).connection(f"{island.name}:4000")
+            cable.link = LinkFactory(there.book, tls=port == 55_443).connection(
+                f"{island.name}:4000"
+            )
             if port == 55_443:
                 always = (0, 1 << 62)
                 cable.link.certificate = PeerCertificate(island.name, (), "", *always, 0, "")

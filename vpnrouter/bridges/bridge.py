@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.remotes import Remote
+from vpnrouter.bridges.remote_order import Remote
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.outbound import OutboundHalf
+    from vpnrouter.bridges.peer_half import PeerHalf
 
 
 class Inbound(StrEnum):
@@ -287,7 +287,7 @@ class Bridge:
         self.local_interface = ""
         self.remote_router_name = ""
         self.client_name = ""
-        self.sending: list[OutboundHalf] = []
+        self.sending: list[PeerHalf] = []
         self.establisher = "local"
         self.encrypted = False
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges import receive
-from vpnrouter.bridges.parking_lot import Lanes, Steps
-from vpnrouter.bridges.received_positions import Positions, Taken
+from vpnrouter.bridges.parking_lot import LaneActions, LaneOrder
+from vpnrouter.bridges.received_positions import AcceptedPositions, PositionSet
 from vpnrouter.core.discards import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed import unit as outcomes
 from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, Receipt
@@ -25,11 +25,11 @@ from vpnrouter.wire.link.codes import PROTOCOL_ERROR, QUOTA_EXCEEDED
 from vpnrouter.wire.link.ranges import ranges_of
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.flow_sender import FlowOwner
+    from vpnrouter.bridges.flow_sender import FlowCallbacks
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.bridges.parking_lot import ParkingLot
     from vpnrouter.bridges.received_positions import ReceivedPositions
-    from vpnrouter.bridges.terms import FlowTerms
+    from vpnrouter.bridges.remote_settings import FlowSettings
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.guaranteed.spool import Spool
@@ -46,7 +46,7 @@ _OUTCOMES: Final[dict[int, int]] = {
 
 
 @final
-class FlowAnswers:
+class FlowAcks:
     """Of the flow that stands; `flow_id` is 0 while none does. `out` are positions that came and were neither
     acknowledged nor given back, at most `window`.
     """
@@ -65,7 +65,7 @@ class FlowAnswers:
     )
 
     def __init__(self) -> None:
-        self.owner: FlowOwner | None = None
+        self.owner: FlowCallbacks | None = None
         self.flow_id = 0
         self.window = 0
         self.out: set[int] = set()
@@ -210,7 +210,7 @@ class FlowBinding:
         self._synced = max(self._synced, number)
         return number == self.asked and self.queue != ""
 
-    def ask(self, accepted: ReceivedPositions, terms: FlowTerms) -> bytes:
+    def ask(self, accepted: ReceivedPositions, terms: FlowSettings) -> bytes:
         """The BIND for what is wanted."""
         self._request_id += 1
         self._named = accepted.named(self.queue)
@@ -241,7 +241,7 @@ class FlowBinding:
         named = self._named.pop(frame.store_id, [])
         if not frame.kept:
             return named
-        left = Positions()
+        left = PositionSet()
         for first, count in named:
             left.fill(first, count)
         for first, count in frame.kept:
@@ -282,12 +282,12 @@ ROOM: Final = -4
 
 
 @final
-class FlowReceipt(Receipt):
+class FlowOutcome(Receipt):
     """Passes on what the spool says."""
 
     __slots__ = ("_flow",)
 
-    def __init__(self, flow: GuaranteedIn) -> None:
+    def __init__(self, flow: FlowReceiver) -> None:
         self._flow = flow
 
     def party(self) -> Connection | None:
@@ -300,12 +300,12 @@ class FlowReceipt(Receipt):
 
 
 @final
-class FlowSteps(Steps):
+class FlowLaneActions(LaneActions):
     """What the lanes may ask for."""
 
     __slots__ = ("_flow",)
 
-    def __init__(self, flow: GuaranteedIn) -> None:
+    def __init__(self, flow: FlowReceiver) -> None:
         self._flow = flow
 
     def enter(self, position: int) -> bool:
@@ -332,7 +332,7 @@ class Retry(Timed):
 
     __slots__ = ("_asked_room", "_flow", "_spool", "_timer", "_told")
 
-    def __init__(self, flow: GuaranteedIn, spool: Spool, told: FlowReceipt) -> None:
+    def __init__(self, flow: FlowReceiver, spool: Spool, told: FlowOutcome) -> None:
         self._flow = flow
         self._spool = spool
         self._told = told
@@ -369,7 +369,7 @@ _BIND: Final = -16
 
 
 @final
-class GuaranteedIn:
+class FlowReceiver:
     """The flow of one bridge of `vpn`. `key` is where `accepted` is stored. `lot` is its parking lot, if it
     has one: set it right after construction, and call `flush`, so that what is parked is tried again.
 
@@ -407,22 +407,22 @@ class GuaranteedIn:
         spool: Spool,
         key: bytes,
         accepted: ReceivedPositions,
-        terms: FlowTerms,
+        terms: FlowSettings,
     ) -> None:
         self.vpn = vpn
         self.spool = spool
         self.accepted = accepted
         self.terms = terms
-        self.lanes = Lanes(FlowSteps(self), terms.on_reject)
+        self.lanes = LaneOrder(FlowLaneActions(self), terms.on_reject)
         self.lot: ParkingLot | None = None
         self.received = 0
         self.taken = 0
         self.refusals = 0
         self.duplicates = 0
-        self._taken = Taken(spool, key, accepted)
-        self._told = FlowReceipt(self)
+        self._taken = AcceptedPositions(spool, key, accepted)
+        self._told = FlowOutcome(self)
         self._retry = Retry(self, spool, self._told)
-        self._answers = FlowAnswers()
+        self._answers = FlowAcks()
         self._client: LinkClient | None = None
         self._path: list[str] = []
         self._binding = FlowBinding()
@@ -445,12 +445,12 @@ class GuaranteedIn:
         """Messages that came, and wait in memory for the message VPN to take them."""
         return len(self._messages)
 
-    def take(self, terms: FlowTerms) -> None:
+    def take(self, terms: FlowSettings) -> None:
         """Go on under other terms: for what comes, and for what is tried again."""
         self.terms = terms
         self.lanes.policy = terms.on_reject
 
-    def start(self, owner: FlowOwner, client: LinkClient, queue: str, window: int) -> None:
+    def start(self, owner: FlowCallbacks, client: LinkClient, queue: str, window: int) -> None:
         """Bind `queue` over a link that is up. BIND leaves when all that was accepted is synced."""
         self._answers.owner = owner
         self._client = client
@@ -548,7 +548,7 @@ class GuaranteedIn:
         owner = self._answers.owner
         return None if owner is None else owner.party()
 
-    def serves(self, owner: FlowOwner) -> bool:
+    def serves(self, owner: FlowCallbacks) -> bool:
         """True when it was started for `owner` last and has not been detached since."""
         return self._answers.owner is owner
 

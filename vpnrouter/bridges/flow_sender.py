@@ -61,7 +61,7 @@ _BOUND: Final = 2
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class FlowOwner:
+class FlowCallbacks:
     """The link under a flow, and whoever wants to know how the flow fares."""
 
     __slots__ = ()
@@ -91,7 +91,7 @@ class FlowOwner:
         """True while the peer may take from `endpoint`."""
         return True
 
-    def opened(self, flow: GuaranteedOut) -> None:
+    def opened(self, flow: FlowSender) -> None:
         """A flow was bound, or it became active or inactive."""
 
     # -- of a receiver ---------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class FlowOwner:
 
 
 @final
-class GuaranteedOut(Flow):
+class FlowSender(Flow):
     """The flow `flow_id` to the peer of `client`. `outcomes` counts what became of messages that are in no
     endpoint there, by outcome of SETTLED; `rejected` what was refused there, `stalled` why the peer holds what
     it got (""); `max_frame` bounds a frame, `mapping` renames what leaves. `told`: BOUND has named it; `over`: it
@@ -156,7 +156,7 @@ class GuaranteedOut(Flow):
     def __init__(
         self,
         endpoint: Endpoint,
-        owner: FlowOwner,
+        owner: FlowCallbacks,
         client: LinkClient,
         flow_id: int,
         bind: frames.Bind,
@@ -468,7 +468,7 @@ CODES: Final[dict[str, int]] = {
 
 
 @final
-class OutboundFlows(FlowOwner):
+class FlowSenders(FlowCallbacks):
     """The flows to the peer's bridge `name`, logged in as `client` with `admission`. The link numbers them."""
 
     __slots__ = ("_admission", "_client", "_flows", "_link", "_mapping", "_name", "_told")
@@ -487,7 +487,7 @@ class OutboundFlows(FlowOwner):
         self._client = client
         self._admission = admission
         self._mapping = mapping
-        self._flows: dict[int, GuaranteedOut] = {}
+        self._flows: dict[int, FlowSender] = {}
 
     def on_frame(self, frame: Frame) -> None:
         """Act on a frame of a flow. Raises ProtocolError for a flow that never was (LINK-40)."""
@@ -515,7 +515,7 @@ class OutboundFlows(FlowOwner):
             else:
                 flow.on_settled(frame)
 
-    def _of(self, flow_id: int) -> GuaranteedOut:
+    def _of(self, flow_id: int) -> FlowSender:
         flow = self._flows.get(flow_id)
         if flow is None or not flow.told:
             raise ProtocolError(codes.PROTOCOL_ERROR, f"LINK-40: flow {flow_id} is not bound")
@@ -580,7 +580,7 @@ class OutboundFlows(FlowOwner):
             except SelectorError as error:
                 raise Refused(reasons.INVALID_SELECTOR, codes.SELECTOR_PARSE_ERROR) from error
         flow_id = self._link.next_flow_id()
-        flow = GuaranteedOut(
+        flow = FlowSender(
             endpoint,
             self,
             self._client,
@@ -638,7 +638,7 @@ class OutboundFlows(FlowOwner):
             if flow.is_open and flow.shown != (flow.active, flow.endpoint.spooled_count):
                 self.opened(flow)
 
-    def opened(self, flow: GuaranteedOut) -> None:
+    def opened(self, flow: FlowSender) -> None:
         """Tell the peer the state of a flow that it has just been given."""
         flow.shown = (flow.active, flow.endpoint.spooled_count)
         self.say(encode.flow_status(frames.FlowStatus(flow.flow_id, *flow.shown)))

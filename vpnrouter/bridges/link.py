@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.counters import ControlTally
-from vpnrouter.bridges.inbound import InboundHalf
+from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.bridges.link_end import LinkEnd
-from vpnrouter.bridges.outbound import OutboundHalf
-from vpnrouter.bridges.owner import LinkEvent
-from vpnrouter.bridges.terms import Half
+from vpnrouter.bridges.own_half import OwnHalf
+from vpnrouter.bridges.peer_half import PeerHalf
+from vpnrouter.bridges.remote_settings import BridgeEnds
 from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.entrance import NO_MEMORY
@@ -43,9 +43,9 @@ from vpnrouter.wire.link.order import (
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
+    from vpnrouter.bridges.half_events import HalfCallbacks
     from vpnrouter.bridges.link_registry import LinkRegistry
-    from vpnrouter.bridges.owner import Owner
-    from vpnrouter.bridges.terms import BridgeTerms
+    from vpnrouter.bridges.remote_settings import RemoteSettings
     from vpnrouter.core.login import Admission
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
@@ -216,8 +216,8 @@ class Link(LinkEnd):
         self.client: LinkClient | None = None
         self.publisher: Publisher | None = None
         self.sink: Publisher | None = None
-        self.inbound: InboundHalf | None = None
-        self.outbound: OutboundHalf | None = None
+        self.inbound: OwnHalf | None = None
+        self.outbound: PeerHalf | None = None
         self.hello: frames.Hello | None = None
         self.control_rx_msgs = 0
         self.control_rx_bytes = 0
@@ -263,14 +263,14 @@ class Link(LinkEnd):
         """
         self._shunned_ns = self.plane.now_ns + limits.LINK_SHUNNED_S * 1_000_000_000
 
-    def peer_half(self) -> Half:
+    def peer_half(self) -> BridgeEnds:
         """The peer's bridge, for the test of compatibility. One that names no router means this one."""
         hello = self.hello
         vpn = self.vpn
         if hello is None or vpn is None:
-            return Half("", "", "", "", self.tls)
+            return BridgeEnds("", "", "", "", self.tls)
         named = hello.remote_router or self.book.router.name
-        return Half(self.peer_router, self.peer_vpn, named, vpn.name, self.tls)
+        return BridgeEnds(self.peer_router, self.peer_vpn, named, vpn.name, self.tls)
 
     # -- input -----------------------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ class Link(LinkEnd):
         elif isinstance(frame, frames.Hello):
             self.login_rx_msgs += 1
             self.hello = frame
-            self.outbound = OutboundHalf(self, frame)
+            self.outbound = PeerHalf(self, frame)
             self.outbound.log_in()
         elif isinstance(
             frame, (frames.Welcome, frames.Refuse, frames.Challenge, frames.Subscribed)
@@ -524,7 +524,7 @@ class Link(LinkEnd):
         # The connection that takes over gets the name.
         self._rename(vpn, client)
         self._clock.part(text)
-        inbound.owner.link_event(inbound, LinkEvent.PARTED, text)
+        inbound.owner.link_event(inbound, HalfEvent.PARTED, text)
 
     def _rename(self, vpn: MessageVpn, client: LinkClient) -> None:
         before = after = client.client_name
@@ -630,7 +630,7 @@ class Link(LinkEnd):
 
 
 @final
-class LinkDoor:
+class LinkFactory:
     """Makes the acceptor's end for each connection to one link listener; `tls` if it is encrypted."""
 
     def __init__(self, book: LinkRegistry, *, tls: bool) -> None:
@@ -646,12 +646,12 @@ def dial(
     book: LinkRegistry,
     vpn: MessageVpn,
     peer: str,
-    terms: BridgeTerms,
-    owner: Owner,
+    terms: RemoteSettings,
+    owner: HalfCallbacks,
     record: Bridge,
     *,
     tls: bool,
-    moves_from: InboundHalf | None = None,
-) -> InboundHalf:
+    moves_from: OwnHalf | None = None,
+) -> OwnHalf:
     """The bridge's half on a new connection to `peer`; its HELLO waits in the link's outbox."""
-    return InboundHalf(Link(book, peer, vpn, tls=tls), terms, owner, record, moves_from)
+    return OwnHalf(Link(book, peer, vpn, tls=tls), terms, owner, record, moves_from)

@@ -35,7 +35,7 @@ from vpnrouter.wire.link.frames import Extension
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link_end import LinkEnd
-    from vpnrouter.bridges.terms import BridgeTerms
+    from vpnrouter.bridges.remote_settings import RemoteSettings
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.login import Admission
     from vpnrouter.core.message import Message
@@ -95,7 +95,7 @@ class InboundTraces:
 
     __slots__ = ("_bridge", "_link", "_received", "_remote_vpn")
 
-    def __init__(self, link: LinkEnd, terms: BridgeTerms) -> None:
+    def __init__(self, link: LinkEnd, terms: RemoteSettings) -> None:
         self._link = link
         self._bridge = terms.bridge
         self._remote_vpn = terms.remote_vpn

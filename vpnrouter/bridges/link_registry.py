@@ -1,6 +1,6 @@
 """The links of one router: which peers' bridges are logged in here, and what each is known by.
 
-A bridge looks here before it dials: an incoming link that fits is used instead (terms.py).
+A bridge looks here before it dials: an incoming link that fits is used instead (remote_settings.py).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Input
-from vpnrouter.bridges.terms import Half, incompatible
+from vpnrouter.bridges.remote_settings import BridgeEnds, incompatible
 from vpnrouter.wire.link.frames import NONCE_BYTES
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.counters import Counters
+    from vpnrouter.bridges.half_events import HalfCallbacks
     from vpnrouter.bridges.link import Link
-    from vpnrouter.bridges.owner import Owner
     from vpnrouter.core.router import Router
     from vpnrouter.topics.mapping import TopicMapping
     from vpnrouter.wire.link.frames import Hello
@@ -98,7 +98,7 @@ class LinkRegistry:
         self.sheets: dict[str, Counters] = {}
         self.link_port = 0
         self.links_port = 0
-        self._watchers: dict[str, list[Owner]] = {}
+        self._watchers: dict[str, list[HalfCallbacks]] = {}
 
     def nonce(self) -> bytes:
         """Bytes that nobody can guess, different at each call."""
@@ -107,11 +107,11 @@ class LinkRegistry:
 
     # -- incoming links --------------------------------------------------------------------------
 
-    def watch(self, vpn: str, watcher: Owner) -> None:
+    def watch(self, vpn: str, watcher: HalfCallbacks) -> None:
         """Tell `watcher` of links that come in to `vpn`, and of those that lose a half and stay."""
         self._watchers.setdefault(vpn, []).append(watcher)
 
-    def unwatch(self, vpn: str, watcher: Owner) -> None:
+    def unwatch(self, vpn: str, watcher: HalfCallbacks) -> None:
         """Tell it no more. Nothing happens when it was not told."""
         known = self._watchers.get(vpn, [])
         if watcher in known:
@@ -134,7 +134,7 @@ class LinkRegistry:
         if self.serving.get(key) is link:
             del self.serving[key]
 
-    def fitting(self, local: Half, *, dialed: bool = False) -> list[Link]:
+    def fitting(self, local: BridgeEnds, *, dialed: bool = False) -> list[Link]:
         """The links over which the bridge `local` could log in instead of dialling, by what both ends say of
         themselves. The caller still has to check that the peer has proved who it is.
 

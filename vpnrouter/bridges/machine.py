@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input
-from vpnrouter.bridges.owner import FLOW_EVENTS, LinkEvent
-from vpnrouter.bridges.remotes import Backoff, Remote, Remotes
+from vpnrouter.bridges.half_events import FLOW_EVENTS, HalfEvent
+from vpnrouter.bridges.remote_order import Backoff, Remote, RemoteOrder
 from vpnrouter.events import table
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes
@@ -73,7 +73,7 @@ class BridgeSettings:
     failback_delay_ns: int = 30 * SECOND_NS
 
 
-class Ends(NamedTuple):
+class ConnectionEnds(NamedTuple):
     """Both ends of a connection: the remote as it is configured, its IP address and port, the address of this end."""
 
     peer: str
@@ -83,7 +83,7 @@ class Ends(NamedTuple):
     encrypted: bool = False
 
 
-NOWHERE: Final = Ends("")
+NOWHERE: Final = ConnectionEnds("")
 
 
 class Dial(NamedTuple):
@@ -103,20 +103,20 @@ class Reuse(NamedTuple):
     moves_from: int = 0
 
 
-class Drop(NamedTuple):
+class CancelDial(NamedTuple):
     """Give up a connection that is not made yet."""
 
     number: int
 
 
-class Leave(NamedTuple):
+class DetachHalf(NamedTuple):
     """End the half of a login, for the reason that belongs to `code`."""
 
     number: int
     code: int = codes.NORMAL
 
 
-class Ask(NamedTuple):
+class ApplySettings(NamedTuple):
     """Ask the remote for what is configured now."""
 
     number: int
@@ -134,14 +134,14 @@ class Resume(NamedTuple):
     number: int
 
 
-class Tell(NamedTuple):
+class RaiseEvent(NamedTuple):
     """Raise an event about the bridge."""
 
     kind: Kind
     text: str
 
 
-Action = Dial | Reuse | Drop | Leave | Ask | Drain | Resume | Tell
+Action = Dial | Reuse | CancelDial | DetachHalf | ApplySettings | Drain | Resume | RaiseEvent
 
 
 class Links(ABC):
@@ -183,7 +183,7 @@ class Login:
     until_ns: int
     renews: bool = False
     phase: Phase = Phase.DIALLING
-    ends: Ends = NOWHERE
+    ends: ConnectionEnds = NOWHERE
     welcomed: bool = False
     resumed: bool = False
     left: bool = False
@@ -212,7 +212,7 @@ class Machine:
 
     def __init__(self, facts: BridgeFacts, settings: BridgeSettings, now_ns: int) -> None:
         self.record = Bridge(facts, now_ns)
-        self.remotes = Remotes([])
+        self.remotes = RemoteOrder([])
         self.failures: dict[tuple[str, str], str] = {}
         self.use: Login | None = None
         self.standby: Login | None = None
@@ -316,7 +316,7 @@ class Machine:
                 self._next_ns = now_ns
         return False
 
-    def connected(self, number: int, ends: Ends, now_ns: int) -> None:
+    def connected(self, number: int, ends: ConnectionEnds, now_ns: int) -> None:
         """Note that HELLO of a login is on its way."""
         login = self.login(number)
         if login is None:
@@ -361,7 +361,7 @@ class Machine:
         return self._actions()
 
     def link_event(
-        self, number: int, event: LinkEvent, reason: str, now_ns: int, *, in_sync: bool = False
+        self, number: int, event: HalfEvent, reason: str, now_ns: int, *, in_sync: bool = False
     ) -> list[Action]:
         """Note any other event of a half. `in_sync` says that all that was asked for is answered."""
         login = self.login(number)
@@ -369,7 +369,7 @@ class Machine:
             return []
         if login is self.use:
             self._event_in_use(login, event, reason, now_ns, in_sync)
-        if event == LinkEvent.LOST:
+        if event == HalfEvent.LOST:
             login.phase = Phase.OVER
         return self._actions()
 
@@ -404,34 +404,34 @@ class Machine:
         return self._actions()
 
     def _event_in_use(
-        self, login: Login, event: LinkEvent, reason: str, now_ns: int, in_sync: bool
+        self, login: Login, event: HalfEvent, reason: str, now_ns: int, in_sync: bool
     ) -> None:
         record = self.record
-        if event == LinkEvent.SUBSCRIBED:
+        if event == HalfEvent.SUBSCRIBED:
             self._subscribed(reason, now_ns)
-        elif event == LinkEvent.DRAINED:
+        elif event == HalfEvent.DRAINED:
             if self._draining is not None:
                 self._draining.done = True
-        elif event == LinkEvent.PARTED:
+        elif event == HalfEvent.PARTED:
             if record.is_up:
                 record.handle(Input.SUBSCRIPTIONS_CHANGED, now_ns)
         elif event in FLOW_EVENTS:
             self._flow_event(event, reason, now_ns, in_sync)
-        elif event in {LinkEvent.REFUSED, LinkEvent.VERSION_MISMATCH}:
+        elif event in {HalfEvent.REFUSED, HalfEvent.VERSION_MISMATCH}:
             self._refused = True
-            given = Input.REFUSED if event == LinkEvent.REFUSED else Input.VERSION_MISMATCH
+            given = Input.REFUSED if event == HalfEvent.REFUSED else Input.VERSION_MISMATCH
             record.handle(given, now_ns, reason)
             self._tell_once(table.LINK_REJECTED, f"rejected: {reason}", reason)
-        elif event == LinkEvent.LOST:
+        elif event == HalfEvent.LOST:
             self._lost(reason, now_ns)
         if not login.welcomed:
             self._failure(reason)
 
-    def _flow_event(self, event: LinkEvent, why: str, now_ns: int, in_sync: bool) -> None:
+    def _flow_event(self, event: HalfEvent, why: str, now_ns: int, in_sync: bool) -> None:
         record = self.record
-        if event == LinkEvent.UNBOUND:
+        if event == HalfEvent.UNBOUND:
             self._tell(table.NOT_BOUND, f"not bound to its queue: {why}")
-        elif event == LinkEvent.STALLED and record.is_up:
+        elif event == HalfEvent.STALLED and record.is_up:
             if record.inbound_state is not Inbound.STALLED:
                 record.handle(Input.STALL, now_ns, why)
                 # A queue that is full and read from stalls all the time.
@@ -439,7 +439,7 @@ class Machine:
                 if self._stall_told:
                     self._stall_tells_ns = now_ns + STALL_TELLS_NS
                     self._tell(table.STALLED, f"stalled: {why}")
-        elif event == LinkEvent.RELEASED and record.inbound_state is Inbound.STALLED:
+        elif event == HalfEvent.RELEASED and record.inbound_state is Inbound.STALLED:
             record.handle(Input.RELEASE, now_ns)
             if self._stall_told:
                 self._tell(table.STALLED_CLEAR, "goes on")
@@ -590,7 +590,7 @@ class Machine:
         if now_ns < use.until_ns:
             self._wait(use.until_ns)
             return False
-        self._todo.append(Drop(use.number))
+        self._todo.append(CancelDial(use.number))
         limit_s = self.try_ns // SECOND_NS
         self.failed(use.number, f"{use.remote.location}: no answer within {limit_s} s", now_ns)
         return True
@@ -813,21 +813,21 @@ class Machine:
     def _ask(self, login: Login, now_ns: int) -> None:
         if login.welcomed and self.record.is_up:
             self.record.handle(Input.SUBSCRIPTIONS_CHANGED, now_ns)
-        self._todo.append(Ask(login.number))
+        self._todo.append(ApplySettings(login.number))
 
     def _give_up(self, login: Login | None) -> None:
         """End a login, however far it has come."""
         if login is None or login.phase is Phase.OVER:
             return
         if login.phase is Phase.DIALLING:
-            self._todo.append(Drop(login.number))
+            self._todo.append(CancelDial(login.number))
         else:
             self._leave(login)
 
     def _leave(self, login: Login, code: int = codes.NORMAL) -> None:
         if not login.left:
             login.left = True
-            self._todo.append(Leave(login.number, code))
+            self._todo.append(DetachHalf(login.number, code))
             if login.resumed and login is not self.use:
                 # The half of the peer goes on there.
                 self._todo.append(Resume(login.number))
@@ -879,7 +879,7 @@ class Machine:
         facts = self.record.facts
         where = f"{self.record.remote_router_name or '?'} at {self.record.remote_address or '?'}"
         text = f"VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}"
-        self._todo.append(Tell(kind, text))
+        self._todo.append(RaiseEvent(kind, text))
 
     def _wait(self, until_ns: int) -> None:
         if self.wake_ns < 0 or until_ns < self.wake_ns:

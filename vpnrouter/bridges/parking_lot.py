@@ -45,7 +45,7 @@ class ParkingLot(Flow):
     __slots__ = ("_coming", "_lanes", "ids", "lanes_by", "unseen")
 
     def __init__(
-        self, endpoint: Endpoint, bridge: str, window: int, lanes: Lanes, lanes_by: int
+        self, endpoint: Endpoint, bridge: str, window: int, lanes: LaneOrder, lanes_by: int
     ) -> None:
         super().__init__(endpoint, f"#bridge/{bridge}", window)
         self.lanes_by = lanes_by
@@ -129,7 +129,7 @@ POLICIES: Final[dict[str, int]] = {"block": BLOCK, "park": PARK, "skip": SKIP}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Steps:
+class LaneActions:
     """What the lanes let happen. Each answers at once whether it was possible, and changes nothing if not."""
 
     __slots__ = ()
@@ -152,14 +152,14 @@ class Steps:
 
 
 @final
-class Lanes:
+class LaneOrder:
     """The order of one bridge's guaranteed messages. `held` are positions that wait in memory, in order,
     each with its lane; `parked` are the numbers of what is set aside, in order, by lane.
     """
 
     __slots__ = ("_next", "_steps", "held", "parked", "policy")
 
-    def __init__(self, steps: Steps, policy: int) -> None:
+    def __init__(self, steps: LaneActions, policy: int) -> None:
         self._steps = steps
         self._next = 1
         self.policy = policy

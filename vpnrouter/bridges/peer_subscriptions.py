@@ -36,7 +36,7 @@ QUEUE: Final = b"$queue/"
 
 
 @final
-class WantedRule(BoundRule):
+class SubscribedRule(BoundRule):
     """The filters that are asked for at one time. Routes and publishers remember answers by the rule object, so each
     change makes a new one.
     """
@@ -56,7 +56,7 @@ class WantedRule(BoundRule):
 
 
 @final
-class Wanted:
+class SubscribedFilters:
     """The filters under which messages may come now, in `*` `>` dialect.
 
     A filter counts from the moment it is asked for, and a dropped one until the peer has answered. An exception
@@ -69,7 +69,7 @@ class Wanted:
         self._trie = SubscriptionTrie()
         self._filters: dict[str, Filter] = {}
 
-    def change(self, after: set[str], unsure: set[str]) -> WantedRule:
+    def change(self, after: set[str], unsure: set[str]) -> SubscribedRule:
         """Ask for `after` from now on. `unsure` are filters, old and new, that the peer has not answered yet."""
         due: set[str] = set()
         for text in after | unsure:
@@ -86,10 +86,10 @@ class Wanted:
                     continue
                 self._filters[text] = filter_
                 self._trie.insert(filter_, text)
-        return WantedRule(self._trie)
+        return SubscribedRule(self._trie)
 
 
-def asked_for(sink: Publisher, topic: bytes) -> bool:
+def subscribed_to(sink: Publisher, topic: bytes) -> bool:
     """True when the bridge asked for `topic`, which is as it came over the link."""
     rule = sink.rule
     if rule is None:

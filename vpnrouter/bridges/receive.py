@@ -18,7 +18,7 @@ from vpnrouter.wire.link.frames import DMQ_ELIGIBLE, EXACTLY_ONCE, LANES_PARTITI
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.terms import FlowTerms
+    from vpnrouter.bridges.remote_settings import FlowSettings
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.turn import TurnContext
     from vpnrouter.core.vpn import MessageVpn
@@ -93,7 +93,7 @@ def obstacle(message: Message, vpn_id: str, max_ttl: int, most: int) -> str:
     return why_not(message.path, message.hops, vpn_id, max_ttl)
 
 
-def enters(message: Message, vpn: MessageVpn, terms: FlowTerms, queue: str) -> str:
+def enters(message: Message, vpn: MessageVpn, terms: FlowSettings, queue: str) -> str:
     """Give a guaranteed message the topic that it has in `vpn`. Returns why it may never enter, or "".
 
     `queue` is the name of the queue that it was taken from.

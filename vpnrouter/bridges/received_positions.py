@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Taken:
+class AcceptedPositions:
     """Changes `accepted`, which is stored under `key`. `is_open` while a flow stands."""
 
     __slots__ = ("_dirty", "_key", "_positions", "_spool", "accepted")
@@ -30,7 +30,7 @@ class Taken:
         self.accepted = accepted
         self._spool = spool
         self._key = key
-        self._positions: Positions | None = None
+        self._positions: PositionSet | None = None
         self._dirty = False
 
     @property
@@ -91,7 +91,7 @@ FORMAT: Final = 1
 
 
 @final
-class Positions:
+class PositionSet:
     """A set of positions as ranges, ascending and apart: what is in a row takes the room of one."""
 
     __slots__ = ("_counts", "_firsts", "count")
@@ -179,14 +179,14 @@ class ReceivedPositions:
     __slots__ = ("_sets",)
 
     def __init__(self) -> None:
-        self._sets: dict[tuple[bytes, str], Positions] = {}
+        self._sets: dict[tuple[bytes, str], PositionSet] = {}
 
-    def of(self, store_id: bytes, queue: str) -> Positions:
+    def of(self, store_id: bytes, queue: str) -> PositionSet:
         """The set of one store and queue, made where there is none; it counts as used now."""
         key = (store_id, queue)
         positions = self._sets.pop(key, None)
         if positions is None:
-            positions = Positions()
+            positions = PositionSet()
         self._sets[key] = positions
         if len(self._sets) > limits.LINK_FLOW_STORES:
             # What is empty has nothing to forget.

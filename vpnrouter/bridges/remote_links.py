@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.machine import Links
-from vpnrouter.bridges.terms import Half
+from vpnrouter.bridges.remote_settings import BridgeEnds
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.link.frames import SCRAM
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_registry import LinkRegistry
-    from vpnrouter.bridges.remotes import Remote
-    from vpnrouter.bridges.terms import BridgeTerms
+    from vpnrouter.bridges.own_half import OwnHalf
+    from vpnrouter.bridges.remote_order import Remote
+    from vpnrouter.bridges.remote_settings import RemoteSettings
     from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.mapping import TopicMapping
@@ -24,14 +24,14 @@ SHOWN: Final = "mechanism plain shows the password: it needs TLS, and a name tha
 NOT_PROVED: Final = "needs a password, or TLS and a name that is verified: nothing else proves that who answers is it"
 
 
-class RemoteTerms:
+class ConfiguredRemotes:
     """What the configuration says of the remotes of a bridge."""
 
     remotes: tuple[Remote, ...] = ()
     out_mapping: TopicMapping | None = None
     """How topics are renamed that leave for a remote."""
 
-    def terms(self, remote: Remote) -> BridgeTerms:
+    def terms(self, remote: Remote) -> RemoteSettings:
         """Return what the bridge asks of this remote. Reads the password where it is."""
         raise NotImplementedError
 
@@ -48,15 +48,15 @@ class RemoteLinks(Links):
     by the number of their login.
     """
 
-    def __init__(self, book: LinkRegistry, vpn: MessageVpn, configured: RemoteTerms) -> None:
+    def __init__(self, book: LinkRegistry, vpn: MessageVpn, configured: ConfiguredRemotes) -> None:
         self.book = book
         self.vpn = vpn
-        self.halves: dict[int, InboundHalf] = {}
-        self.configured = RemoteTerms()
+        self.halves: dict[int, OwnHalf] = {}
+        self.configured = ConfiguredRemotes()
         self._learned: dict[tuple[str, str], str] = {}
         self.take(configured)
 
-    def take(self, configured: RemoteTerms) -> None:
+    def take(self, configured: ConfiguredRemotes) -> None:
         """Go on under what is configured now."""
         self.forget()
         self.configured = configured
@@ -102,7 +102,7 @@ class RemoteLinks(Links):
         if not link.dialed or link.outbound is not None or client is None:
             return None
         smaller = self.vpn.vpn_id.encode() < client.vpn_id.encode()
-        local = Half(
+        local = BridgeEnds(
             self.book.router.name, self.vpn.name, link.peer_router, link.peer_vpn, link.tls
         )
         for other in self.book.fitting(local, dialed=smaller):
@@ -123,7 +123,7 @@ class RemoteLinks(Links):
     def _link_to(self, remote: Remote) -> Link | None:
         # A router that named itself is remembered.
         router = remote.router or self._learned.get((remote.msg_vpn, remote.location), "")
-        local = Half(self.book.router.name, self.vpn.name, router, remote.msg_vpn, remote.tls)
+        local = BridgeEnds(self.book.router.name, self.vpn.name, router, remote.msg_vpn, remote.tls)
         for link in self.book.fitting(local):
             if self._proves(link, remote):
                 return link

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple, final
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import UP, Bridge, Inbound
 from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.flow_receiver import GuaranteedIn
-from vpnrouter.bridges.remotes import Remote
+from vpnrouter.bridges.flow_receiver import FlowReceiver
+from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
 WINDOW_NS: Final = 60 * SECOND_NS
@@ -318,7 +318,7 @@ class GuaranteedCounts:
         )
 
 
-def counts_of(taker: GuaranteedIn) -> GuaranteedCounts:
+def counts_of(taker: FlowReceiver) -> GuaranteedCounts:
     """What the receiver of a bridge's guaranteed messages has counted."""
     lot = taker.lot
     return GuaranteedCounts(
@@ -331,7 +331,7 @@ def counts_of(taker: GuaranteedIn) -> GuaranteedCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class StatusContext:
     """What monitoring shows of a bridge and its own record does not hold."""
 
     counters: Counters | None = None
@@ -364,10 +364,10 @@ class Surroundings:
     remotes: tuple[RemoteStatus, ...] = ()
 
 
-NOTHING_AROUND: Final = Surroundings()
+NOTHING_AROUND: Final = StatusContext()
 
 
-def health_of(inbound: Inbound, around: Surroundings = NOTHING_AROUND) -> str:
+def health_of(inbound: Inbound, around: StatusContext = NOTHING_AROUND) -> str:
     """One of HEALTHS. The outbound half has no health between up and down."""
     if not around.enabled:
         return HEALTH_DISABLED
@@ -384,13 +384,13 @@ def health_of(inbound: Inbound, around: Surroundings = NOTHING_AROUND) -> str:
     return HEALTH_INCOMPLETE if around.refused else HEALTH_UP
 
 
-def _category(around: Surroundings) -> str:
+def _category(around: StatusContext) -> str:
     if not (around.enabled and around.msg_vpn_enabled):
         return "local-operational-state-problem"
     return "no-failure" if around.has_remote else "local-configuration-problem"
 
 
-def _why(bridge: Bridge, around: Surroundings) -> str:
+def _why(bridge: Bridge, around: StatusContext) -> str:
     """Why the inbound half is not well."""
     if bridge.inbound_failure_reason or not bridge.is_up:
         return bridge.inbound_failure_reason
@@ -420,7 +420,7 @@ def remotes_of(
     )
 
 
-def status_of(bridge: Bridge, now_ns: int, around: Surroundings = NOTHING_AROUND) -> BridgeStatus:
+def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUND) -> BridgeStatus:
     """The bridge as it stands at `now_ns`, of the clock that its record was given."""
     counters = around.counters or bridge.counters
     rates = around.rates

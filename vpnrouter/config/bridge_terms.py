@@ -9,9 +9,9 @@ from typing_extensions import override
 from vpnrouter.bridges.bridge import BridgeFacts
 from vpnrouter.bridges.machine import BridgeSettings
 from vpnrouter.bridges.parking_lot import POLICIES
-from vpnrouter.bridges.remote_links import RemoteTerms
-from vpnrouter.bridges.remotes import Remote
-from vpnrouter.bridges.terms import BridgeTerms, FlowTerms
+from vpnrouter.bridges.remote_links import ConfiguredRemotes
+from vpnrouter.bridges.remote_order import Remote
+from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
 from vpnrouter.config.bridge import ClientCertRemoteAuthentication
 from vpnrouter.config.listeners import router_of
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
@@ -109,7 +109,7 @@ def verifies_name(remote: RemoteMsgVpn, server_cert: TlsServerCert) -> bool:
 
 def terms_of(
     name: str, written: Bridge, remote: RemoteMsgVpn, server_cert: TlsServerCert
-) -> BridgeTerms:
+) -> RemoteSettings:
     """The terms of the bridge `name` towards one of its remotes. Reads the password where it is."""
     basic = written.remote_authentication.basic
     username = basic.client_username or ""
@@ -121,7 +121,7 @@ def terms_of(
     scheme = CLIENT_CERTIFICATE if by_certificate else BASIC
     if not by_certificate and password is not None and basic.mechanism != "plain":
         scheme = SCRAM
-    return BridgeTerms(
+    return RemoteSettings(
         name,
         remote.name,
         expected_router(remote),
@@ -142,9 +142,9 @@ def terms_of(
     )
 
 
-def flow_terms(written: Bridge) -> FlowTerms:
+def flow_terms(written: Bridge) -> FlowSettings:
     """What the bridge wants of guaranteed messages, from whichever remote they come."""
-    return FlowTerms(
+    return FlowSettings(
         POLICIES[written.on_reject],
         LANES[written.lane_by],
         written.guaranteed_retry_interval,
@@ -173,7 +173,7 @@ def mapping_of(written: Bridge, direction: str) -> TopicMapping | None:
 
 
 @final
-class ConfiguredBridge(RemoteTerms):
+class ConfiguredBridge(ConfiguredRemotes):
     """The bridge `name` as it is configured. `identity` is the certificate of the router."""
 
     def __init__(
@@ -220,7 +220,7 @@ class ConfiguredBridge(RemoteTerms):
         )
 
     @override
-    def terms(self, remote: Remote) -> BridgeTerms:
+    def terms(self, remote: Remote) -> RemoteSettings:
         return terms_of(self.name, self.written, self.of(remote), self.server_cert)
 
     def client_cert(self, remote: Remote) -> ClientCertRemoteAuthentication | None:

@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.config.mesh.remotes import is_loopback, link_listeners, listener_at
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.tls import certificate_of
@@ -106,7 +106,7 @@ class Cables:
         if encrypted != tls:
             spoken = "speaks" if encrypted else "does not speak"
             raise OperationError(f"the listener {listener.bind} of router {node.name} {spoken} TLS")
-        link = LinkDoor(node.book, tls=encrypted).connection(
+        link = LinkFactory(node.book, tls=encrypted).connection(
             "127.0.0.1" if is_loopback(host) else ""
         )
         if tls and client_cert is not None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, final
 
 from typing_extensions import override
 
-from vpnrouter.bridges.halves import BridgeHalves
+from vpnrouter.bridges.driver import BridgeDriver
+from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.bridges.machine import Machine
-from vpnrouter.bridges.owner import LinkEvent
 from vpnrouter.bridges.remote_links import RemoteLinks
 from vpnrouter.config.bridge_terms import ConfiguredBridge
 from vpnrouter.config.listeners import server_certificate
@@ -17,9 +17,9 @@ from vpnrouter.config.mesh.remotes import Place
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.flow_receiver import GuaranteedIn
-    from vpnrouter.bridges.inbound import InboundHalf
+    from vpnrouter.bridges.flow_receiver import FlowReceiver
     from vpnrouter.bridges.machine import Dial
+    from vpnrouter.bridges.own_half import OwnHalf
     from vpnrouter.config.bridge import RemoteMsgVpn
     from vpnrouter.config.problem import Path
     from vpnrouter.explain.cables import Cables
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @final
-class TwinBridge(BridgeHalves):
+class TwinBridge(BridgeDriver):
     """The bridge `name` into message VPN `vpn_name` of `node`.
 
     `why` says why it is down, "" while it is up; `refused` what the remote said to a subscription that it did not
@@ -149,7 +149,7 @@ class TwinBridge(BridgeHalves):
 
     @property
     @override
-    def taker(self) -> GuaranteedIn | None:
+    def taker(self) -> FlowReceiver | None:
         return self._taker
 
     @override
@@ -175,11 +175,11 @@ class TwinBridge(BridgeHalves):
             self._cables.join(half.link, accepted)
 
     @override
-    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
-        if event == LinkEvent.SUBSCRIBED:
+    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
+        if event == HalfEvent.SUBSCRIBED:
             self.refused = self.refused or reason
-        elif event == LinkEvent.UNBOUND:
+        elif event == HalfEvent.UNBOUND:
             self.unbound = reason
-        elif event == LinkEvent.BOUND:
+        elif event == HalfEvent.BOUND:
             self.unbound = ""
         super().link_event(half, event, reason)

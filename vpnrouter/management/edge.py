@@ -10,7 +10,7 @@ from vpnrouter.management.metrics.families import Histogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from vpnrouter.bridges.halves import BridgeHalves
+    from vpnrouter.bridges.driver import BridgeDriver
     from vpnrouter.core.connection import Connection
     from vpnrouter.management.metrics.figures import ListenerFigures
 
@@ -35,7 +35,7 @@ def _no_commits() -> tuple[Histogram, int]:
 class Edge:
     """The defaults are those of a router in memory, without sockets and bridges of its own."""
 
-    bridges: Sequence[BridgeHalves] = ()
+    bridges: Sequence[BridgeDriver] = ()
     """The router's own bridges; they may change while it runs."""
     flush: Callable[[], None] = _nothing
     """Hands what stands in outboxes to their sockets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from vpnrouter.bridges.terms import Half, incompatible
+from vpnrouter.bridges.remote_settings import BridgeEnds, incompatible
 from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.queues import check_bound_queue
 from vpnrouter.config.mesh.remotes import Place, Routers, link_listeners, listener_at
@@ -131,12 +131,12 @@ def _check_login(
 
 def check_pairs(found: MeshFindings, fitting: Sequence[tuple[Place, Loaded]]) -> None:
     """Tell of two message VPNs with a bridge each way that cannot share one connection."""
-    ways: dict[tuple[str, str, str, str], list[tuple[Place, Half]]] = defaultdict(list)
+    ways: dict[tuple[str, str, str, str], list[tuple[Place, BridgeEnds]]] = defaultdict(list)
     for place, peer in fitting:
         router, remote_router = place.loaded.config.router.name, peer.config.router.name
         tls = place.remote.tls_enabled
         # A router that the remote does not name is learned when the connection first stands.
-        half = Half(router, place.msg_vpn, remote_router, place.remote.name, tls)
+        half = BridgeEnds(router, place.msg_vpn, remote_router, place.remote.name, tls)
         ways[router, place.msg_vpn, remote_router, place.remote.name].append((place, half))
     for (router, vpn, remote_router, remote_vpn), there in ways.items():
         if (router, vpn) > (remote_router, remote_vpn):

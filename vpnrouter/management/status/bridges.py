@@ -20,7 +20,7 @@ from vpnrouter.bridges.status import (
     RateMeter,
     RemoteStatus,
     RemoteSubscriptionStatus,
-    Surroundings,
+    StatusContext,
     counts_of,
     remotes_of,
     status_of,
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vpnrouter.bridges.bridge import Bridge
-    from vpnrouter.bridges.flow_receiver import GuaranteedIn
-    from vpnrouter.bridges.halves import BridgeHalves
-    from vpnrouter.bridges.inbound import InboundHalf
-    from vpnrouter.bridges.inbound_flow import InboundFlow
+    from vpnrouter.bridges.driver import BridgeDriver
+    from vpnrouter.bridges.flow_receiver import FlowReceiver
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_registry import LinkRegistry
+    from vpnrouter.bridges.own_flow import OwnFlow
+    from vpnrouter.bridges.own_half import OwnHalf
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.management.edge import Edge
@@ -142,12 +142,12 @@ class Cleared:
 class OwnBridge:
     """A bridge of the configuration. What the peer's bridge sends over the same connection counts in."""
 
-    def __init__(self, runner: BridgeHalves, cleared: Cleared, edge: Edge) -> None:
+    def __init__(self, runner: BridgeDriver, cleared: Cleared, edge: Edge) -> None:
         self.runner = runner
         self._edge = edge
         self._meter = RateMeter()
         self._cleared = cleared
-        self._guaranteed: tuple[GuaranteedIn, GuaranteedCounts] | None = None
+        self._guaranteed: tuple[FlowReceiver, GuaranteedCounts] | None = None
         self._ttl_seen = 0
 
     def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
@@ -172,7 +172,7 @@ class OwnBridge:
         return status_of(
             record,
             now_ns,
-            Surroundings(
+            StatusContext(
                 counters=counters,
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
                 rx_in_flight=0 if half is None else half.in_flight,
@@ -314,7 +314,7 @@ class PeerBridge:
         return status_of(
             record,
             now_ns,
-            Surroundings(
+            StatusContext(
                 counters=self._cleared.shown(record, whole=whole),
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
                 tx_in_flight=_in_flight(record),
@@ -453,7 +453,7 @@ def _in_flight(record: Bridge) -> int:
     return sum(half.in_flight for half in record.sending)
 
 
-def _unbound(half: InboundHalf | None, flow: InboundFlow | None) -> str:
+def _unbound(half: OwnHalf | None, flow: OwnFlow | None) -> str:
     """Why the bridge's queue is not bound; "" where it is bound or being asked for, or there is none."""
     if flow is not None:
         return flow.reason
@@ -492,7 +492,7 @@ def _ttl_exceeded(record: Bridge) -> int:
     return record.counters.discarded_rx.counts.get(TTL_EXCEEDED, 0)
 
 
-def _written(bridge: BridgeHalves) -> BridgeConfig:
+def _written(bridge: BridgeDriver) -> BridgeConfig:
     """The configuration of one of the router's own bridges."""
     configured = bridge.links.configured
     if not isinstance(configured, ConfiguredBridge):
@@ -501,7 +501,7 @@ def _written(bridge: BridgeHalves) -> BridgeConfig:
 
 
 def runner_remotes(
-    runner: BridgeHalves, flow: InboundFlow | None, bound: bool
+    runner: BridgeDriver, flow: OwnFlow | None, bound: bool
 ) -> tuple[RemoteStatus, ...]:
     """The remotes of a bridge, with what its flow says of the queue of the one in use."""
     machine = runner.machine

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.bridges.flow_receiver import GuaranteedIn
+from vpnrouter.bridges.flow_receiver import FlowReceiver
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import ReceivedPositions, decode_positions
 from vpnrouter.config.bridge_terms import flow_terms
@@ -52,7 +52,7 @@ class BridgeFlow:
     """What one bridge keeps: `taker` is the receiver of its guaranteed messages."""
 
     def __init__(
-        self, taker: GuaranteedIn, name: str, endpoints: Endpoints, flows: BridgeFlows
+        self, taker: FlowReceiver, name: str, endpoints: Endpoints, flows: BridgeFlows
     ) -> None:
         self.taker = taker
         self._name = name
@@ -110,7 +110,7 @@ class BridgeFlows:
         self._spool = spool
         self._store = store
         self._endpoints = endpoints
-        self._takers: dict[tuple[str, str], GuaranteedIn] = {}
+        self._takers: dict[tuple[str, str], FlowReceiver] = {}
         # Deleted bridges and when they were deleted, in seconds since 1970, oldest first.
         self._gone: dict[tuple[str, str], float] = {}
         for vpn, name, at_s in _gone_in(store):
@@ -123,7 +123,7 @@ class BridgeFlows:
             key = keys.bridge(vpn.name, name)
             # The message VPN may have been removed, and be there again.
             accepted = self._stored(key, vpn.name, name) if taker is None else taker.accepted
-            taker = GuaranteedIn(vpn, self._spool, key, accepted, flow_terms(written))
+            taker = FlowReceiver(vpn, self._spool, key, accepted, flow_terms(written))
             self._takers[vpn.name, name] = taker
         if self._gone.pop((vpn.name, name), 0.0):
             self._write_gone()
@@ -131,7 +131,7 @@ class BridgeFlows:
         flow.change(written)
         return flow
 
-    def gone(self, taker: GuaranteedIn, name: str) -> None:
+    def gone(self, taker: FlowReceiver, name: str) -> None:
         """Keep or forget the receiver of a bridge that is not configured any more."""
         place = (taker.vpn.name, name)
         if not taker.accepted.encode():

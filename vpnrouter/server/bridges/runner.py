@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, final
 import trio
 from typing_extensions import override
 
-from vpnrouter.bridges.halves import BridgeHalves
-from vpnrouter.bridges.machine import Leave, Machine
+from vpnrouter.bridges.driver import BridgeDriver
+from vpnrouter.bridges.machine import DetachHalf, Machine
 from vpnrouter.bridges.remote_links import RemoteLinks
 from vpnrouter.config.bridge_terms import ConfiguredBridge
 from vpnrouter.core.barrier import BRIDGE
@@ -23,10 +23,10 @@ from vpnrouter.units import SECOND_NS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.flow_receiver import FlowReceiver
     from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.bridges.machine import Dial
-    from vpnrouter.bridges.remotes import Remote
+    from vpnrouter.bridges.remote_order import Remote
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.events.table import Kind
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @final
-class BridgeRunner(BridgeHalves):
+class BridgeRunner(BridgeDriver):
     """One bridge of the configuration. `draw` gives random numbers in [0, 1), `clock` nanoseconds of monotonic time."""
 
     def __init__(
@@ -74,7 +74,7 @@ class BridgeRunner(BridgeHalves):
 
     @property
     @override
-    def taker(self) -> GuaranteedIn | None:
+    def taker(self) -> FlowReceiver | None:
         return None if self.flow is None else self.flow.taker
 
     @property
@@ -159,7 +159,7 @@ class BridgeRunner(BridgeHalves):
             try:
                 self.do(action)
             except Exception as other:  # noqa: BLE001 - the same
-                half = self.halves.get(action.number) if isinstance(action, Leave) else None
+                half = self.halves.get(action.number) if isinstance(action, DetachHalf) else None
                 if half is None:
                     barrier.caught(other, BRIDGE, self.name, self.vpn.name)
                 else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.bridges.link_registry import LinkLog, client_name_of
-from vpnrouter.bridges.outbound import host_of
+from vpnrouter.bridges.peer_half import host_of
 from vpnrouter.events import table
 from vpnrouter.events.log import Event, EventLog, readable
 

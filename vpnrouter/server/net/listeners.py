@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
-from vpnrouter.bridges.link import LinkDoor
+from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.core.barrier import LISTENER
@@ -85,7 +85,7 @@ class LinkAcceptor(Acceptor):
 
     kind = "link"
 
-    def __init__(self, door: LinkDoor) -> None:
+    def __init__(self, door: LinkFactory) -> None:
         self.door = door
 
     def accepted(self, peer: str) -> Connection:
@@ -443,7 +443,7 @@ class Answering:
             return
         if written.protocol in ("link", "links"):
             load_compression()
-            door = LinkDoor(self._book, tls=written.protocol == "links")
+            door = LinkFactory(self._book, tls=written.protocol == "links")
             answer.acceptor = LinkAcceptor(door)
         else:
             answer.acceptor = MqttAcceptor(self._book.router, written.msg_vpn or "")

@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING, final
 
 from typing_extensions import override
 
-from vpnrouter.bridges.inbound import InboundHalf
+from vpnrouter.bridges.half_events import HalfCallbacks, HalfEvent
 from vpnrouter.bridges.link import dial
 from vpnrouter.bridges.machine import (
-    Ask,
+    ApplySettings,
+    CancelDial,
+    ConnectionEnds,
+    DetachHalf,
     Dial,
     Drain,
-    Drop,
-    Ends,
-    Leave,
     Machine,
     Phase,
     Resume,
     Reuse,
 )
-from vpnrouter.bridges.owner import LinkEvent, Owner
+from vpnrouter.bridges.own_half import OwnHalf
 from vpnrouter.wire.link import codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.flow_receiver import FlowReceiver
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.machine import Action
     from vpnrouter.bridges.remote_links import RemoteLinks
     from vpnrouter.events.table import Kind
 
 
-class BridgeHalves(Owner, ABC):
+class BridgeDriver(HalfCallbacks, ABC):
     """One bridge. Whoever runs it gives the clock, makes connections, and raises events."""
 
     def __init__(self, machine: Machine, links: RemoteLinks) -> None:
@@ -63,20 +63,20 @@ class BridgeHalves(Owner, ABC):
         """Ask the machine again soon: something has happened."""
 
     @property
-    def taker(self) -> GuaranteedIn | None:
+    def taker(self) -> FlowReceiver | None:
         """The receiver of guaranteed messages, None where there is no spool."""
         return None
 
     # -- halves ----------------------------------------------------------------------------------
 
     @property
-    def half(self) -> InboundHalf | None:
+    def half(self) -> OwnHalf | None:
         """The half in use, which may have ended just now."""
         use = self.machine.use
         return None if use is None else self.halves.get(use.number)
 
     @final
-    def greet(self, action: Dial, host: str, port: int) -> InboundHalf:
+    def greet(self, action: Dial, host: str, port: int) -> OwnHalf:
         """Return a half on a new connection to a remote; its HELLO waits in the outbox of its link."""
         links, remote = self.links, action.remote
         return dial(
@@ -91,20 +91,20 @@ class BridgeHalves(Owner, ABC):
         )
 
     @final
-    def begun(self, number: int, half: InboundHalf) -> None:
+    def begun(self, number: int, half: OwnHalf) -> None:
         """Tell the machine that HELLO of a half is about to leave."""
         self.halves[number] = half
         link = half.link
-        ends = Ends(link.peer, link.address, link.interface, link.dialed, link.tls)
+        ends = ConnectionEnds(link.peer, link.address, link.interface, link.dialed, link.tls)
         self.machine.connected(number, ends, self.now_ns())
 
     @override
-    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
+    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         number = next((number for number, one in self.halves.items() if one is half), 0)
         if not number:
             return
         try:
-            if event == LinkEvent.WELCOMED:
+            if event == HalfEvent.WELCOMED:
                 self.perform(self._welcomed(number, half))
             else:
                 now_ns, in_sync = self.now_ns(), half.in_sync
@@ -114,7 +114,7 @@ class BridgeHalves(Owner, ABC):
         finally:
             self.poke()
 
-    def _welcomed(self, number: int, half: InboundHalf) -> list[Action]:
+    def _welcomed(self, number: int, half: OwnHalf) -> list[Action]:
         machine, link = self.machine, half.link
         login = machine.login(number)
         if login is not None:
@@ -137,7 +137,7 @@ class BridgeHalves(Owner, ABC):
             half = self.halves.get(login.number)
             if half is not None and half.over and login.phase is not Phase.OVER:
                 # A fault of the router kept its end from being told.
-                self.link_event(half, LinkEvent.LOST, "the link is over")
+                self.link_event(half, HalfEvent.LOST, "the link is over")
         while actions := self.machine.step(self.now_ns(), draw, self.links):
             self.perform(actions)
         used = {login.number for login in self.machine.logins()}
@@ -156,20 +156,20 @@ class BridgeHalves(Owner, ABC):
         """Do one of these."""
         if isinstance(action, Dial):
             self.begin_dialling(action)
-        elif isinstance(action, Drop):
+        elif isinstance(action, CancelDial):
             self.give_up_dialling(action.number)
         elif isinstance(action, Reuse):
             self._reuse(action)
-        elif isinstance(action, Leave):
+        elif isinstance(action, DetachHalf):
             self._leave(action)
-        elif isinstance(action, Ask):
+        elif isinstance(action, ApplySettings):
             self._ask(action.number)
         elif isinstance(action, Drain):
             half = self.halves[action.number]
             if half.attracts and not half.over:
                 half.drain()
             else:
-                self.link_event(half, LinkEvent.DRAINED, "")
+                self.link_event(half, HalfEvent.DRAINED, "")
         elif isinstance(action, Resume):
             link = self.halves[action.number].link
             if link.paused:
@@ -180,14 +180,14 @@ class BridgeHalves(Owner, ABC):
     def _reuse(self, action: Reuse) -> None:
         terms = self.links.configured.terms(action.remote)
         before = self.halves.get(action.moves_from)
-        self.begun(action.number, InboundHalf(action.link, terms, self, self.record, before))
+        self.begun(action.number, OwnHalf(action.link, terms, self, self.record, before))
 
-    def _leave(self, action: Leave) -> None:
+    def _leave(self, action: DetachHalf) -> None:
         half = self.halves[action.number]
         reason = codes.REASONS[action.code]
         half.leave(action.code, reason)
         # Where it was over before, the machine may not know.
-        self.link_event(half, LinkEvent.LOST, reason)
+        self.link_event(half, HalfEvent.LOST, reason)
 
     def _ask(self, number: int) -> None:
         login = self.machine.login(number)

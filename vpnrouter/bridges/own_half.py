@@ -7,12 +7,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.counters import RxTally
-from vpnrouter.bridges.inbound_flow import InboundFlow
+from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.bridges.link_client import InboundTraces, vpn_id
 from vpnrouter.bridges.link_registry import ListenAddress
-from vpnrouter.bridges.outbound import host_of
-from vpnrouter.bridges.owner import LinkEvent
-from vpnrouter.bridges.peer_subscriptions import Wanted, asked_for
+from vpnrouter.bridges.own_flow import OwnFlow
+from vpnrouter.bridges.peer_half import host_of
+from vpnrouter.bridges.peer_subscriptions import SubscribedFilters, subscribed_to
 from vpnrouter.bridges.receive import copy_of_another, direct, known_snapshot, obstacle
 from vpnrouter.core.discards import (
     DUPLICATE,
@@ -29,10 +29,10 @@ from vpnrouter.wire.link.order import ASKING, ATTRACTING, PROVING, agreed_max_fr
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.bridge import Bridge
-    from vpnrouter.bridges.flow_receiver import GuaranteedIn
+    from vpnrouter.bridges.flow_receiver import FlowReceiver
+    from vpnrouter.bridges.half_events import HalfCallbacks
     from vpnrouter.bridges.link import Link
-    from vpnrouter.bridges.owner import Owner
-    from vpnrouter.bridges.terms import BridgeTerms
+    from vpnrouter.bridges.remote_settings import RemoteSettings
     from vpnrouter.wire.link.decode import Frame
 
 
@@ -49,7 +49,7 @@ UNSURE: Final = -1
 
 
 @final
-class InboundHalf(Deriver):
+class OwnHalf(Deriver):
     """Our bridge on one link, from its HELLO on.
 
     `wanted` is what is subscribed, or on its way to be, filter → flags, `selectors` those of them that
@@ -91,10 +91,10 @@ class InboundHalf(Deriver):
     def __init__(
         self,
         link: Link,
-        terms: BridgeTerms,
-        owner: Owner,
+        terms: RemoteSettings,
+        owner: HalfCallbacks,
         record: Bridge,
-        moves_from: InboundHalf | None = None,
+        moves_from: OwnHalf | None = None,
     ) -> None:
         self.link = link
         self._moves_from = moves_from
@@ -103,7 +103,7 @@ class InboundHalf(Deriver):
         self.owner = owner
         self.record = record
         self.welcomed = False
-        self.flow: InboundFlow | None = None
+        self.flow: OwnFlow | None = None
         self.wanted: dict[str, int] = {}
         self.selectors: dict[str, str] = {}
         self.refused: dict[str, str] = {}
@@ -111,7 +111,7 @@ class InboundHalf(Deriver):
         self._requests: dict[int, list[str]] = {}
         self._pending = 0
         self._unsure: dict[str, None] = {}
-        self._wanted = Wanted()
+        self._wanted = SubscribedFilters()
         self._refusal = ""
         self._request_id = 0
         self._draining = False
@@ -230,7 +230,7 @@ class InboundHalf(Deriver):
         link = self.link
         link.no_more_does(ASKING | PROVING)
         self.traces.link(LINK_REJECTED, why)
-        self.owner.link_event(self, LinkEvent.REFUSED, why)
+        self.owner.link_event(self, HalfEvent.REFUSED, why)
         if link.client is None:
             link.end(why)
         else:
@@ -241,9 +241,9 @@ class InboundHalf(Deriver):
         link = self.link
         link.login_rx_msgs += 1
         link.no_more_does(PROVING)
-        event = LinkEvent.REFUSED
+        event = HalfEvent.REFUSED
         if frame.code == codes.VERSION_MISMATCH:
-            event = LinkEvent.VERSION_MISMATCH
+            event = HalfEvent.VERSION_MISMATCH
         self.traces.link(LINK_REJECTED, frame.reason)
         self.owner.link_event(self, event, frame.reason)
         if link.client is None:
@@ -310,9 +310,9 @@ class InboundHalf(Deriver):
         self._take_only()
         self.take(terms)
         self.traces.link(LINK_UP, "")
-        self.owner.link_event(self, LinkEvent.WELCOMED, "")
+        self.owner.link_event(self, HalfEvent.WELCOMED, "")
 
-    def take(self, terms: BridgeTerms) -> None:
+    def take(self, terms: RemoteSettings) -> None:
         """Go on under changed terms: hop limit and mapping hold for the next message."""
         self.terms = terms
         # Messages that are renamed are handled one by one.
@@ -408,7 +408,7 @@ class InboundHalf(Deriver):
             self._take_only()
         if self._draining and self.flow is not None and not self.flow.over:
             return
-        event = LinkEvent.DRAINED if self._draining else LinkEvent.SUBSCRIBED
+        event = HalfEvent.DRAINED if self._draining else HalfEvent.SUBSCRIBED
         self.owner.link_event(self, event, refusal)
 
     # -- messages --------------------------------------------------------------------------------
@@ -426,7 +426,7 @@ class InboundHalf(Deriver):
             self.traces.received(message)
         terms = self.terms
         reason = obstacle(message, vpn.vpn_id, terms.max_ttl, sink.max_frame)
-        if not asked_for(sink, frame.topic):
+        if not subscribed_to(sink, frame.topic):
             reason = NOT_SUBSCRIBED
         # The hop limit comes first: only what may enter is remembered.
         if not reason and message.message_id and copy_of_another(message, vpn, terms.mapping):
@@ -454,12 +454,12 @@ class InboundHalf(Deriver):
 
     # -- guaranteed messages ---------------------------------------------------------------------
 
-    def carry(self, taker: GuaranteedIn) -> None:
+    def carry(self, taker: FlowReceiver) -> None:
         """Take guaranteed messages in with `taker`, as the terms say; once welcomed, and when they change."""
         if self._over or not self.welcomed or self._draining:
             return
         if self.flow is None:
-            self.flow = InboundFlow(self, taker)
+            self.flow = OwnFlow(self, taker)
         self.flow.ask(self.terms)
 
     def on_guaranteed(self, frame: frames.Guaranteed, length: int) -> None:
@@ -523,7 +523,7 @@ class InboundHalf(Deriver):
             if self.welcomed:
                 self.traces.link(LINK_DOWN, why)
         else:
-            self.owner.link_event(self, LinkEvent.LOST, why)
+            self.owner.link_event(self, HalfEvent.LOST, why)
 
     def account(self) -> None:
         """After a fault of the router, count as discarded what came and was not delivered."""

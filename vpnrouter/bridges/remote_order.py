@@ -61,7 +61,7 @@ class Remote:
 
 
 @final
-class Remotes:
+class RemoteOrder:
     """The place in the list of one bridge's remotes; `retry_count` is retries per host."""
 
     __slots__ = ("_attempts", "_order", "_pass", "_place", "_retry_count", "_sorted", "_written")

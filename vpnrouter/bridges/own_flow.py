@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.bridges.flow_sender import FlowOwner
-from vpnrouter.bridges.owner import LinkEvent
+from vpnrouter.bridges.flow_sender import FlowCallbacks
+from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.guaranteed.unit import DEMOTED, SPOOLED
 from vpnrouter.core.timers import Timed
@@ -15,9 +15,9 @@ from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import codes, frames
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.flow_receiver import GuaranteedIn
-    from vpnrouter.bridges.inbound import InboundHalf
-    from vpnrouter.bridges.terms import BridgeTerms
+    from vpnrouter.bridges.flow_receiver import FlowReceiver
+    from vpnrouter.bridges.own_half import OwnHalf
+    from vpnrouter.bridges.remote_settings import RemoteSettings
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.message import Message
     from vpnrouter.core.timers import Timer
@@ -36,7 +36,7 @@ class _Again(Timed):
 
     __slots__ = ("_flow",)
 
-    def __init__(self, flow: InboundFlow) -> None:
+    def __init__(self, flow: OwnFlow) -> None:
         self._flow = flow
 
     def party(self) -> Connection | None:
@@ -49,7 +49,7 @@ class _Again(Timed):
 
 
 @final
-class InboundFlow(FlowOwner):
+class OwnFlow(FlowCallbacks):
     """Of `half`, whose bridge takes guaranteed messages in with `taker`. `bound_since_ns` is -1 while the flow
     does not stand, and `reason` says then why not; `stands_by` says that another consumer gets the messages of
     the queue, `queue_msgs` how many it had when the remote told last, -1 where it has not told.
@@ -69,7 +69,7 @@ class InboundFlow(FlowOwner):
         "taker",
     )
 
-    def __init__(self, half: InboundHalf, taker: GuaranteedIn) -> None:
+    def __init__(self, half: OwnHalf, taker: FlowReceiver) -> None:
         self.taker = taker
         self.bound_since_ns = -1
         self.reason = ""
@@ -84,7 +84,7 @@ class InboundFlow(FlowOwner):
 
     # -- what the bridge wants -------------------------------------------------------------------
 
-    def ask(self, terms: BridgeTerms) -> None:
+    def ask(self, terms: RemoteSettings) -> None:
         """Have the flow that these terms say: the one that stands, or another one in its place."""
         flow = terms.flow
         self.taker.take(flow)
@@ -183,7 +183,7 @@ class InboundFlow(FlowOwner):
         """Note that the queue is bound, and tell the bridge."""
         self.bound_since_ns = self._half.link.plane.now_ns
         self.reason = ""
-        self._tell(LinkEvent.BOUND, "")
+        self._tell(HalfEvent.BOUND, "")
 
     def unbound(self, code: int, reason: str) -> None:
         """The flow is over or was refused: bind it again after a while, unless it was to end."""
@@ -202,17 +202,17 @@ class InboundFlow(FlowOwner):
         self.reason = reason
         if reason != known:
             # Told once and not at every attempt.
-            self._tell(LinkEvent.UNBOUND, reason)
+            self._tell(HalfEvent.UNBOUND, reason)
 
     def stalled(self, reason: str) -> None:
         """Tell the bridge that a message is held."""
-        self._tell(LinkEvent.STALLED, reason)
+        self._tell(HalfEvent.STALLED, reason)
 
     def released(self) -> None:
         """Tell the bridge that no message is held any more."""
-        self._tell(LinkEvent.RELEASED, "")
+        self._tell(HalfEvent.RELEASED, "")
 
-    def _tell(self, event: LinkEvent, reason: str) -> None:
+    def _tell(self, event: HalfEvent, reason: str) -> None:
         self._half.owner.link_event(self._half, event, reason)
 
     # -- counting --------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Peer
 from vpnrouter.bridges.counters import TxTally
-from vpnrouter.bridges.flow_sender import OutboundFlows
+from vpnrouter.bridges.flow_sender import FlowSenders
 from vpnrouter.bridges.link_client import vpn_id
 from vpnrouter.bridges.link_registry import ListenAddress, client_name_of, key_of
 from vpnrouter.bridges.peer_subscriptions import FILTER_WORK, PeerSubscriptions, RetainedReplay
@@ -62,7 +62,7 @@ IN_CLEAR: Final = (
 
 
 @final
-class Attracting(Job):
+class SubscribeJob(Job):
     """One SUBSCRIBE or UNSUBSCRIBE of a peer's bridge, filter by filter. The answer has a code for each filter."""
 
     __slots__ = ("_attracted", "_codes", "_first", "_frame", "_link")
@@ -126,7 +126,7 @@ class Attracting(Job):
 
 
 @final
-class OutboundHalf(Deriver):
+class PeerHalf(Deriver):
     """One bridge of the peer, from its HELLO on. `record` and `key` are set once it is logged in."""
 
     __slots__ = (
@@ -160,7 +160,7 @@ class OutboundHalf(Deriver):
         self.record: Bridge | None = None
         self.mapping: TopicMapping | None = None
         self.attracted: PeerSubscriptions | None = None
-        self.flows: OutboundFlows | None = None
+        self.flows: FlowSenders | None = None
         self._client: LinkClient | None = None
         self._tally: TxTally | None = None
         self._replay: RetainedReplay | None = None
@@ -414,7 +414,7 @@ class OutboundHalf(Deriver):
         client.rename(self.mapping)
         client.judge(admission)
         self.attracted = PeerSubscriptions(client, admission, self.mapping)
-        self.flows = OutboundFlows(link, client, admission, self.mapping, name)
+        self.flows = FlowSenders(link, client, admission, self.mapping, name)
         if before is not None:
             self.attracted.inherit(before, inherited)
         features = link.features
@@ -506,7 +506,7 @@ class OutboundHalf(Deriver):
         elif attracted is None:
             return
         elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe)):
-            Attracting(self.link, attracted, frame).begin()
+            SubscribeJob(self.link, attracted, frame).begin()
         elif self.flows is not None:
             self.flows.on_frame(frame)
 

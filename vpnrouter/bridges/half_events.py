@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.inbound import InboundHalf
     from vpnrouter.bridges.link import Link
+    from vpnrouter.bridges.own_half import OwnHalf
 
 
-class LinkEvent(StrEnum):
+class HalfEvent(StrEnum):
     """What an inbound half tells its owner."""
 
     WELCOMED = "welcomed"
@@ -37,18 +37,18 @@ class LinkEvent(StrEnum):
 
 
 FLOW_EVENTS: Final = frozenset(
-    {LinkEvent.BOUND, LinkEvent.UNBOUND, LinkEvent.STALLED, LinkEvent.RELEASED}
+    {HalfEvent.BOUND, HalfEvent.UNBOUND, HalfEvent.STALLED, HalfEvent.RELEASED}
 )
 """What is about guaranteed messages."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Owner:
+class HalfCallbacks:
     """Whoever runs the bridge and wants to know how its half fares."""
 
     __slots__ = ()
 
-    def link_event(self, half: InboundHalf, event: LinkEvent, reason: str) -> None:
+    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         """`reason` is for people, "" where nothing is wrong."""
 
     def incoming(self, link: Link) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @final
-class FlowTerms:
+class FlowSettings:
     """`on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in.
 
     A message that is refused is tried again after `retry_ms` at the latest.
@@ -49,7 +49,7 @@ WINDOW: Final = 255
 
 
 @final
-class BridgeTerms:
+class RemoteSettings:
     """What a bridge asks of its remote message VPN; filters are in `*` `>` dialect with their flags.
 
     `selectors` holds the selector of each filter that has one. `scheme` is BASIC, SCRAM or
@@ -95,7 +95,7 @@ class BridgeTerms:
         mapping: TopicMapping | None = None,
         queue: str = "",
         window: int = WINDOW,
-        flow: FlowTerms | None = None,
+        flow: FlowSettings | None = None,
         retry_delay_ms: int = 0,
         verified: bool = False,
     ) -> None:
@@ -114,12 +114,12 @@ class BridgeTerms:
         self.mapping = mapping
         self.queue = queue
         self.window = window
-        self.flow = FlowTerms(max_ttl=max_ttl, mapping=mapping) if flow is None else flow
+        self.flow = FlowSettings(max_ttl=max_ttl, mapping=mapping) if flow is None else flow
         self.retry_delay_ms = retry_delay_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class BridgeEnds:
     """One side's bridge: where it is and what it is configured to reach.
 
     `remote_router` is the name configured, or learned from an earlier WELCOME; "" while unknown.
@@ -132,7 +132,7 @@ class Half:
     tls: bool
 
 
-def incompatible(local: Half, peer: Half) -> tuple[str, ...]:
+def incompatible(local: BridgeEnds, peer: BridgeEnds) -> tuple[str, ...]:
     """The tests that fail, as texts for people; empty when the peer's connection can be used.
 
     A router name that is not known matches nothing: reusing the connection of some other router
