@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vpnrouter import limits
-from vpnrouter.demo.scene import read_flights, topic
+from vpnrouter.demo.scenario import read_flights, topic
 from vpnrouter.wire.link import compressed, frames
 from vpnrouter.wire.link.compressed import LinkPacker, LinkUnpacker
 from vpnrouter.wire.link.decode import link_frame_at

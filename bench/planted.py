@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from vpnrouter.report.build import Asked, run_jobs
+from vpnrouter.report.build import ReportRequest, run_jobs
 from vpnrouter.report.inventory import take_inventory
-from vpnrouter.report.spark import Quiet, spark_session
+from vpnrouter.report.spark import NoProgress, spark_session
 from vpnrouter.simulation.score import LEAST_PRECISION, Score, compare
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
 
@@ -44,8 +44,8 @@ def main() -> None:
                 ),
                 place,
             )
-            asked = Asked(traces=[place / "traces"], output=place / "report")
-            analysis, _ = run_jobs(spark, take_inventory(asked.traces), asked, Quiet())
+            asked = ReportRequest(traces=[place / "traces"], output=place / "report")
+            analysis, _ = run_jobs(spark, take_inventory(asked.traces), asked, NoProgress())
             score = compare(truth["faults"], truth["consequences"], analysis.tables["findings"])
             planted += score.total.planted
             found += score.total.found

@@ -7,7 +7,7 @@ import pytest
 
 from vpnrouter.demo.progress import claimed
 from vpnrouter.demo.routers import Routers, running_routers
-from vpnrouter.demo.scene import Flights, read_flights
+from vpnrouter.demo.scenario import Flights, read_flights
 
 SOME = 3_000
 

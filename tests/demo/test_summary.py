@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.demo import scene
-from vpnrouter.demo.scene import Flights
+from vpnrouter.demo import scenario
+from vpnrouter.demo.scenario import Flights
 from vpnrouter.demo.summary import Check, Outcome, Report, checks, make_report, read_report, show
 from vpnrouter.errors import OperationError
 
@@ -21,14 +21,16 @@ def outcome(flights: Flights, tmp_path: Path) -> Outcome:
     """A run in which everything is as it must be."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
-    due = {one.name: scene.tally(flights, one) for one in scene.SUBSCRIBERS}
-    published = {one.name: int(scene.published(flights, one).sum()) for one in scene.PUBLISHERS}
-    places = {place: scene.published_count(flights, place) for place in scene.PLACES}
-    crossings = scene.crossings(flights)
+    due = {one.name: scenario.tally(flights, one) for one in scenario.SUBSCRIBERS}
+    published = {
+        one.name: int(scenario.published(flights, one).sum()) for one in scenario.PUBLISHERS
+    }
+    places = {place: scenario.published_count(flights, place) for place in scenario.PLACES}
+    crossings = scenario.crossings(flights)
     nodes: list[Mapping[str, Any]] = [
         {
-            "router": scene.router_of(place),
-            "vpn": scene.vpn_of(place),
+            "router": scenario.router_of(place),
+            "vpn": scenario.vpn_of(place),
             "ingress": count,
             "discarded": 0,
         }
@@ -36,10 +38,10 @@ def outcome(flights: Flights, tmp_path: Path) -> Outcome:
     ]
     edges: list[Mapping[str, Any]] = [
         {
-            "from_router": scene.router_of(start),
-            "from_vpn": scene.vpn_of(start),
-            "to_router": scene.router_of(goal),
-            "to_vpn": scene.vpn_of(goal),
+            "from_router": scenario.router_of(start),
+            "from_vpn": scenario.vpn_of(start),
+            "to_router": scenario.router_of(goal),
+            "to_vpn": scenario.vpn_of(goal),
             "messages": count,
             "sent": count,
             "received": count,
@@ -73,13 +75,13 @@ def test_all_is_well(outcome: Outcome) -> None:
 
 def lose(outcome: Outcome) -> None:
     """One message did not arrive."""
-    counts = outcome.tallies["yellow-all"][scene.BLUE]
+    counts = outcome.tallies["yellow-all"][scenario.BLUE]
     counts[next(iter(counts))] -= 1
 
 
 def swap(outcome: Outcome) -> None:
     """One message is missing on one topic and one too many on another; the sum is right."""
-    counts = outcome.tallies["blue-all"][scene.BLUE]
+    counts = outcome.tallies["blue-all"][scenario.BLUE]
     first, second, *_ = counts
     counts[first] -= 1
     counts[second] += 1
@@ -87,24 +89,24 @@ def swap(outcome: Outcome) -> None:
 
 def twin(outcome: Outcome) -> None:
     """One message came twice."""
-    counts = outcome.tallies["yellow-united"][scene.BLUE]
+    counts = outcome.tallies["yellow-united"][scenario.BLUE]
     counts[next(iter(counts))] += 1
 
 
 def leak_back(outcome: Outcome) -> None:
     """A flight of yellow came to blue."""
-    outcome.tallies["blue-all"][scene.YELLOW] = Counter({"flights/UA/JFK/LAX": 1})
+    outcome.tallies["blue-all"][scenario.YELLOW] = Counter({"flights/UA/JFK/LAX": 1})
 
 
 def echo(outcome: Outcome) -> None:
     """An alert that went to blue came back to yellow."""
-    counts = outcome.tallies["yellow-alerts"][scene.YELLOW]
+    counts = outcome.tallies["yellow-alerts"][scenario.YELLOW]
     counts[next(iter(counts))] += 1
 
 
 def unanswered(outcome: Outcome) -> None:
     """An alert did not reach blue."""
-    counts = outcome.tallies["blue-alerts"][scene.YELLOW]
+    counts = outcome.tallies["blue-alerts"][scenario.YELLOW]
     counts[next(iter(counts))] -= 1
 
 
@@ -115,7 +117,7 @@ def second_connection(outcome: Outcome) -> None:
 
 def leak_by_name(outcome: Outcome) -> None:
     """A message of one green VPN came to the other."""
-    outcome.tallies["core-green-watch"][scene.EDGE_GREEN] = Counter({"flights/UA/JFK/LAX": 1})
+    outcome.tallies["core-green-watch"][scenario.EDGE_GREEN] = Counter({"flights/UA/JFK/LAX": 1})
 
 
 def leak_unknown(outcome: Outcome) -> None:

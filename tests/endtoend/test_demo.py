@@ -27,8 +27,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """
 SABOTAGED = f"""
 import functools
-import vpnrouter.demo.play as module
-from vpnrouter.demo.scene import REMOTE_SUBSCRIPTIONS as ALL
+import vpnrouter.demo.run as module
+from vpnrouter.demo.scenario import REMOTE_SUBSCRIPTIONS as ALL
 module.play = functools.partial(module.play, remote_subscriptions=ALL[1:], with_report=False)
 {COMMAND}
 """

@@ -14,7 +14,7 @@ from pyspark.testing import assertSchemaEqual
 from vpnrouter.report.digests.digest import Digests, digested
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
-from vpnrouter.report.spark import Quiet, spark_session
+from vpnrouter.report.spark import NoProgress, spark_session
 
 Row = Mapping[str, Any]
 
@@ -60,7 +60,7 @@ def mesh_traces(spark: SparkSession, tracefiles: ModuleType) -> DataFrame:
 @pytest.fixture(scope="session")
 def digested_mesh(mesh_traces: DataFrame) -> Iterator[Digests]:
     """This mesh, digested once for all tests."""
-    with digested(mesh_traces, mesh_traces, None, 1_000_000_000, 2, Quiet()) as made:
+    with digested(mesh_traces, mesh_traces, None, 1_000_000_000, 2, NoProgress()) as made:
         yield made
 
 

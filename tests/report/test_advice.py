@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from vpnrouter.report.advice import advise as module
-from vpnrouter.report.advice.advise import CURES, advise
+from vpnrouter.report.advice.advise import REMEDIES, advise
 from vpnrouter.report.advice.context import (
-    Item,
+    Advice,
     MeshContext,
     at,
     bridge_named,
@@ -23,15 +23,7 @@ from vpnrouter.report.advice.context import (
     place_of,
     worst_of,
 )
-from vpnrouter.report.advice.subscriptions import (
-    add_for_black_holes,
-    apply_configuration,
-    drop_covered,
-    drop_unmatched,
-    narrow,
-    write_down,
-)
-from vpnrouter.report.advice.ways import (
+from vpnrouter.report.advice.paths import (
     add_link,
     break_loop,
     drop_way,
@@ -43,8 +35,16 @@ from vpnrouter.report.advice.ways import (
     set_clock,
     spread_partitions,
 )
+from vpnrouter.report.advice.subscriptions import (
+    add_for_black_holes,
+    apply_configuration,
+    drop_covered,
+    drop_unmatched,
+    narrow,
+    write_down,
+)
 from vpnrouter.report.schema import ADVICE, ERROR, INFO, WARNING, Finding, Rows, Severity
-from vpnrouter.report.structure.cuts import SecondWay
+from vpnrouter.report.structure.cuts import RedundantLink
 from vpnrouter.report.structure.structure import structure
 from vpnrouter.topics.grammar import MQTT, SMF
 
@@ -107,7 +107,7 @@ def test_the_worst_first(edges: Rows) -> None:
     assert all(row["advice"] and row["evidence"] and row["effect"] for row in rows)
 
 
-@pytest.mark.parametrize("kind", sorted(CURES))
+@pytest.mark.parametrize("kind", sorted(REMEDIES))
 def test_every_kind_leads_to_advice(edges: Rows, kind: str) -> None:
     """Even with hardly anything filled in."""
     for place in ("a/x", "b/x > a/x"):
@@ -227,9 +227,9 @@ def test_what_no_file_has() -> None:
     assert (item.gain, item.severity) == (7, WARNING)
 
 
-def item(severity: Severity, gain: int) -> Item:
+def item(severity: Severity, gain: int) -> Advice:
     """A piece of advice of this weight."""
-    return Item(
+    return Advice(
         action="set_clock", severity=severity, gain=gain, advice="a", evidence="e", effect="f"
     )
 
@@ -577,7 +577,7 @@ def test_a_hot_bridge() -> None:
 def test_a_second_way(edge: Make) -> None:
     """For cut bridges, around an articulation point, and beside the only link."""
     edges = [edge("a/x", "b/x", messages=5), edge("b/x", "c/x", bridge="q", messages=9)]
-    way = SecondWay(("a", "x"), ("c", "x"), 3, 14, (0, 1), None, beside=False)
+    way = RedundantLink(("a", "x"), ("c", "x"), 3, 14, (0, 1), None, beside=False)
     item = add_link(way, edges)
     assert item.advice == "Add a link between a/x and c/x."
     assert item.evidence.startswith(

@@ -18,13 +18,13 @@ from vpnrouter import limits
 from vpnrouter.errors import OperationError
 from vpnrouter.report import build
 from vpnrouter.report.analysis import Analysis, analyse
-from vpnrouter.report.build import Asked, build_report, run_jobs
+from vpnrouter.report.build import ReportRequest, build_report, run_jobs
 from vpnrouter.report.change.configured import Configured, ConfiguredBridge, ConfiguredVpn
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.inventory import Inventory, Span, take_inventory
 from vpnrouter.report.output import SCHEMAS
 from vpnrouter.report.schema import rows_of, worst_first
-from vpnrouter.report.spark import Quiet
+from vpnrouter.report.spark import NoProgress
 
 SECOND: Final = 1_000_000_000
 BLUE: Final = ("edge", "blue")
@@ -128,7 +128,7 @@ MINUTE = 60_000_000_000
 START = 1_371_000_000_000_000_000
 
 
-class Stages(Quiet):
+class Stages(NoProgress):
     """Keeps the names of the stages."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ def test_a_whole_report(
     empty.write_bytes(b"")
     bad = spoiled(tracefiles, tmp_path / "traces", "odd name")
     heard = Stages()
-    asked = Asked(traces=[tmp_path / "traces"], output=tmp_path / "out", master="local[7]")
+    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "out", master="local[7]")
     summary = build_report(asked, heard)
     assert [(one["master"], one["short"]) for one in shared] == [("local[7]", True)]
     assert heard.names[:2] == ["trace files", "Spark starts"]
@@ -227,7 +227,7 @@ def test_one_time_against_another(tracefiles: ModuleType, tmp_path: Path) -> Non
     up = {"bridge": "fares", "peer_router": "edge", "peer_vpn": "blue"}
     tracefiles.write(root, "core", [tracefiles.row("link_up", 0, "yellow", **up)], part=2)
     bad = spoiled(tracefiles, root, "north", at_ns=0)
-    asked = Asked(
+    asked = ReportRequest(
         traces=[root],
         output=tmp_path / "out",
         span=Span(since_ns=START + MINUTE),
@@ -252,7 +252,7 @@ def test_a_time_in_which_nothing_was(tracefiles: ModuleType, tmp_path: Path) -> 
     rows = [tracefiles.row("ingress", at, "blue", topic="t") for at in (0, 10 * MINUTE)]
     tracefiles.write(tmp_path / "traces", "edge", rows)
     span = Span(since_ns=START + MINUTE, until_ns=START + 2 * MINUTE)
-    asked = Asked(traces=[tmp_path / "traces"], output=tmp_path / "out", span=span)
+    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "out", span=span)
     summary = build_report(asked)
     assert (summary.vpns, summary.ingress, summary.errors) == (0, 0, 0)
     assert Path(summary.page).read_text().startswith("<!doctype html>")
@@ -266,18 +266,18 @@ def test_damaged_files_end_the_report_when_they_are_all(
     for part in (1, 2):
         spoiled(tracefiles, tmp_path / "traces", "edge", part=part)
     inventory = take_inventory([tmp_path / "traces"])
-    asked = Asked(traces=[], output=tmp_path / "out")
+    asked = ReportRequest(traces=[], output=tmp_path / "out")
     with pytest.raises(OperationError, match="nothing to report on") as refused:
-        run_jobs(spark, inventory, asked, Quiet())
+        run_jobs(spark, inventory, asked, NoProgress())
     assert len(str(refused.value).splitlines()) == 3
     monkeypatch.setattr(build, "REPORT_DAMAGED_FILES", 1)
     with pytest.raises(OperationError, match="more than 1 damaged trace files"):
-        run_jobs(spark, inventory, asked, Quiet())
+        run_jobs(spark, inventory, asked, NoProgress())
 
 
 def test_nothing_to_report_on_is_said_before_spark_starts(tmp_path: Path) -> None:
     """An empty directory, and one with damaged files only, are refused with every file named."""
-    asked = Asked(traces=[tmp_path], output=tmp_path / "out")
+    asked = ReportRequest(traces=[tmp_path], output=tmp_path / "out")
     with pytest.raises(OperationError, match="nothing to report on"):
         build_report(asked)
     for number in range(12):
@@ -296,14 +296,14 @@ def test_a_time_without_files_is_said_before_spark_starts(
 ) -> None:
     """The time asked for, and the one to compare with."""
     traces(tracefiles, tmp_path / "traces")
-    later = Asked(
+    later = ReportRequest(
         traces=[tmp_path / "traces"],
         output=tmp_path / "out",
         span=Span(since_ns=START + MINUTE),
     )
     with pytest.raises(OperationError, match="2 files lie before the time asked for"):
         build_report(later)
-    compared = Asked(
+    compared = ReportRequest(
         traces=[tmp_path / "traces"], output=tmp_path / "out", against=Span(until_ns=START)
     )
     with pytest.raises(OperationError, match="nothing to compare with"):
@@ -325,7 +325,7 @@ def test_a_failure_of_spark_keeps_the_log(
 
     monkeypatch.setattr(build, "spark_session", session)
     traces(tracefiles, tmp_path / "traces")
-    asked = Asked(traces=[tmp_path / "traces"], output=tmp_path / "out")
+    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "out")
     for kept in (False, True):
         with pytest.raises(OperationError) as failed:
             build_report(asked)
@@ -339,7 +339,7 @@ def test_an_output_that_cannot_be(tracefiles: ModuleType, tmp_path: Path) -> Non
     """A file stands where the report should go: said before Spark starts."""
     traces(tracefiles, tmp_path / "traces")
     (tmp_path / "file").write_text("")
-    asked = Asked(traces=[tmp_path / "traces"], output=tmp_path / "file" / "out")
+    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "file" / "out")
     with pytest.raises(OperationError, match="cannot write a report to"):
         build_report(asked)
 

@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.testing import assertSchemaEqual
 
-from vpnrouter.report.digests import sums
+from vpnrouter.report.digests import columns
+from vpnrouter.report.digests.columns import Corrections, ends, middle_ns
 from vpnrouter.report.digests.counts import paths
 from vpnrouter.report.digests.digest import Digests, combined, digested
 from vpnrouter.report.digests.schema import DIGESTS
-from vpnrouter.report.digests.sums import Corrections, ends, middle_ns
 from vpnrouter.report.schema import EDGE, Rows
-from vpnrouter.report.spark import Quiet
+from vpnrouter.report.spark import NoProgress
 
 
 def test_a_bucket_holds_durations_within_three_percent(spark: SparkSession) -> None:
@@ -31,14 +31,14 @@ def test_a_bucket_holds_durations_within_three_percent(spark: SparkSession) -> N
     durations += [random.randrange(-(2**k), 2**k) for k in range(1, 60) for _ in range(20)]
     frame = spark.createDataFrame([(one,) for one in [*durations, None]], "ns bigint")
     unknown, *rows = (
-        frame.select("ns", sums.bucket(F.col("ns")).alias("bucket")).sort("ns").collect()
+        frame.select("ns", columns.bucket(F.col("ns")).alias("bucket")).sort("ns").collect()
     )
     assert tuple(unknown) == (None, None)
     assert len(rows) == len(durations)
     numbers = [row["bucket"] for row in rows]
     assert numbers == sorted(numbers)
     for row in rows:
-        middle = sums.middle_ns(row["bucket"])
+        middle = columns.middle_ns(row["bucket"])
         assert abs(middle - row["ns"]) <= max(1, abs(row["ns"]) / 64), row
         assert (row["ns"] < 0) == (row["bucket"] < 0)
 
@@ -46,8 +46,8 @@ def test_a_bucket_holds_durations_within_three_percent(spark: SparkSession) -> N
 def test_percentiles_are_those_of_the_ranks() -> None:
     """A percentile is the middle of the bucket in which the sample of its rank lies."""
     counts = [(20, 1), (3, 98), (10, 1), (99, 0)]
-    assert sums.percentiles(counts, [0.0, 0.5, 0.98, 0.99, 1.0]) == [3, 3, 3, 10, 20]
-    assert sums.percentiles([], [0.5, 0.9]) == [None, None]
+    assert columns.percentiles(counts, [0.0, 0.5, 0.98, 0.99, 1.0]) == [3, 3, 3, 10, 20]
+    assert columns.percentiles([], [0.5, 0.9]) == [None, None]
 
 
 def clock(router: str, reference: str | None, offset_ns: int | None) -> dict[str, Any]:
@@ -91,10 +91,12 @@ def test_sums(spark: SparkSession) -> None:
     """
     rows = [("a", None, 2.0, 10), ("a", 3, 4.0, 10), ("b", None, None, 1), ("b", 1, 1.0, None)]
     frame = spark.createDataFrame(rows, "k string, count bigint, weight double, size_bytes bigint")
-    found = frame.groupBy("k").agg(sums.counted(), sums.weighed(), sums.payload()).orderBy("k")
+    found = (
+        frame.groupBy("k").agg(columns.counted(), columns.weighed(), columns.payload()).orderBy("k")
+    )
     assert [tuple(row) for row in found.collect()] == [("a", 4, 6.0, 40), ("b", 2, None, 1)]
     times = spark.createDataFrame([(0,), (9,), (10,), (-1,)], "ns bigint")
-    stretches = times.select(sums.stretch_of(F.col("ns"), 10)).collect()
+    stretches = times.select(columns.stretch_of(F.col("ns"), 10)).collect()
     assert [row[0] for row in stretches] == [0, 0, 10, -10]
 
 
@@ -120,8 +122,8 @@ def test_two_halves_are_the_whole(digested_mesh: Digests, mesh_traces: DataFrame
     assert mesh_traces.where(copy).count() == 1
     one, other = mesh_traces.where(even), mesh_traces.where(~even)
     with (
-        digested(one, one, None, SECOND, 2, Quiet()) as first,
-        digested(other, other, None, SECOND, 2, Quiet()) as second,
+        digested(one, one, None, SECOND, 2, NoProgress()) as first,
+        digested(other, other, None, SECOND, 2, NoProgress()) as second,
     ):
         assert first.clocks == second.clocks == digested_mesh.clocks
         for name, schema in DIGESTS.items():

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from vpnrouter.errors import ConfigError
-from vpnrouter.report.change.configured import Configured, asked_by_bridges, load_configured
+from vpnrouter.report.change.configured import Configured, bridge_subscriptions, load_configured
 from vpnrouter.report.change.drift import Drift, drift
 from vpnrouter.report.schema import Rows
 
@@ -71,13 +71,13 @@ def test_what_bridges_asked_for(digest_of: Callable[..., DataFrame]) -> None:
         {**held, "ts_ns": 9, "topic": "c/>", "client": None},
         {**held, "ts_ns": 10, "event": "link_up", "bridge": "fares"},
     ]
-    found = asked_by_bridges(digest_of("states", states))
+    found = bridge_subscriptions(digest_of("states", states))
     assert sorted(found, key=lambda row: (row["vpn"], row["filter"])) == [
         {**PLACE, "client": CLIENT, "filter": "!fares/test"},
         {**PLACE, "client": CLIENT, "filter": "fares/>"},
         {**PLACE, "vpn": "green", "client": CLIENT, "filter": "fares/>"},
     ]
-    assert asked_by_bridges(digest_of("states", [])) == []
+    assert bridge_subscriptions(digest_of("states", [])) == []
 
 
 FARES = ("core", "yellow"), "fares"

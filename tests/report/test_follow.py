@@ -21,18 +21,18 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
+from vpnrouter.report.digests.columns import Corrections, middle_ns
 from vpnrouter.report.digests.schema import DIGESTS
-from vpnrouter.report.digests.sums import Corrections, middle_ns
 from vpnrouter.report.follow import (
     FOLDER,
     MANIFEST,
     MESSAGES,
     ROWS,
-    Digesting,
     DigestStore,
+    DigestWriter,
     doubles,
     hops,
-    met,
+    message_places,
     router_of,
     stream_of,
 )
@@ -49,7 +49,7 @@ class Made:
     def __init__(self, spark: SparkSession, folder: Path, span: Span) -> None:
         self.heard: list[Inventory] = []
         self.store = DigestStore(folder)
-        self.digesting = Digesting(spark, self.store, span, SECOND, self.heard.append)
+        self.digesting = DigestWriter(spark, self.store, span, SECOND, self.heard.append)
         self._spark = spark
 
     def rows(self, number: int, *paths: Path) -> None:
@@ -172,7 +172,7 @@ def test_messages_that_are_complete(
     rows["core"].append(rows["core"][-1])
     made = make()
     for number in (0, 0, 1):
-        made.digesting.messages(met(frame_of(rows), 10), number)
+        made.digesting.messages(message_places(frame_of(rows), 10), number)
     assert (made.store.taken(ROWS), made.store.taken(MESSAGES)) == (-1, 1)
     assert made.heard == [Inventory(files=(), set_aside=())] * 2
     (hop,) = made.digesting.frame("hops").collect()
@@ -338,7 +338,7 @@ def test_messages_met(frame_of: Callable[..., DataFrame]) -> None:
     ):
         for router, listed in one.items():
             rows[router] += listed
-    together = met(frame_of(rows), 10).persist()
+    together = message_places(frame_of(rows), 10).persist()
     took = {
         row["bridge"]: (middle_ns(row["bucket"]), row["count"])
         for row in hops(together, Corrections(CLOCKS)).collect()

@@ -18,7 +18,7 @@ from vpnrouter.report import output, schema
 from vpnrouter.report.analysis import Analysis
 from vpnrouter.report.inventory import Inventory, SetAside, TraceFile
 from vpnrouter.report.output import FORMATS, SCHEMAS, Summary, contents_of, summary_of, write_report
-from vpnrouter.report.page.figures import Contents
+from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.schema import (
     ERROR,
     FINDINGS,

@@ -19,7 +19,7 @@ from vpnrouter.report.schema import TRACES
 from vpnrouter.report.spark import (
     DamagedTraceFile,
     Java,
-    Quiet,
+    NoProgress,
     find_java,
     home_of,
     probe,
@@ -177,8 +177,8 @@ def test_tasks_are_told_while_a_job_runs(spark: SparkSession) -> None:
 
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """The default listener writes nothing."""
-    Quiet().stage("nodes")
-    Quiet().tasks(1, 2)
+    NoProgress().stage("nodes")
+    NoProgress().tasks(1, 2)
     assert capsys.readouterr() == ("", "")
 
 

@@ -13,8 +13,15 @@ import pytest
 from vpnrouter.limits import REPORT_PAIR_LINKS
 from vpnrouter.report import schema
 from vpnrouter.report.schema import EDGES, Rows
-from vpnrouter.report.structure.centrality import Widest, centrality
-from vpnrouter.report.structure.cuts import OutOfSteps, SecondWay, Steps, Ways, cuts, second_ways
+from vpnrouter.report.structure.centrality import WidestPaths, centrality
+from vpnrouter.report.structure.cuts import (
+    PathSearch,
+    RedundantLink,
+    StepBudget,
+    StepLimitReached,
+    cuts,
+    redundant_links,
+)
 from vpnrouter.report.structure.graph import Mesh, components
 from vpnrouter.report.structure.structure import pairs, structure
 
@@ -183,7 +190,7 @@ def test_a_hub_with_a_ring() -> None:
         "out",
     )
     assert (cut.messages, cut.bytes, cut.value) == (42, 420, 1.0)
-    assert [way.pairs for way in found.second_ways] == [3]
+    assert [way.pairs for way in found.redundant_links] == [3]
 
 
 def test_nothing_at_all() -> None:
@@ -251,7 +258,7 @@ def test_hops_and_links(seed: int) -> None:
     mesh = random_mesh(random.Random(seed), 10, 10 + 4 * seed)
     graph = mesh.undirected()
     for one, other in combinations(range(10), 2):
-        way = Ways(mesh, Steps(100_000)).shortest(one, other)
+        way = PathSearch(mesh, StepBudget(100_000)).shortest(one, other)
         if way is None:
             assert not nx.has_path(graph, one, other)
             continue
@@ -262,19 +269,21 @@ def test_hops_and_links(seed: int) -> None:
         assert here == other
         expected = nx.maximum_flow_value(graph, one, other, capacity="links")
         counted = min(expected, REPORT_PAIR_LINKS)
-        assert Ways(mesh, Steps(100_000)).links(one, other, way) == counted, f"seed {seed}"
+        assert PathSearch(mesh, StepBudget(100_000)).links(one, other, way) == counted, (
+            f"seed {seed}"
+        )
 
 
 def test_steps_run_out() -> None:
     """A search that may not look further says so."""
     mesh = random_mesh(random.Random(2), 40, 80)
-    with pytest.raises(OutOfSteps):
-        Ways(mesh, Steps(1)).shortest(0, 39)
+    with pytest.raises(StepLimitReached):
+        PathSearch(mesh, StepBudget(1)).shortest(0, 39)
 
 
-def second_links(mesh: Mesh, most: int = 3) -> list[SecondWay]:
+def second_links(mesh: Mesh, most: int = 3) -> list[RedundantLink]:
     """The links to add to a mesh."""
-    return second_ways(mesh, cuts(mesh), components(mesh), most)
+    return redundant_links(mesh, cuts(mesh), components(mesh), most)
 
 
 def apart(mesh: Mesh, *links: tuple[int, int]) -> int:
@@ -404,7 +413,7 @@ def test_no_bridges() -> None:
 def test_the_narrowest_step_of_the_widest_way(seed: int) -> None:
     """The same as dropping narrow joints until the two are apart."""
     mesh = random_mesh(random.Random(seed), 14, 20)
-    widest = Widest(mesh)
+    widest = WidestPaths(mesh)
     for one, other in combinations(range(14), 2):
         expected = None
         for width in sorted({joint.messages for joint in mesh.joints}):

@@ -10,8 +10,8 @@ import pytest
 from vpnrouter.config.load import read
 from vpnrouter.config.mesh.check import check_mesh
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import feeds, mesh, plan
-from vpnrouter.simulation.files import Press
+from vpnrouter.simulation import mesh, plan, traffic
+from vpnrouter.simulation.files import RowGenerator
 from vpnrouter.simulation.templates import Templates, Topics
 
 
@@ -138,14 +138,14 @@ def test_check_sees_the_loops_and_none_in_a_calm_mesh(
 START_NS = 1_772_352_000 * 10**9
 
 
-def pressed(seed: int = 1) -> tuple[plan.Plan, Press, np.ndarray]:
+def pressed(seed: int = 1) -> tuple[plan.Plan, RowGenerator, np.ndarray]:
     """A small plan, its press and its counts."""
     rng = np.random.default_rng(seed)
     built = mesh.build(mesh.load("sndlib/polska"), 10, 1, rng)
     made = plan.draft(built, 600.0, 1.0, 2, rng)
     plan.lay_out(made, 1.0, rng)
     counts = plan.share_out(made, 5_000)
-    return made, Press(made, counts, START_NS, rng), counts
+    return made, RowGenerator(made, counts, START_NS, rng), counts
 
 
 @pytest.mark.parametrize("slices", [1, 3, 50])
@@ -213,10 +213,10 @@ def test_a_topic_has_one_number() -> None:
     assert topics.names == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("number", range(len(feeds.SHAPES)))
+@pytest.mark.parametrize("number", range(len(traffic.SHAPES)))
 def test_all_messages_come_in_time(number: int) -> None:
     """A profile begins and ends when it must, and its two readings are each other's inverse."""
-    one = feeds.normal(2.0, 600.0, np.random.default_rng(1))[number]
+    one = traffic.normal(2.0, 600.0, np.random.default_rng(1))[number]
     shares = np.linspace(0, 1, 50)
     times = one.times(shares)
     assert times[0] == 2.0
@@ -227,7 +227,7 @@ def test_all_messages_come_in_time(number: int) -> None:
 
 def test_shapes_differ() -> None:
     """Bursts are uneven, a flat profile is even."""
-    flat, *_, bursts, _ = feeds.normal(0.0, 720.0, np.random.default_rng(1))
+    flat, *_, bursts, _ = traffic.normal(0.0, 720.0, np.random.default_rng(1))
     cells = np.linspace(0, 720, 721)
     assert np.diff(flat.before(cells)).std() == pytest.approx(0, abs=1e-12)
     load = np.diff(bursts.before(cells)) * 720
@@ -236,7 +236,7 @@ def test_shapes_differ() -> None:
 
 def test_windows_hold_all_and_nothing_else() -> None:
     """Traffic within windows comes there only; the share of a window is what it had before."""
-    day = feeds.normal(0.0, 600.0, np.random.default_rng(1))[1]
+    day = traffic.normal(0.0, 600.0, np.random.default_rng(1))[1]
     windows = [(100.0, 150.0), (300.0, 420.5)]
     some = day.within(windows)
     times = some.times(np.linspace(0, 1, 1_001))
@@ -246,11 +246,11 @@ def test_windows_hold_all_and_nothing_else() -> None:
     assert some.before(np.array([200.0]))[0] == pytest.approx(part)
 
 
-def built(seed: int = 1) -> tuple[mesh.Mesh, list[feeds.Feed]]:
+def built(seed: int = 1) -> tuple[mesh.Mesh, list[traffic.Feed]]:
     """A middling mesh and its feeds."""
     rng = np.random.default_rng(seed)
     made = mesh.build(mesh.load("sndlib/germany50"), 80, 1, rng)
-    return made, feeds.build(made, 1.5, 4, rng)
+    return made, traffic.build(made, 1.5, 4, rng)
 
 
 def test_bridges_attract_what_is_wanted_behind_them() -> None:
@@ -293,7 +293,7 @@ def test_guaranteed_feeds_cross_by_queues() -> None:
         for numbers in feed.onward.values():
             for number in numbers:
                 bridge = made.bridges[number]
-                by_queue = feed.mode == feeds.PERSISTENT
+                by_queue = feed.mode == traffic.PERSISTENT
                 assert (feed.filter in bridge.queue_filters) == by_queue
                 assert (feed.filter in bridge.filters) != by_queue
                 assert bridge.queue or not by_queue

@@ -12,8 +12,8 @@ import pytest
 
 from vpnrouter.errors import OperationError
 from vpnrouter.report.inventory import take_inventory
-from vpnrouter.simulation import feeds, files, mesh, plan, truth
-from vpnrouter.simulation.files import Press
+from vpnrouter.simulation import files, mesh, plan, traffic, truth
+from vpnrouter.simulation.files import RowGenerator
 from vpnrouter.simulation.journey import Journey, key_of, partitions_of, walk
 from vpnrouter.simulation.score import compare, read
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
@@ -352,9 +352,9 @@ def events_of(templates: Templates, template: int) -> list[str]:
 def test_a_direct_message_goes_all_the_way(made: tuple[mesh.Mesh, list[int]]) -> None:
     """It is sent, received and delivered at each stage; a send counts the bridge that it goes over."""
     built, way = made
-    feed = feeds.new_feed(built, "prices", feeds.DIRECT, way[0], np.random.default_rng(1))
-    feed.receivers = {way[1]: [feeds.Receiver("near")], way[2]: [feeds.Receiver("far")]}
-    feeds.lead(built, feed, way)
+    feed = traffic.new_feed(built, "prices", traffic.DIRECT, way[0], np.random.default_rng(1))
+    feed.receivers = {way[1]: [traffic.Receiver("near")], way[2]: [traffic.Receiver("far")]}
+    traffic.lead(built, feed, way)
     templates = Templates()
     template = walk(templates, built, feed, 0)
     assert events_of(templates, template) == [
@@ -375,9 +375,9 @@ def test_a_direct_message_goes_all_the_way(made: tuple[mesh.Mesh, list[int]]) ->
 def test_a_persistent_message_waits_in_queues(made: tuple[mesh.Mesh, list[int]]) -> None:
     """It is enqueued and acknowledged at the bridge's queue and at the receiver's."""
     built, way = made
-    feed = feeds.new_feed(built, "orders", feeds.PERSISTENT, way[0], np.random.default_rng(1))
-    feed.receivers = {way[1]: [feeds.Receiver("worker", "q", 4)]}
-    feeds.lead(built, feed, way[:2])
+    feed = traffic.new_feed(built, "orders", traffic.PERSISTENT, way[0], np.random.default_rng(1))
+    feed.receivers = {way[1]: [traffic.Receiver("worker", "q", 4)]}
+    traffic.lead(built, feed, way[:2])
     templates = Templates()
     template = walk(templates, built, feed, 0, partition=2)
     assert events_of(templates, template) == [
@@ -398,9 +398,9 @@ def test_a_persistent_message_waits_in_queues(made: tuple[mesh.Mesh, list[int]])
 def test_a_stalled_bridge_is_where_it_ends(made: tuple[mesh.Mesh, list[int]]) -> None:
     """What is sent over it never arrives, nor anything behind it."""
     built, way = made
-    feed = feeds.new_feed(built, "prices", feeds.DIRECT, way[0], np.random.default_rng(1))
-    feed.receivers = {way[2]: [feeds.Receiver("far")]}
-    feeds.lead(built, feed, way)
+    feed = traffic.new_feed(built, "prices", traffic.DIRECT, way[0], np.random.default_rng(1))
+    feed.receivers = {way[2]: [traffic.Receiver("far")]}
+    traffic.lead(built, feed, way)
     templates = Templates()
     (second,) = feed.onward[way[1]]
     template = walk(templates, built, feed, 0, stalled=[second])
@@ -410,9 +410,9 @@ def test_a_stalled_bridge_is_where_it_ends(made: tuple[mesh.Mesh, list[int]]) ->
 def test_only_who_wants_an_item_gets_it(made: tuple[mesh.Mesh, list[int]]) -> None:
     """Items with a receiver of their own have templates of their own, the others share one."""
     built, way = made
-    feed = feeds.new_feed(built, "prices", feeds.DIRECT, way[0], np.random.default_rng(1))
+    feed = traffic.new_feed(built, "prices", traffic.DIRECT, way[0], np.random.default_rng(1))
     feed.items = 3
-    feed.receivers = {way[0]: [feeds.Receiver("all"), feeds.Receiver("one", item=1)]}
+    feed.receivers = {way[0]: [traffic.Receiver("all"), traffic.Receiver("one", item=1)]}
     templates = Templates()
     many = [templates.length[walk(templates, built, feed, item)] for item in range(3)]
     assert many == [2, 3, 2]
@@ -422,8 +422,8 @@ def test_only_who_wants_an_item_gets_it(made: tuple[mesh.Mesh, list[int]]) -> No
 def test_rejects_name_endpoint_and_bridge(made: tuple[mesh.Mesh, list[int]]) -> None:
     """The row tells who refused what came by whom."""
     built, way = made
-    feed = feeds.new_feed(built, "orders", feeds.PERSISTENT, way[0], np.random.default_rng(1))
-    feeds.lead(built, feed, way[:2])
+    feed = traffic.new_feed(built, "orders", traffic.PERSISTENT, way[0], np.random.default_rng(1))
+    traffic.lead(built, feed, way[:2])
     templates = Templates()
     journey = Journey(templates, built, feed)
     (number,) = feed.onward[way[0]]
@@ -445,7 +445,7 @@ def write(folder: Path, slices: int = 1) -> files.TraceFiles:
     built = mesh.build(mesh.load("sndlib/polska"), 6, 1, rng)
     made = plan.draft(built, 600.0, 1.0, 2, rng)
     plan.lay_out(made, 1.0, rng)
-    press = Press(made, plan.share_out(made, 3_000), START_NS, rng)
+    press = RowGenerator(made, plan.share_out(made, 3_000), START_NS, rng)
     out = files.TraceFiles(folder, made, rng, 1.0)
     for at in range(slices):
         out.write(*press.draw(600.0 * (at + 1) / slices))

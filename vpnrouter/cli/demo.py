@@ -29,9 +29,9 @@ def command(
     an earlier demo, which is overwritten.
     """
     _require()
-    from vpnrouter.demo.play import play
+    from vpnrouter.demo.run import run_demo
 
-    if not play(rows, output):
+    if not run_demo(rows, output):
         raise typer.Exit(1)
 
 

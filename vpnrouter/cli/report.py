@@ -93,9 +93,9 @@ def command(
     """
     wanted = _formats(formats)
     try:
-        from vpnrouter.report.build import Asked, build_report
+        from vpnrouter.report.build import ReportRequest, build_report
         from vpnrouter.report.change.configured import load_configured
-        from vpnrouter.report.follow import Follower, Pace
+        from vpnrouter.report.follow import Follower, FollowTimes
         from vpnrouter.report.inventory import parse_range, parse_span
     except ImportError as error:
         raise OperationError(
@@ -109,7 +109,7 @@ def command(
         raise typer.BadParameter(str(error)) from None
     if follow and (until is not None or against is not None):
         raise typer.BadParameter("--follow has no end: leave out --until and --against")
-    asked = Asked(
+    asked = ReportRequest(
         traces=traces,
         output=output,
         master=master,
@@ -125,7 +125,7 @@ def command(
             return
         follower = Follower(
             asked,
-            Pace(every_s=every, late_s=late),
+            FollowTimes(every_s=every, late_s=late),
             progress,
             lambda summary: _tell_again(summary, as_json=as_json),
         )
@@ -245,7 +245,7 @@ def print_summary(summary: "Summary") -> None:
     from rich.table import Table
 
     from vpnrouter.cli._printed import console_for
-    from vpnrouter.report.page import figures
+    from vpnrouter.report.page import contents
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
@@ -253,17 +253,17 @@ def print_summary(summary: "Summary") -> None:
 
     def counted(value: int, estimate: int | None) -> str:
         if estimate is None or estimate == value:
-            return figures.count(value)
-        return f"{figures.count(value)} traced, about {figures.count(estimate)} in all"
+            return contents.count(value)
+        return f"{contents.count(value)} traced, about {contents.count(estimate)} in all"
 
     table.add_row(
         "trace rows",
-        f"{figures.count(summary.rows)} in {figures.count(summary.files)} files"
-        f" ({figures.size(summary.size_bytes)})",
+        f"{contents.count(summary.rows)} in {contents.count(summary.files)} files"
+        f" ({contents.size(summary.size_bytes)})",
     )
     table.add_row(
         "time",
-        f"{figures.moment(summary.first_ns)} – {figures.moment(summary.last_ns)} UTC",
+        f"{contents.moment(summary.first_ns)} – {contents.moment(summary.last_ns)} UTC",
     )
     for name, value in (
         ("routers", summary.routers),
@@ -271,19 +271,19 @@ def print_summary(summary: "Summary") -> None:
         ("bridges", summary.bridges),
         ("topics", summary.topics),
     ):
-        table.add_row(name, figures.count(value))
+        table.add_row(name, contents.count(value))
     table.add_row("published", counted(summary.ingress, summary.ingress_estimated))
     table.add_row("bridge crossings", counted(summary.bridged, summary.bridged_estimated))
     table.add_row("delivered", counted(summary.delivered, summary.delivered_estimated))
-    table.add_row("discarded", figures.count(summary.discarded))
-    table.add_row("rejected", figures.count(summary.rejected))
+    table.add_row("discarded", contents.count(summary.discarded))
+    table.add_row("rejected", contents.count(summary.rejected))
     table.add_row(
         "findings",
-        f"{figures.count(summary.errors)} errors, {figures.count(summary.warnings)} warnings",
+        f"{contents.count(summary.errors)} errors, {contents.count(summary.warnings)} warnings",
     )
-    table.add_row("advice", figures.count(summary.advice))
+    table.add_row("advice", contents.count(summary.advice))
     if summary.set_aside:
-        table.add_row("files set aside", figures.count(len(summary.set_aside)))
+        table.add_row("files set aside", contents.count(len(summary.set_aside)))
     table.add_row("seconds", str(summary.seconds))
     if summary.page:
         table.add_row("page", summary.page)

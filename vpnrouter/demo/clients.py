@@ -22,10 +22,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from vpnrouter.demo import scene
-from vpnrouter.demo.children import Child, child
-from vpnrouter.demo.progress import ROUTERS, Teller
-from vpnrouter.demo.scene import Flights, Tally, cumulative, received
+from vpnrouter.demo import scenario
+from vpnrouter.demo.processes import ChildProcess, child_process
+from vpnrouter.demo.progress import ROUTERS, ProgressReporter
+from vpnrouter.demo.scenario import Flights, Tally, cumulative, received
 
 WINDOW: Final = 2_000
 """Flights in a window."""
@@ -122,7 +122,7 @@ _LOOK_S: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Counted:
+class ClientCounts:
     """What the clients say: flights published by publisher, tallies by subscriber, seconds."""
 
     published: Mapping[str, int]
@@ -133,15 +133,19 @@ class Counted:
 class Clients:
     """All client processes, connected."""
 
-    def __init__(self, publishers: Child, subscribers: list[Child]) -> None:
+    def __init__(self, publishers: ChildProcess, subscribers: list[ChildProcess]) -> None:
         self._publishers = publishers
         self._subscribers = subscribers
-        self._published: dict[str, int] = dict.fromkeys((one.name for one in scene.PUBLISHERS), 0)
-        self._received: dict[str, int] = dict.fromkeys((one.name for one in scene.SUBSCRIBERS), 0)
+        self._published: dict[str, int] = dict.fromkeys(
+            (one.name for one in scenario.PUBLISHERS), 0
+        )
+        self._received: dict[str, int] = dict.fromkeys(
+            (one.name for one in scenario.SUBSCRIBERS), 0
+        )
         self._tallies: dict[str, Tally] = {}
         self._left = 0
 
-    def run(self, flights: Flights, teller: Teller) -> Counted:
+    def run(self, flights: Flights, teller: ProgressReporter) -> ClientCounts:
         """Publish all flights, wait until what is due has arrived, and collect the counts.
 
         Raises:
@@ -151,7 +155,7 @@ class Clients:
         pace = Pace(
             {
                 one.name: cumulative(received(flights, one), len(flights))
-                for one in scene.SUBSCRIBERS
+                for one in scenario.SUBSCRIBERS
             },
             len(flights),
         )
@@ -176,10 +180,10 @@ class Clients:
             self._listen_on(selector)
             for process in self._subscribers:
                 process.tell({"stop": True})
-            while len(self._tallies) < len(scene.SUBSCRIBERS):
+            while len(self._tallies) < len(scenario.SUBSCRIBERS):
                 self._take(selector, _LOOK_S)
             teller.counts(self._published, self._received)
-        return Counted(self._published, self._tallies, took_s)
+        return ClientCounts(self._published, self._tallies, took_s)
 
     def _listen_on(self, selector: selectors.BaseSelector) -> None:
         before = dict(self._received)
@@ -192,7 +196,7 @@ class Clients:
 
     def _take(self, selector: selectors.BaseSelector, timeout_s: float) -> None:
         for key, _ in selector.select(timeout_s):
-            process: Child = key.data
+            process: ChildProcess = key.data
             for line in process.lines():
                 self._hear(json.loads(line))
 
@@ -217,12 +221,12 @@ def connected_clients(
     where = json.dumps(addresses)
     with contextlib.ExitStack() as stack:
 
-        def start(name: str, module: str, argument: str) -> Child:
+        def start(name: str, module: str, argument: str) -> ChildProcess:
             log = folder / ROUTERS / f"{name.replace(' ', '-')}.log"
             target = f"vpnrouter.demo.{module}:main"
-            return stack.enter_context(child(name, target, [argument, where], log))
+            return stack.enter_context(child_process(name, target, [argument, where], log))
 
-        routers = list(dict.fromkeys(scene.router_of(one.place) for one in scene.SUBSCRIBERS))
+        routers = list(dict.fromkeys(scenario.router_of(one.place) for one in scenario.SUBSCRIBERS))
         subscribers = [start(f"subscribers {name}", "subscribing", name) for name in routers]
         publishers = start("publishers", "publishing", str(rows))
         for process in (*subscribers, publishers):

@@ -69,7 +69,7 @@ LINE_S: Final = 5.0
 PUBLISHED: Final = "published"
 
 
-class Teller(Protocol):
+class ProgressReporter(Protocol):
     """Takes what is told of the progress of the demonstration."""
 
     def stage(self, what: str) -> None:
@@ -79,7 +79,7 @@ class Teller(Protocol):
         """Tell how many messages have left each publisher and reached each subscriber."""
 
 
-class Lines:
+class LineReporter:
     """Tells progress in lines, for a pipe or a file."""
 
     def __init__(self, due: Mapping[str, int]) -> None:
@@ -105,7 +105,7 @@ class Lines:
         self._last, self._last_s = left, now_s
 
 
-class Live:
+class BarReporter:
     """Tells progress on a terminal: a bar for what is published and one for each subscriber."""
 
     def __init__(self, display: RichProgress, due: Mapping[str, int]) -> None:
@@ -128,7 +128,7 @@ class Live:
 
 
 @contextlib.contextmanager
-def told(due: Mapping[str, int]) -> Iterator[Teller]:
+def progress_reporter(due: Mapping[str, int]) -> Iterator[ProgressReporter]:
     """Progress until the block ends; `due` are the totals, PUBLISHED and those by subscriber."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
@@ -144,7 +144,7 @@ def told(due: Mapping[str, int]) -> Iterator[Teller]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Lines(due)
+        yield LineReporter(due)
         return
     with Progress(
         TextColumn("{task.description}"),
@@ -153,4 +153,4 @@ def told(due: Mapping[str, int]) -> Iterator[Teller]:
         Rate(),
         console=console,
     ) as display:
-        yield Live(display, due)
+        yield BarReporter(display, due)

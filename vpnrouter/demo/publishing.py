@@ -12,16 +12,16 @@ from collections.abc import Mapping
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
-from vpnrouter.demo import scene
-from vpnrouter.demo.scene import Flights, published, read_flights, topic
+from vpnrouter.demo import scenario
+from vpnrouter.demo.scenario import Flights, published, read_flights, topic
 from vpnrouter.errors import OperationError
 
 
-class Station:
+class PublisherClient:
     """One publisher: its client and the flights that are its own."""
 
     def __init__(
-        self, flights: Flights, publisher: scene.Publisher, address: tuple[str, int]
+        self, flights: Flights, publisher: scenario.Publisher, address: tuple[str, int]
     ) -> None:
         self.name = publisher.name
         self.count = 0
@@ -91,7 +91,7 @@ def main() -> None:
 
 def serve(flights: Flights, addresses: Mapping[str, tuple[str, int]]) -> None:
     """Connect everybody, say so, and publish what is asked for."""
-    stations = [Station(flights, one, addresses[one.place]) for one in scene.PUBLISHERS]
+    stations = [PublisherClient(flights, one, addresses[one.place]) for one in scenario.PUBLISHERS]
     print(json.dumps({"ready": True}), flush=True)
     done = 0
     for line in sys.stdin:

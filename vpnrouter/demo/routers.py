@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import yaml
 
-from vpnrouter.demo import scene
-from vpnrouter.demo.children import Child, child
+from vpnrouter.demo import scenario
+from vpnrouter.demo.processes import ChildProcess, child_process
 from vpnrouter.demo.progress import ROUTERS, TRACES
 
 START_S: Final = 30.0
@@ -30,8 +30,8 @@ class Routers:
     the routers answer links.
     """
 
-    edge: Child
-    core: Child
+    edge: ChildProcess
+    core: ChildProcess
     addresses: Mapping[str, tuple[str, int]]
     link_ports: frozenset[int]
 
@@ -40,31 +40,34 @@ def edge_config(folder: Path, password: str) -> Config:
     """Router edge: VPN blue, which the bridge of yellow may log in to and which has a bridge of its own,
     and VPN green.
     """
-    back = _bridge(scene.BRIDGE_BACK_USERNAME, password, scene.YELLOW, [scene.ALERTS])
+    back = _bridge(scenario.BRIDGE_BACK_USERNAME, password, scenario.YELLOW, [scenario.ALERTS])
     # No address: router core is found by its name, through the connection that it opens.
-    back["remote_msg_vpns"][0]["location"] = f"v:{scene.router_of(scene.YELLOW)}"
-    blue = _open_vpn() | _admitting(scene.BRIDGE_USERNAME, password)
-    blue["bridges"] = {scene.BRIDGE_BACK: back}
-    vpns = {scene.vpn_of(scene.BLUE): blue, scene.vpn_of(scene.EDGE_GREEN): _open_vpn()}
-    return _router(folder, scene.router_of(scene.BLUE), vpns)
+    back["remote_msg_vpns"][0]["location"] = f"v:{scenario.router_of(scenario.YELLOW)}"
+    blue = _open_vpn() | _admitting(scenario.BRIDGE_USERNAME, password)
+    blue["bridges"] = {scenario.BRIDGE_BACK: back}
+    vpns = {scenario.vpn_of(scenario.BLUE): blue, scenario.vpn_of(scenario.EDGE_GREEN): _open_vpn()}
+    return _router(folder, scenario.router_of(scenario.BLUE), vpns)
 
 
 def core_config(
     folder: Path, password: str, edge_link: str, remote_subscriptions: Sequence[str]
 ) -> Config:
     """Router core: VPN yellow with the bridge that attracts flights from blue, and VPN green."""
-    attracts = [*remote_subscriptions, scene.ALERTS]
-    bridge = _bridge(scene.BRIDGE_USERNAME, password, scene.BLUE, attracts)
+    attracts = [*remote_subscriptions, scenario.ALERTS]
+    bridge = _bridge(scenario.BRIDGE_USERNAME, password, scenario.BLUE, attracts)
     bridge["remote_msg_vpns"][0]["location"] = edge_link
-    yellow = _open_vpn() | _admitting(scene.BRIDGE_BACK_USERNAME, password)
-    yellow["bridges"] = {scene.BRIDGE: bridge}
-    vpns = {scene.vpn_of(scene.YELLOW): yellow, scene.vpn_of(scene.CORE_GREEN): _open_vpn()}
-    return _router(folder, scene.router_of(scene.YELLOW), vpns)
+    yellow = _open_vpn() | _admitting(scenario.BRIDGE_BACK_USERNAME, password)
+    yellow["bridges"] = {scenario.BRIDGE: bridge}
+    vpns = {
+        scenario.vpn_of(scenario.YELLOW): yellow,
+        scenario.vpn_of(scenario.CORE_GREEN): _open_vpn(),
+    }
+    return _router(folder, scenario.router_of(scenario.YELLOW), vpns)
 
 
 @contextlib.contextmanager
 def running_routers(
-    folder: Path, remote_subscriptions: Sequence[str] = scene.REMOTE_SUBSCRIPTIONS
+    folder: Path, remote_subscriptions: Sequence[str] = scenario.REMOTE_SUBSCRIPTIONS
 ) -> Iterator[Routers]:
     """Both routers and both bridges up; on leaving, however, the routers are ended.
 
@@ -80,12 +83,14 @@ def running_routers(
         )
         # The ready line names the addresses in the order of the configuration, as PLACES does.
         bound = [*edge_ready["mqtt"], *core_ready["mqtt"]]
-        _wait_for_bridge(core, scene.BRIDGE, _log(folder, scene.router_of(scene.YELLOW)))
-        _wait_for_bridge(edge, scene.BRIDGE_BACK, _log(folder, scene.router_of(scene.BLUE)))
+        _wait_for_bridge(core, scenario.BRIDGE, _log(folder, scenario.router_of(scenario.YELLOW)))
+        _wait_for_bridge(
+            edge, scenario.BRIDGE_BACK, _log(folder, scenario.router_of(scenario.BLUE))
+        )
         yield Routers(
             edge,
             core,
-            dict(zip(scene.PLACES, map(_split, bound), strict=True)),
+            dict(zip(scenario.PLACES, map(_split, bound), strict=True)),
             frozenset(_split(each)[1] for each in (*edge_ready["link"], *core_ready["link"])),
         )
 
@@ -117,7 +122,9 @@ def _bridge(username: str, password: str, remote: str, attracts: Sequence[str]) 
             "scheme": "basic",
             "basic": {"client_username": username, "password": password},
         },
-        "remote_msg_vpns": [{"name": scene.vpn_of(remote), "router": scene.router_of(remote)}],
+        "remote_msg_vpns": [
+            {"name": scenario.vpn_of(remote), "router": scenario.router_of(remote)}
+        ],
         "remote_subscriptions": list(attracts),
     }
 
@@ -135,12 +142,12 @@ def _router(folder: Path, name: str, vpns: Mapping[str, Config]) -> Config:
 
 def _start(
     stack: contextlib.ExitStack, folder: Path, config: Config
-) -> tuple[Child, dict[str, list[str]]]:
+) -> tuple[ChildProcess, dict[str, list[str]]]:
     name = config["router"]["name"]
     path = folder / ROUTERS / f"{name}.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     router = stack.enter_context(
-        child(f"router {name}", _RUN, ["run", str(path)], _log(folder, name))
+        child_process(f"router {name}", _RUN, ["run", str(path)], _log(folder, name))
     )
     return router, parse_ready(router.first_line(START_S))
 
@@ -149,7 +156,7 @@ def _log(folder: Path, router: str) -> Path:
     return folder / ROUTERS / f"{router}.log"
 
 
-def _wait_for_bridge(router: Child, bridge: str, log: Path) -> None:
+def _wait_for_bridge(router: ChildProcess, bridge: str, log: Path) -> None:
     told = re.compile(rf"^vpnrouter: .* VPN \w+ bridge {bridge}\b.*", re.MULTILINE)
     end = time.monotonic() + START_S
     while True:

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import paho.mqtt.client as mqtt
 
-from vpnrouter.demo import scene
+from vpnrouter.demo import scenario
 from vpnrouter.demo.publishing import connected, descriptor, drain
-from vpnrouter.demo.scene import topic
+from vpnrouter.demo.scenario import topic
 from vpnrouter.errors import OperationError
 
 _TELL_S: Final = 0.02
@@ -25,10 +25,10 @@ _BATCH: Final = 500
 _UNREADABLE: Final = "?"
 
 
-class Ear:
+class SubscriberClient:
     """One subscriber and what it heard, by origin and topic."""
 
-    def __init__(self, subscriber: scene.Subscriber, address: tuple[str, int]) -> None:
+    def __init__(self, subscriber: scenario.Subscriber, address: tuple[str, int]) -> None:
         self.name = subscriber.name
         self.count = 0
         self.tally: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -86,27 +86,29 @@ def origin(told: Mapping[str, Any]) -> str:
 
 def is_late(told: Mapping[str, Any]) -> bool:
     """Whether it is a late flight of blue."""
-    return told.get("from") == scene.BLUE and (told.get("dep_delay") or 0) >= scene.LATE_MIN
+    return told.get("from") == scenario.BLUE and (told.get("dep_delay") or 0) >= scenario.LATE_MIN
 
 
 def alert(told: Mapping[str, Any]) -> tuple[str, bytes]:
     """Topic and payload of the answer to a late flight."""
     route = (told["carrier"], told["origin"], told["dest"])
-    says = {"from": scene.YELLOW, "flight": told["flight"], "late_min": told["dep_delay"]}
+    says = {"from": scenario.YELLOW, "flight": told["flight"], "late_min": told["dep_delay"]}
     return topic(route, "alerts"), json.dumps(says, separators=(",", ":")).encode()
 
 
 def main() -> None:
     """Serve one demonstration until asked for the end."""
     router, addresses = sys.argv[1], json.loads(sys.argv[2])
-    serve([one for one in scene.SUBSCRIBERS if scene.router_of(one.place) == router], addresses)
+    serve(
+        [one for one in scenario.SUBSCRIBERS if scenario.router_of(one.place) == router], addresses
+    )
 
 
 def serve(
-    subscribers: Sequence[scene.Subscriber], addresses: Mapping[str, tuple[str, int]]
+    subscribers: Sequence[scenario.Subscriber], addresses: Mapping[str, tuple[str, int]]
 ) -> None:
     """Connect everybody, say so, and count."""
-    ears = [Ear(one, addresses[one.place]) for one in subscribers]
+    ears = [SubscriberClient(one, addresses[one.place]) for one in subscribers]
     print(json.dumps({"ready": True}), flush=True)
     selector = selectors.DefaultSelector()
     for ear in ears:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from vpnrouter.demo import scene
-from vpnrouter.demo.children import child
+from vpnrouter.demo import scenario
+from vpnrouter.demo.processes import child_process
 from vpnrouter.demo.progress import REPORT, TRACES
-from vpnrouter.demo.scene import Tally
+from vpnrouter.demo.scenario import Tally
 from vpnrouter.errors import OperationError
 
 PAGE: Final = "report.html"
@@ -40,7 +40,7 @@ def make_report(folder: Path) -> Report:
     """
     output = folder / REPORT
     arguments = ["report", str(folder / TRACES), "--output", str(output)]
-    with child("the report", _COMMAND, arguments) as process:
+    with child_process("the report", _COMMAND, arguments) as process:
         process.process.communicate()
         code = process.process.returncode
     if code != 0:
@@ -114,7 +114,7 @@ def checks(outcome: Outcome) -> list[Check]:
     ]
     found += [
         _received(one, outcome.tallies.get(one.name, {}), outcome.tallies_due[one.name])
-        for one in scene.SUBSCRIBERS
+        for one in scenario.SUBSCRIBERS
     ]
     found.append(_leaks(outcome))
     if outcome.connections is not None:
@@ -130,17 +130,17 @@ def checks(outcome: Outcome) -> list[Check]:
     return found
 
 
-def allowed_origins(subscriber: scene.Subscriber) -> set[str]:
+def allowed_origins(subscriber: scenario.Subscriber) -> set[str]:
     """The message VPNs whose messages may reach a subscriber: its own, and over a bridge blue, or
     yellow, which alone publishes alerts.
     """
     if subscriber.hears_alerts:
-        return {scene.YELLOW}
-    over_the_bridge = {scene.BLUE} if subscriber.place == scene.YELLOW else set()
+        return {scenario.YELLOW}
+    over_the_bridge = {scenario.BLUE} if subscriber.place == scenario.YELLOW else set()
     return {subscriber.place} | over_the_bridge
 
 
-def _received(subscriber: scene.Subscriber, tally: Tally, due: Tally) -> Check:
+def _received(subscriber: scenario.Subscriber, tally: Tally, due: Tally) -> Check:
     allowed = {place: tally.get(place, _NOTHING) for place in due}
     missing = sum((due[place] - allowed[place]).total() for place in due)
     excess = sum((allowed[place] - due[place]).total() for place in due)
@@ -172,13 +172,13 @@ def _worst(tally: Tally, due: Tally) -> str:
 def _leaks(outcome: Outcome) -> Check:
     strays = [
         f"{counts.total():,} of {origin} at {one.name}"
-        for one in scene.SUBSCRIBERS
+        for one in scenario.SUBSCRIBERS
         for origin, counts in outcome.tallies.get(one.name, {}).items()
         if origin not in allowed_origins(one)
     ]
     total = sum(
         counts.total()
-        for one in scene.SUBSCRIBERS
+        for one in scenario.SUBSCRIBERS
         for origin, counts in outcome.tallies.get(one.name, {}).items()
         if origin not in allowed_origins(one)
     )

@@ -13,11 +13,11 @@ from pyspark.storagelevel import StorageLevel
 from vpnrouter.limits import REPORT_FINDINGS, REPORT_SUBSCRIPTION_FINDINGS
 from vpnrouter.report.advice.advise import advise
 from vpnrouter.report.change.compare import compare
-from vpnrouter.report.change.configured import Configured, asked_by_bridges
+from vpnrouter.report.change.configured import Configured, bridge_subscriptions
 from vpnrouter.report.change.drift import drift
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.flows.tables import flows
-from vpnrouter.report.rules.context import Bridges, Excuses, bounded, losses_by_place
+from vpnrouter.report.rules.context import Bridges, KnownCauses, bounded, losses_by_place
 from vpnrouter.report.rules.deliveries import (
     arrivals_back,
     doubles_by_place,
@@ -27,14 +27,7 @@ from vpnrouter.report.rules.deliveries import (
     two_ways,
     ways_back,
 )
-from vpnrouter.report.rules.links import (
-    alive,
-    flapping_links,
-    hot_bridges,
-    stalled_bridges,
-    unanswered,
-)
-from vpnrouter.report.rules.places import (
+from vpnrouter.report.rules.endpoints import (
     black_holes,
     blockers,
     loads,
@@ -42,6 +35,13 @@ from vpnrouter.report.rules.places import (
     skewed_partitions,
     standing,
     unmatched,
+)
+from vpnrouter.report.rules.links import (
+    alive,
+    flapping_links,
+    hot_bridges,
+    stalled_bridges,
+    unanswered,
 )
 from vpnrouter.report.schema import BRIDGE_CLIENT, Finding, Rows, rows_of, worst_first
 from vpnrouter.report.structure.structure import structure
@@ -71,7 +71,7 @@ def find_trouble(
     losses = _rows(losses_by_place(digests["losses"]))
     ways = _rows(ways_back(digests["paths"]))
     doubles = _rows(doubles_by_place(digests["doubles"]))
-    excuses = Excuses(arrivals_back(ways), losses, links)
+    excuses = KnownCauses(arrivals_back(ways), losses, links)
     return bounded(
         [
             *loops(ways, losses),
@@ -228,7 +228,7 @@ def analyse(
         findings += about_subscriptions.result()
     findings += shape.findings
     notes: list[str] = []
-    asked = asked_by_bridges(frames["states"])
+    asked = bridge_subscriptions(frames["states"])
     if mesh is not None:
         stage("configurations")
         drifted = drift(mesh, nodes, edges, asked)

@@ -20,7 +20,7 @@ from vpnrouter.limits import (
 from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.change.configured import Configured
 from vpnrouter.report.digests.digest import digested
-from vpnrouter.report.flows.ends import width_for
+from vpnrouter.report.flows.collect import width_for
 from vpnrouter.report.inventory import Inventory, Span, take_inventory
 from vpnrouter.report.output import (
     FORMATS,
@@ -31,8 +31,8 @@ from vpnrouter.report.output import (
 )
 from vpnrouter.report.spark import (
     DamagedTraceFile,
+    NoProgress,
     Progress,
-    Quiet,
     read_traces,
     read_until,
     spark_errors,
@@ -48,7 +48,7 @@ _NAMED_AT_MOST: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ReportRequest:
     """What a report is to be about.
 
     `traces` are directories and single files; `span` the time to report on, `against` an earlier one to
@@ -64,7 +64,7 @@ class Asked:
     formats: frozenset[str] = FORMATS
 
 
-def build_report(asked: Asked, progress: Progress | None = None) -> Summary:
+def build_report(asked: ReportRequest, progress: Progress | None = None) -> Summary:
     """Read the traces, write the report into `asked.output` and say what it holds.
 
     Files: docs/report.md lists them. Damaged files are set aside and named, also where only Spark finds
@@ -75,7 +75,7 @@ def build_report(asked: Asked, progress: Progress | None = None) -> Summary:
             Spark (then `spark.log` stays in the output), or the output cannot be written.
     """
     begun = time.monotonic()
-    teller = progress or Quiet()
+    teller = progress or NoProgress()
     teller.stage("trace files")
     inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
     require_rows(inventory)
@@ -98,7 +98,7 @@ def build_report(asked: Asked, progress: Progress | None = None) -> Summary:
 
 @contextmanager
 def spark_for(
-    asked: Asked, inventory: Inventory, progress: Progress, *, lasting: bool = False
+    asked: ReportRequest, inventory: Inventory, progress: Progress, *, lasting: bool = False
 ) -> Iterator[SparkSession]:
     """A session for an inventory; the log of Java stays in the output where it failed. One that is `lasting` gets
     fast rather than starts fast.
@@ -132,7 +132,7 @@ def spark_for(
 def run_jobs(
     spark: SparkSession,
     inventory: Inventory,
-    asked: Asked,
+    asked: ReportRequest,
     progress: Progress,
     before: Analysis | None = None,
 ) -> tuple[Analysis, Inventory]:
@@ -162,7 +162,7 @@ def run_jobs(
 def _analysed(
     spark: SparkSession,
     inventory: Inventory,
-    asked: Asked,
+    asked: ReportRequest,
     progress: Progress,
     before: Analysis | None,
 ) -> Analysis:
@@ -190,7 +190,7 @@ def _analysed(
         return analyse(spark, digests, width_ns, progress.stage, asked.mesh, before)
 
 
-def _inventory_before(asked: Asked) -> Inventory | None:
+def _inventory_before(asked: ReportRequest) -> Inventory | None:
     """The inventory of the time to compare with, None where none is asked for.
 
     Raises OperationError when there is no readable trace file of that time.

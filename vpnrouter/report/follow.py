@@ -31,7 +31,8 @@ from pyspark.sql.types import (
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
 from vpnrouter.report.analysis import Analysis, analyse
-from vpnrouter.report.build import Asked, spark_for
+from vpnrouter.report.build import ReportRequest, spark_for
+from vpnrouter.report.digests.columns import Corrections, bucket, ends, stretch_of
 from vpnrouter.report.digests.counts import (
     delays,
     endpoints,
@@ -45,9 +46,8 @@ from vpnrouter.report.digests.counts import (
 from vpnrouter.report.digests.digest import Digests, combined
 from vpnrouter.report.digests.journeys import message
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
-from vpnrouter.report.digests.sums import Corrections, bucket, ends, stretch_of
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
-from vpnrouter.report.flows.ends import width_for
+from vpnrouter.report.flows.collect import width_for
 from vpnrouter.report.inventory import Inventory, Span, look_at_all, take_inventory
 from vpnrouter.report.output import HTML, Summary, summary_of, write_report
 from vpnrouter.report.schema import EDGE, TRACE_FILE, Rows, conform
@@ -60,7 +60,7 @@ _EVENTS: Final = ("bridge_send", "bridge_receive", "deliver", "enqueue")
 _PLACE: Final = ("kind", "router", "vpn", "who", "peer_router", "peer_vpn")
 
 
-def met(traces: DataFrame, late_s: int) -> DataFrame:
+def message_places(traces: DataFrame, late_s: int) -> DataFrame:
     """A stream of TRACES rows in; one row a message and place out, when its window is `late_s` seconds past.
 
     Columns: `message`, `kind` (bridge, deliver, enqueue), `router`, `vpn`, `who`, the peer of a bridge,
@@ -101,7 +101,7 @@ def met(traces: DataFrame, late_s: int) -> DataFrame:
 
 
 def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
-    """What `met` gave in, HOPS out."""
+    """Rows of `message_places` in, HOPS out."""
     crossed = met.where(
         (F.col("kind") == "bridge") & F.col("sent_ns").isNotNull() & F.col("came_ns").isNotNull()
     )
@@ -121,7 +121,7 @@ def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
 
 
 def doubles(met: DataFrame) -> DataFrame:
-    """What `met` gave in, DOUBLES out, of all kinds."""
+    """Rows of `message_places` in, DOUBLES out, of all kinds."""
     again = (
         met.where(F.col("copies") > 1)
         .groupBy("kind", "router", "vpn", "who")
@@ -362,7 +362,7 @@ MESSAGES: Final = "messages"
 """The names of the two streams in the store: one digests rows, the other follows messages."""
 
 
-class Digesting:
+class DigestWriter:
     """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought.
 
     `hosts` gives the machines of routers, as far as files were heard of.
@@ -496,7 +496,7 @@ _POLL_S: Final = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class FollowTimes:
     """`every_s` seconds lie between two looks for files; `late_s` is how much later than others the rows of a
     message may come: a router keeps a file open for a minute, by default, before anybody sees it.
     """
@@ -510,8 +510,8 @@ class Follower:
 
     def __init__(
         self,
-        asked: Asked,
-        pace: Pace,
+        asked: ReportRequest,
+        pace: FollowTimes,
         progress: Progress,
         published: Callable[[Summary], None],
     ) -> None:
@@ -537,7 +537,7 @@ class Follower:
             self._require_both(store)
             if store.taken(ROWS) >= 0:
                 self._inventory = known
-            digesting = Digesting(spark, store, asked.span, WIDTH_NS, self._heard, self._hosts)
+            digesting = DigestWriter(spark, store, asked.span, WIDTH_NS, self._heard, self._hosts)
             queries = self._start(spark, digesting)
             try:
                 self._watch(spark, digesting, queries, stop)
@@ -563,11 +563,11 @@ class Follower:
                     "remove both, or use another --output"
                 )
 
-    def _start(self, spark: SparkSession, digesting: Digesting) -> list[StreamingQuery]:
+    def _start(self, spark: SparkSession, digesting: DigestWriter) -> list[StreamingQuery]:
         asked = self._asked
         every = f"{round(self._pace.every_s * 1000)} milliseconds"
         rows = files_of(spark, asked.traces)
-        messages = met(stream_of(spark, asked.traces, asked.span), self._pace.late_s)
+        messages = message_places(stream_of(spark, asked.traces, asked.span), self._pace.late_s)
         folder = (asked.output / CHECKPOINTS).resolve()
         return [
             frame.writeStream.queryName(name)
@@ -585,17 +585,19 @@ class Follower:
     def _watch(
         self,
         spark: SparkSession,
-        digesting: Digesting,
+        digesting: DigestWriter,
         queries: list[StreamingQuery],
         stop: Callable[[], bool],
     ) -> None:
         while True:
             stopping = stop()
             for query in queries:
+                # In this order: a query that fails in between has its exception by the time it is read.
+                active = query.isActive
                 failed = query.exception()
                 if failed is not None:
                     raise digesting.failure or failed
-                if not query.isActive and not stopping:
+                if not active and not stopping:
                     raise OperationError(f"the stream of {query.name} has ended")
             if self._fresh.is_set():
                 self._fresh.clear()
@@ -605,7 +607,7 @@ class Follower:
                 return
             self._fresh.wait(_POLL_S)
 
-    def _publish(self, spark: SparkSession, digesting: Digesting) -> None:
+    def _publish(self, spark: SparkSession, digesting: DigestWriter) -> None:
         begun = time.monotonic()
         with self._lock:
             inventory = self._inventory

@@ -18,7 +18,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.report import schema
 from vpnrouter.report.analysis import Analysis
 from vpnrouter.report.inventory import Inventory
-from vpnrouter.report.page.figures import Contents
+from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.page.page import PAGE, page
 from vpnrouter.report.schema import Rows
 

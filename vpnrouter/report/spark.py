@@ -182,7 +182,7 @@ class Progress(Protocol):
         """Of the tasks that Spark knows of at the moment, so many are done."""
 
 
-class Quiet:
+class NoProgress:
     """A Progress that says nothing."""
 
     def stage(self, name: str) -> None:

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import yaml
 
-from vpnrouter.simulation.feeds import Receiver
 from vpnrouter.simulation.mesh import Bridge, Mesh
 from vpnrouter.simulation.plan import Plan
+from vpnrouter.simulation.traffic import Receiver
 
 FOLDER: Final = "mesh"
 """Directory of the files, under the output directory."""

@@ -56,7 +56,7 @@ class Rows:
         return len(self.row)
 
 
-class Press:
+class RowGenerator:
     """Everything that is drawn, as arrays, and the random numbers.
 
     Args:

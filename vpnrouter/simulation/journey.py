@@ -8,9 +8,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
-from vpnrouter.simulation.feeds import DIRECT, PERSISTENT, Feed, Receiver
 from vpnrouter.simulation.mesh import Bridge, Mesh
 from vpnrouter.simulation.templates import Templates, Value
+from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Feed, Receiver
 
 _NS_PER_KM: Final = 6_500.0
 """Light in fibre takes 5 µs a kilometre; cables are about a third longer than the way."""
@@ -23,7 +23,7 @@ _JITTER: Final = 0.01
 
 
 @dataclass(frozen=True)
-class Spot:
+class Visit:
     """A message in a site: the row with which it came in, what it visited before, bridges crossed, and by
     whom it came (a client, or the bridge).
     """
@@ -44,15 +44,15 @@ class Journey:
         self._feed = feed
         self.template = templates.begin()
 
-    def ingress(self) -> Spot:
+    def ingress(self) -> Visit:
         """Record that the message is published."""
         site = self._feed.origin
-        spot = Spot(site, -1, None, 0, self._feed.publisher)
+        spot = Visit(site, -1, None, 0, self._feed.publisher)
         values = self._values(spot, "ingress", {"client": self._feed.publisher})
         row = self._templates.add(self._mesh.sites[site].router, values)
-        return Spot(site, row, None, 0, self._feed.publisher)
+        return Visit(site, row, None, 0, self._feed.publisher)
 
-    def deliver(self, spot: Spot, receiver: Receiver, partition: int | None = None) -> None:
+    def deliver(self, spot: Visit, receiver: Receiver, partition: int | None = None) -> None:
         """Record that the message goes to `receiver`, through its queue where it has one."""
         if not receiver.endpoint:
             self._after(spot, "deliver", spot.row, _HANDLING_NS, {"client": receiver.client})
@@ -67,7 +67,7 @@ class Journey:
         row = self._after(spot, "deliver", row, _HANDLING_NS, place)
         self._after(spot, "acknowledge", row, _CONSUMING_NS, place)
 
-    def enqueue(self, spot: Spot, endpoint: str, partition: int | None = None) -> int:
+    def enqueue(self, spot: Visit, endpoint: str, partition: int | None = None) -> int:
         """An endpoint takes the message; returns the row."""
         return self._after(
             spot,
@@ -77,17 +77,17 @@ class Journey:
             {"client": spot.source, "endpoint": endpoint, "partition": partition},
         )
 
-    def discard(self, spot: Spot, reason: str, client: str = "") -> None:
+    def discard(self, spot: Visit, reason: str, client: str = "") -> None:
         """Record that the message is given up; `client` by default is who brought it."""
         given: dict[str, Value] = {"client": client or spot.source, "reason": reason}
         self._after(spot, "discard", spot.row, _HANDLING_NS, given)
 
-    def reject(self, spot: Spot, endpoint: str, reason: str, bridge: Bridge) -> None:
+    def reject(self, spot: Visit, endpoint: str, reason: str, bridge: Bridge) -> None:
         """Record that an endpoint refuses the message that `bridge` brought."""
         given: dict[str, Value] = {"client": spot.source, "endpoint": endpoint, "reason": reason}
         self._after(spot, "reject", spot.row, _SPOOLING_NS, given | self._peer_of(bridge))
 
-    def send(self, spot: Spot, number: int, *, acknowledged: bool = True) -> int:
+    def send(self, spot: Visit, number: int, *, acknowledged: bool = True) -> int:
         """The message goes over bridge `number`, and leaves its queue there when it is `acknowledged`;
         returns the row.
         """
@@ -120,13 +120,13 @@ class Journey:
             )
         return sent
 
-    def arrive(self, spot: Spot, sent: int, number: int, ramp_ns: float = 0.0) -> Spot:
+    def arrive(self, spot: Visit, sent: int, number: int, ramp_ns: float = 0.0) -> Visit:
         """The message sent from `spot` with row `sent` comes out of bridge `number`."""
         bridge = self._mesh.bridges[number]
         here = self._mesh.sites[bridge.source].name
         path = here if spot.path is None else f"{spot.path}>{here}"
         source = f"#bridge/{bridge.name}"
-        coming = Spot(bridge.target, -1, path, spot.hops + 1, source)
+        coming = Visit(bridge.target, -1, path, spot.hops + 1, source)
         values = self._values(coming, "bridge_receive", self._peer_of(bridge))
         base = bridge.km * _NS_PER_KM
         row = self._templates.add(
@@ -138,9 +138,9 @@ class Journey:
             ramp_ns=ramp_ns,
             bridge_number=number,
         )
-        return Spot(bridge.target, row, path, spot.hops + 1, source)
+        return Visit(bridge.target, row, path, spot.hops + 1, source)
 
-    def cross(self, spot: Spot, number: int, ramp_ns: float = 0.0) -> Spot:
+    def cross(self, spot: Visit, number: int, ramp_ns: float = 0.0) -> Visit:
         """Over bridge `number` and out at its other end."""
         return self.arrive(spot, self.send(spot, number), number, ramp_ns)
 
@@ -150,7 +150,7 @@ class Journey:
 
     def _after(
         self,
-        spot: Spot,
+        spot: Visit,
         event: str,
         parent: int,
         delay_ns: tuple[float, float],
@@ -167,7 +167,7 @@ class Journey:
             bridge_number=bridge_number,
         )
 
-    def _values(self, spot: Spot, event: str, given: dict[str, Value]) -> dict[str, Value]:
+    def _values(self, spot: Visit, event: str, given: dict[str, Value]) -> dict[str, Value]:
         values: dict[str, Value] = {
             "vpn": self._mesh.sites[spot.site].vpn,
             "event": event,

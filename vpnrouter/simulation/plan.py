@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import feeds as profiles
 from vpnrouter.simulation import journey
-from vpnrouter.simulation.feeds import Feed, Profile, build
+from vpnrouter.simulation import traffic as profiles
 from vpnrouter.simulation.mesh import Bridge, Mesh
 from vpnrouter.simulation.templates import State, Stream, Templates, Topics
+from vpnrouter.simulation.traffic import Feed, Profile, build
 
 LEAST_MESSAGES: Final = 3
 """Messages of each topic at least, so that everybody gets something."""

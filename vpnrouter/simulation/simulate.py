@@ -10,9 +10,9 @@ import numpy as np
 
 from vpnrouter.errors import OperationError
 from vpnrouter.simulation import configs, files, mesh, plan, truth
-from vpnrouter.simulation.faults.ground import Ground
 from vpnrouter.simulation.faults.kinds import KINDS, plant
-from vpnrouter.simulation.files import Press
+from vpnrouter.simulation.faults.placement import Placement
+from vpnrouter.simulation.files import RowGenerator
 from vpnrouter.simulation.mesh import Network
 
 START_NS: Final = 1_772_352_000 * 10**9
@@ -85,11 +85,11 @@ def simulate(
     made = ground.plan
     counts = plan.share_out(made, options.rows)
     told = truth.tell(made, counts, ground.faults, ground.consequences)
-    press = Press(made, counts, options.start_ns, rng)
+    press = RowGenerator(made, counts, options.start_ns, rng)
     try:
         output.mkdir(parents=True, exist_ok=True)
         out = files.TraceFiles(folder, made, rng, options.sample)
-        _press(press, out, made, options.seconds, progress)
+        _generate(press, out, made, options.seconds, progress)
         if options.configs:
             configs.write(made, output, options.sample)
         told = {"options": asdict(options), "files": len(out.paths), **told}
@@ -100,7 +100,7 @@ def simulate(
     return told
 
 
-def _plan(graph: Network, options: Options, rng: np.random.Generator) -> Ground:
+def _plan(graph: Network, options: Options, rng: np.random.Generator) -> Placement:
     vpns = options.vpns
     if not vpns:
         usual = min(_VPNS_PER_ROUTER * len(graph.routers), options.rows // _ROWS_PER_VPN)
@@ -108,14 +108,14 @@ def _plan(graph: Network, options: Options, rng: np.random.Generator) -> Ground:
     built = mesh.build(graph, vpns, len(options.faults), rng)
     items = int(np.clip(options.rows / vpns / _ROWS_PER_ITEM, 1, _ITEMS_MOST))
     drafted = plan.draft(built, options.seconds, _FEEDS_PER_VPN, items, rng)
-    ground = Ground(drafted, options.rows, rng)
+    ground = Placement(drafted, options.rows, rng)
     plant(ground, options.faults)
     plan.lay_out(drafted, options.sample, rng)
     return ground
 
 
-def _press(
-    press: Press,
+def _generate(
+    press: RowGenerator,
     out: files.TraceFiles,
     made: plan.Plan,
     seconds: float,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vpnrouter.simulation.faults.ground import Fault
+from vpnrouter.simulation.faults.placement import Fault
 from vpnrouter.simulation.plan import Plan
 
 FILE_NAME = "truth.json"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.report.flows import ends
+from vpnrouter.report.flows import collect
 from vpnrouter.report.flows import tables as module
-from vpnrouter.report.flows.ends import (
+from vpnrouter.report.flows.collect import (
     edge_of,
     link_changes,
     rows_in,
@@ -19,7 +19,7 @@ from vpnrouter.report.flows.ends import (
     width_for,
     with_edge,
 )
-from vpnrouter.report.flows.tables import Span, flaps, links, spans_of, time_up
+from vpnrouter.report.flows.tables import UpTime, flaps, links, spans_of, time_up
 from vpnrouter.report.schema import EDGE, LENGTHS, edge_named
 from vpnrouter.wire.link import codes
 
@@ -58,7 +58,7 @@ DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 
 def test_rows_come_in_batches_and_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes into a table comes out, in order, columns of other names left behind."""
-    monkeypatch.setattr(ends, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(collect, "_BATCH_ROWS", 2)
     rows = [{"hops": number, "messages": 10 * number} for number in range(5)]
     table = table_of([{**row, "more": "x"} for row in rows], LENGTHS)
     assert table.column_names == ["hops", "messages"]
@@ -98,7 +98,7 @@ def test_each_end_of_a_link_has_its_changes_in_order(
     digest_of: DigestOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The latest ones of each end; subscriptions only say when a message VPN was seen."""
-    monkeypatch.setattr(ends, "REPORT_LINK_CHANGES", 2)
+    monkeypatch.setattr(collect, "REPORT_LINK_CHANGES", 2)
     link = {**AT_CORE, "bridge": "fares"}
     rows = [
         {**link, "event": "link_up", "ts_ns": 30},
@@ -142,32 +142,32 @@ def end(*changes: tuple[int, bool, str | None], remote: bool = False) -> dict[st
 @pytest.mark.parametrize(
     ("changes", "spans"),
     [
-        ([(1, True, None)], [Span(1)]),
-        ([(1, True, None), (3, False, "gone")], [Span(1, 3, "gone")]),
+        ([(1, True, None)], [UpTime(1)]),
+        ([(1, True, None), (3, False, "gone")], [UpTime(1, 3, "gone")]),
         (
             [(1, True, None), (3, False, "gone"), (5, True, None)],
-            [Span(1, 3, "gone"), Span(5)],
+            [UpTime(1, 3, "gone"), UpTime(5)],
         ),
         # Up before the traces begin: since the first sight of the edge, at 0.
-        ([(3, False, "gone"), (5, True, None)], [Span(0, 3, "gone"), Span(5)]),
+        ([(3, False, "gone"), (5, True, None)], [UpTime(0, 3, "gone"), UpTime(5)]),
         # The same said twice.
-        ([(1, True, None), (3, False, "gone"), (4, False, "too")], [Span(1, 3, "gone")]),
+        ([(1, True, None), (3, False, "gone"), (4, False, "too")], [UpTime(1, 3, "gone")]),
         # A crash has lost the first down.
         (
             [(1, True, None), (5, True, None), (9, False, "gone")],
-            [Span(1, 5), Span(5, 9, "gone")],
+            [UpTime(1, 5), UpTime(5, 9, "gone")],
         ),
         # The new connection is up before the old one is let go.
         (
             [(1, True, None), (5, True, None), (6, False, TAKEN_OVER), (9, False, "gone")],
-            [Span(1, 5, TAKEN_OVER), Span(5, 9, "gone")],
+            [UpTime(1, 5, TAKEN_OVER), UpTime(5, 9, "gone")],
         ),
         # A link may be taken over by one that the traces do not tell of.
-        ([(1, True, None), (6, False, TAKEN_OVER)], [Span(1, 6, TAKEN_OVER)]),
+        ([(1, True, None), (6, False, TAKEN_OVER)], [UpTime(1, 6, TAKEN_OVER)]),
     ],
 )
 def test_ups_and_downs_make_spans(
-    changes: list[tuple[int, bool, str | None]], spans: list[Span]
+    changes: list[tuple[int, bool, str | None]], spans: list[UpTime]
 ) -> None:
     """Every sequence, complete or not, gives times that do not overlap."""
     assert spans_of([end(*changes)], {FARES: 0}) == {FARES: spans}
@@ -175,8 +175,8 @@ def test_ups_and_downs_make_spans(
 
 def test_a_down_alone_is_seen_when_it_happens() -> None:
     """Without any earlier sight of the edge the time up is of no length."""
-    assert spans_of([end((3, False, "gone"))], {}) == {FARES: [Span(3, 3, "gone")]}
-    assert spans_of([end((3, False, "gone"))], {FARES: 4}) == {FARES: [Span(3, 3, "gone")]}
+    assert spans_of([end((3, False, "gone"))], {}) == {FARES: [UpTime(3, 3, "gone")]}
+    assert spans_of([end((3, False, "gone"))], {FARES: 4}) == {FARES: [UpTime(3, 3, "gone")]}
 
 
 def test_the_end_that_saw_more_counts() -> None:
@@ -196,13 +196,13 @@ def test_of_a_list_that_was_cut_the_begin_is_not_made_up(monkeypatch: pytest.Mon
     """A first down may belong to an up that was cut off."""
     monkeypatch.setattr(module, "REPORT_LINK_CHANGES", 3)
     cut = end((3, False, "a"), (4, True, None), (5, False, "b"))
-    assert spans_of([cut], {FARES: 0}) == {FARES: [Span(4, 5, "b")]}
+    assert spans_of([cut], {FARES: 0}) == {FARES: [UpTime(4, 5, "b")]}
 
 
 def test_the_latest_spans_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """By edge and time, as many as the table may have; flaps are all downs but the last."""
     other = (*FARES[:4], "more")
-    spans = {FARES: [Span(1, 2, "a"), Span(7, 8, "b"), Span(9)], other: [Span(3, 5, "c")]}
+    spans = {FARES: [UpTime(1, 2, "a"), UpTime(7, 8, "b"), UpTime(9)], other: [UpTime(3, 5, "c")]}
     rows = links(spans)
     assert [(row["bridge"], row["up_ns"], row["down_ns"], row["reason"]) for row in rows] == [
         ("fares", 1, 2, "a"),
@@ -217,8 +217,8 @@ def test_the_latest_spans_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_time_up_is_summed_to_the_end() -> None:
     """A time that lasts counts to the end given, and never less than nothing."""
-    assert time_up([Span(1, 4), Span(6)], 10) == 7
-    assert time_up([Span(6)], 5) == 0
+    assert time_up([UpTime(1, 4), UpTime(6)], 10) == 7
+    assert time_up([UpTime(6)], 5) == 0
 
 
 SECOND = 1_000_000_000

@@ -12,15 +12,15 @@ from pyspark.sql.types import StructType
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.report import schema
-from vpnrouter.report.digests.sums import middle_ns
+from vpnrouter.report.digests.columns import middle_ns
 from vpnrouter.report.flows import tables as module
 from vpnrouter.report.flows.clocks import clock_offsets
-from vpnrouter.report.flows.ends import rows_in, totals
+from vpnrouter.report.flows.collect import rows_in, totals
 from vpnrouter.report.flows.tables import (
     Latency,
-    Seen,
-    Side,
-    Span,
+    ObservedBridge,
+    SideCounts,
+    UpTime,
     busiest,
     busiest_bridges,
     delays,
@@ -180,7 +180,7 @@ def found(*totals: dict[str, Any]) -> dict[str, Any]:
 def test_both_sides_make_one_edge() -> None:
     """Rows of sender and receiver give one edge with exact counts, bytes, modes and percentiles."""
     seen = seen_edges([sent(99, first_ns=5), total("bridge_receive", 100, last_ns=30)])
-    spans = {FARES: [Span(1, 4), Span(6)]}
+    spans = {FARES: [UpTime(1, 4), UpTime(6)]}
     times = {FARES: Latency(80, 50, 95, 99)}
     rows = edges(seen, times, spans, {"core": 40, "edge": 30}, {"core": "edge", "edge": "edge"})
     assert [list(row) for row in rows] == [EDGES.names]
@@ -244,24 +244,24 @@ def test_links_are_counted_once_for_both_ends() -> None:
 
 def test_time_up_ends_when_a_router_was_last_seen() -> None:
     """Null without a row about the link; a far end that is not traced has no say."""
-    seen = {FARES: Seen()}
+    seen = {FARES: ObservedBridge()}
 
-    def up(spans: list[Span], last_seen: dict[str, int]) -> int | None:
+    def up(spans: list[UpTime], last_seen: dict[str, int]) -> int | None:
         (row,) = edges(seen, {}, {FARES: spans} if spans else {}, last_seen, {})
         result: int | None = row["up_ns"]
         return result
 
     assert up([], {"core": 9}) is None
-    assert up([Span(4)], {"core": 9}) == 5
-    assert up([Span(4)], {"core": 9, "edge": 11}) == 7
-    assert up([Span(4, 6)], {}) == 2
-    assert up([Span(4)], {}) == 0
+    assert up([UpTime(4)], {"core": 9}) == 5
+    assert up([UpTime(4)], {"core": 9, "edge": 11}) == 7
+    assert up([UpTime(4, 6)], {}) == 2
+    assert up([UpTime(4)], {}) == 0
 
 
 def test_clocks_of_one_group_are_corrected() -> None:
     """Across groups nothing is; within one router nothing needs to be."""
     own = ("core", "blue", "core", "yellow", "own")
-    seen = {own: Seen(), FARES: Seen()}
+    seen = {own: ObservedBridge(), FARES: ObservedBridge()}
 
     def corrected(references: dict[str, str]) -> list[bool]:
         return [row["latency_corrected"] for row in edges(seen, {}, {}, {}, references)]
@@ -482,8 +482,8 @@ def test_the_fuller_side_has_rates(
 def test_edges_without_messages_take_no_room() -> None:
     """The busiest are those with most messages, ties by name."""
 
-    def seen(messages: int) -> Seen:
-        return Seen(receive=Side(messages=messages, stretches=2 if messages else 0))
+    def seen(messages: int) -> ObservedBridge:
+        return ObservedBridge(receive=SideCounts(messages=messages, stretches=2 if messages else 0))
 
     edges = {
         ("a", "b", "c", "d", name): seen(count)

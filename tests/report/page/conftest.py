@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.report.page.contents import Contents, Grades, ShapeIndex, grade
 from vpnrouter.report.page.drawing import Drawing, draw
-from vpnrouter.report.page.figures import Contents, Grades, Places, grade
 from vpnrouter.report.page.page import page
 from vpnrouter.report.schema import Rows
 
@@ -43,7 +43,7 @@ def graded() -> Callable[[Rows, Rows], Grades]:
     """Grades of nodes and edges without findings."""
 
     def make(nodes: Rows, edges: Rows) -> Grades:
-        return grade(Contents(nodes=nodes, edges=edges), Places(nodes, edges))
+        return grade(Contents(nodes=nodes, edges=edges), ShapeIndex(nodes, edges))
 
     return make
 

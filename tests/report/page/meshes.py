@@ -5,7 +5,7 @@ import random
 from typing import Any, Final
 
 from vpnrouter.report import schema
-from vpnrouter.report.page.figures import Contents
+from vpnrouter.report.page.contents import Contents
 
 SECOND: Final = 1_000_000_000
 BEGIN: Final = 1_371_000_000 * SECOND

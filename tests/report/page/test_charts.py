@@ -14,13 +14,13 @@ from vpnrouter.report.page.charts import (
     SPARKS,
     STEPS,
     Histogram,
+    bridge_curves,
     histograms,
     lines,
     rates_of,
-    sparks,
     step_of,
 )
-from vpnrouter.report.page.figures import Contents, Places
+from vpnrouter.report.page.contents import Contents, ShapeIndex
 
 SECOND = 1_000_000_000
 
@@ -114,7 +114,7 @@ def test_rows_are_counted_by_edge(edge: Make) -> None:
         mine | {"latency_ns": -7, "messages": 2},
         mine | {"bridge": "gone", "latency_ns": 5, "messages": 99},
     ]
-    found = histograms(rows, Places([], edges))
+    found = histograms(rows, ShapeIndex([], edges))
     assert list(found) == [0]
     assert (found[0].first, found[0].counts, found[0].below) == (3 * STEPS, [7, 0, 5], 2)
 
@@ -194,7 +194,7 @@ def contents_of(node: Make, edges: list[dict[str, Any]], starts: list[int]) -> C
 def test_gaps_are_zero(node: Make, edge: Make) -> None:
     """Stretches without a row count as none; all curves have one length."""
     contents = contents_of(node, [edge("a/x", "b/y")], [1_000, 1_300])
-    rates = rates_of(contents, Places(contents.nodes, contents.edges))
+    rates = rates_of(contents, ShapeIndex(contents.nodes, contents.edges))
     assert rates.by_edge == {0: [10, 0, 0, 10]}
     assert (rates.first_ns, rates.width_ns, rates.columns) == (1_000, 100, 4)
 
@@ -203,7 +203,7 @@ def test_long_curves_are_joined(node: Make, edge: Make) -> None:
     """More stretches than the page bears are added up, none is lost."""
     many = [at * 100 for at in range(REPORT_PAGE_STRETCHES * 3)]
     contents = contents_of(node, [edge("a/x", "b/y")], many)
-    rates = rates_of(contents, Places(contents.nodes, contents.edges))
+    rates = rates_of(contents, ShapeIndex(contents.nodes, contents.edges))
     assert rates.columns == REPORT_PAGE_STRETCHES
     assert rates.width_ns == 300
     assert set(rates.by_edge[0]) == {30}
@@ -213,10 +213,10 @@ def test_the_busiest_have_curves(node: Make, edge: Make) -> None:
     """As many curves as the page shows, of bridges that it knows."""
     edges = [edge("a/x", "b/y", bridge=f"b{n}") for n in range(SPARKS + 5)]
     contents = contents_of(node, edges, [0, 100])
-    rates = rates_of(contents, Places(contents.nodes, contents.edges))
-    places = Places(contents.nodes, contents.edges)
+    rates = rates_of(contents, ShapeIndex(contents.nodes, contents.edges))
+    places = ShapeIndex(contents.nodes, contents.edges)
     places.drawn_edges = frozenset({1})
-    drawn = sparks(contents, rates, places)
+    drawn = bridge_curves(contents, rates, places)
     assert [one.shape for one in drawn[:3]] == [None, "edge-1", None]
     assert len(drawn) == SPARKS
     assert drawn[0].title == "b0: a/x → b/y"
@@ -226,8 +226,11 @@ def test_the_busiest_have_curves(node: Make, edge: Make) -> None:
 def test_no_rates_no_curves(node: Make) -> None:
     """Without rows there is nothing, and no error."""
     contents = contents_of(node, [], [])
-    rates = rates_of(contents, Places(contents.nodes, []))
-    assert (rates.columns, sparks(contents, rates, Places(contents.nodes, []))) == (0, [])
+    rates = rates_of(contents, ShapeIndex(contents.nodes, []))
+    assert (rates.columns, bridge_curves(contents, rates, ShapeIndex(contents.nodes, []))) == (
+        0,
+        [],
+    )
 
 
 def test_a_curve_spans_its_box() -> None:

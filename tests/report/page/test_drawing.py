@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from vpnrouter.report.page import drawing as drawing_module
-from vpnrouter.report.page.curves import (
+from vpnrouter.report.page.arrows import (
     LABEL_SIZE,
     arcs,
     beside,
@@ -23,9 +23,9 @@ from vpnrouter.report.page.curves import (
     seen_until,
     stroke,
 )
+from vpnrouter.report.page.contents import Contents, ShapeIndex, grade
 from vpnrouter.report.page.drawing import Drawing, draw
-from vpnrouter.report.page.figures import Contents, Places, grade
-from vpnrouter.report.page.layout import Point, Spots, apart, place, spread
+from vpnrouter.report.page.layout import Point, Points, place, separate_boxes, spread_points
 from vpnrouter.report.schema import FINDINGS, Rows
 
 Make = Callable[..., dict[str, Any]]
@@ -137,7 +137,7 @@ def test_beyond_the_bound_the_busiest_and_the_troubled_are_drawn(
             | {"peer_router": "r0", "peer_vpn": "v", "bridge": "fares"}
         ],
     )
-    drawing = draw(nodes, edges, grade(contents, Places(nodes, edges)))
+    drawing = draw(nodes, edges, grade(contents, ShapeIndex(nodes, edges)))
     cards = {card.row for box in drawing.boxes for card in box.cards}
     rows = {arrow.row for arrow in drawing.arrows}
     assert len(cards) == 6
@@ -236,7 +236,7 @@ def test_labels_lie_on_nothing(node: Make, edge: Make, drawn: Draw, number: int)
     assert len(blocks(drawing)) >= min(0.8 * len(edges), len(edges) - 1), f"seed {seed}"
 
 
-def overlapping(at: Spots, extent: Spots) -> int:
+def overlapping(at: Points, extent: Points) -> int:
     """Pairs of boxes that share more than a pixel."""
     gap = np.abs(at[:, None] - at[None, :]) - (extent[:, None] + extent[None, :]) / 2
     return int(((gap < -1.0).all(axis=2).sum() - len(at)) // 2)
@@ -247,19 +247,19 @@ def test_crowded_boxes_part(seed: int) -> None:
     """120 boxes of many sizes on little room end without overlaps."""
     draw = np.random.default_rng(seed)
     extent = draw.uniform(40, 300, (120, 2))
-    assert overlapping(apart(draw.uniform(0, 500, (120, 2)), extent), extent) == 0
+    assert overlapping(separate_boxes(draw.uniform(0, 500, (120, 2)), extent), extent) == 0
 
 
 def test_boxes_on_one_spot_part() -> None:
     """Even boxes that begin at the very same place."""
     extent = np.full((9, 2), 50.0)
-    assert overlapping(apart(np.zeros((9, 2)), extent), extent) == 0
+    assert overlapping(separate_boxes(np.zeros((9, 2)), extent), extent) == 0
 
 
 def test_boxes_that_do_not_touch_stay() -> None:
     """What is fine is left alone, the places given are not changed."""
     at = np.array([[0.0, 0.0], [100.0, 0.0]])
-    assert (apart(at, np.full((2, 2), 50.0)) == at).all()
+    assert (separate_boxes(at, np.full((2, 2), 50.0)) == at).all()
 
 
 @dataclass(frozen=True)
@@ -448,7 +448,7 @@ def test_hundreds_of_routers_are_placed() -> None:
 @pytest.mark.parametrize("points", [1, 2, 3, 40])
 def test_every_point_has_a_spot_of_its_own(points: int) -> None:
     """No two points coincide, not even leaves of one hub, and all places are finite."""
-    at = spread(points, [(0, n) for n in range(1, points)])
+    at = spread_points(points, [(0, n) for n in range(1, points)])
     assert at.shape == (points, 2)
     assert np.isfinite(at).all()
     assert len({tuple(spot) for spot in at.round(4)}) == points
@@ -456,7 +456,7 @@ def test_every_point_has_a_spot_of_its_own(points: int) -> None:
 
 def test_linked_points_are_nearer_than_others() -> None:
     """In a ring of 24 neighbours stand nearer than points across."""
-    at = spread(24, [(n, (n + 1) % 24) for n in range(24)])
+    at = spread_points(24, [(n, (n + 1) % 24) for n in range(24)])
     beside = [np.hypot(*(at[n] - at[(n + 1) % 24])) for n in range(24)]
     across = [np.hypot(*(at[n] - at[(n + 12) % 24])) for n in range(24)]
     assert max(beside) < min(across)
@@ -466,4 +466,4 @@ def test_equal_graphs_look_equal() -> None:
     """The order in which links are named, and their direction, change nothing."""
     links = [(n, n // 2) for n in range(1, 30)]
     turned = [(b, a) for a, b in reversed(links)]
-    assert (spread(30, links) == spread(30, turned)).all()
+    assert (spread_points(30, links) == spread_points(30, turned)).all()

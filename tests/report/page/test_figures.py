@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.report.page import figures
-from vpnrouter.report.page.figures import (
+from vpnrouter.report.page import contents
+from vpnrouter.report.page.contents import (
     CUT,
     PLAIN,
     UNPLANNED,
     Contents,
     Grades,
-    Places,
+    ShapeIndex,
     came_back,
     grade,
     place_of,
@@ -30,7 +30,7 @@ from vpnrouter.report.schema import FINDINGS
 )  # fmt: skip
 def test_short_counts(value: int | None, text: str) -> None:
     """Three digits and a unit from ten thousand on, exact below."""
-    assert figures.short_count(value) == text
+    assert contents.short_count(value) == text
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_short_counts(value: int | None, text: str) -> None:
 )  # fmt: skip
 def test_sizes(value: int | None, text: str) -> None:
     """Binary units, three digits, the largest unit for whatever is beyond."""
-    assert figures.size(value) == text
+    assert contents.size(value) == text
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_sizes(value: int | None, text: str) -> None:
 )  # fmt: skip
 def test_durations(value: int | None, text: str) -> None:
     """Three digits in the unit that fits; the two greatest units from a minute on."""
-    assert figures.duration(value) == text
+    assert contents.duration(value) == text
 
 
 @pytest.mark.parametrize(
@@ -60,26 +60,26 @@ def test_durations(value: int | None, text: str) -> None:
 )
 def test_moments(value: int | None, text: str) -> None:
     """UTC to the second; a clock beyond all calendars keeps its number."""
-    assert figures.moment(value) == text
+    assert contents.moment(value) == text
 
 
 def test_shares_and_counts() -> None:
     """Percent without needless digits, thousands apart."""
-    assert [figures.share(rate) for rate in (1.0, 0.01, 0.00125)] == ["100 %", "1 %", "0.125 %"]
-    assert [figures.count(value) for value in (None, 0, 1_234_567)] == ["–", "0", "1,234,567"]
+    assert [contents.share(rate) for rate in (1.0, 0.01, 0.00125)] == ["100 %", "1 %", "0.125 %"]
+    assert [contents.count(value) for value in (None, 0, 1_234_567)] == ["–", "0", "1,234,567"]
 
 
 def test_names_cannot_disturb_their_line() -> None:
     """Control, formatting and line-breaking characters are spelt out; letters of any script stay."""
     hostile = "a\x00\n\u202eb\u2028\ufeff\ud800é漢"
-    assert figures.visible(hostile) == r"a\x00\n\u202eb\u2028\ufeff\ud800é漢"
-    assert figures.visible(None) == "–"
+    assert contents.visible(hostile) == r"a\x00\n\u202eb\u2028\ufeff\ud800é漢"
+    assert contents.visible(None) == "–"
 
 
 def test_decimals() -> None:
     """Whole from a thousand on, four digits below."""
     values = (None, 0.0, 1_234_567.8, 12.3456, -2_500.0)
-    assert [figures.decimal(value) for value in values] == [
+    assert [contents.decimal(value) for value in values] == [
         "–",
         "0",
         "1,234,568",
@@ -93,7 +93,7 @@ Make = Callable[..., dict[str, Any]]
 
 def graded(contents: Contents) -> Grades:
     """Grades of all shapes."""
-    return grade(contents, Places(contents.nodes, contents.edges))
+    return grade(contents, ShapeIndex(contents.nodes, contents.edges))
 
 
 def test_load_and_latency_are_logarithmic_steps(node: Make, edge: Make) -> None:
@@ -160,7 +160,7 @@ def test_rows_lead_to_their_shapes(node: Make, edge: Make) -> None:
     """A finding on a bridge leads to its arrow, one on a VPN or a router to a card, others nowhere."""
     nodes = [node("a", "x"), node("b", "y"), node("b", "z")]
     edges = [edge("a/x", "b/y", bridge="one"), edge("a/x", "b/y", bridge="two")]
-    places = Places(nodes, edges)
+    places = ShapeIndex(nodes, edges)
     assert places.shape(finding(**ON_BRIDGE, bridge="two")) == "edge-1"
     assert places.shape(finding(**ON_BRIDGE)) == "edge-0"
     assert places.edges_of(finding(**ON_BRIDGE)) == [0, 1]
@@ -174,7 +174,7 @@ def test_rows_lead_to_their_shapes(node: Make, edge: Make) -> None:
 
 def test_what_is_not_drawn_is_not_led_to(node: Make, edge: Make) -> None:
     """A bridge without an arrow leads to the card of its local end."""
-    places = Places([node("a", "x"), node("b", "y")], [edge("a/x", "b/y")])
+    places = ShapeIndex([node("a", "x"), node("b", "y")], [edge("a/x", "b/y")])
     places.drawn_edges = frozenset()
     assert places.shape(finding(**ON_BRIDGE, bridge="fares")) == "node-1"
     places.drawn_nodes = frozenset()

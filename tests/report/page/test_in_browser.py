@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from vpnrouter.report.page.figures import Contents
+from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.page.page import page
 
 pytestmark = pytest.mark.peers
@@ -113,7 +113,7 @@ def test_a_click_on_a_node_shows_its_figures_and_bridges(opened: Any, mesh_30: C
 
 def test_a_finding_is_told_of_in_the_panel(opened: Any, mesh_30: Contents) -> None:
     """The link in an advice leads to its bridge, whose findings the panel lists."""
-    opened.run("document.querySelector('.counsel a').click()")
+    opened.run("document.querySelector('.advice-item a').click()")
     opened.settle()
     first = mesh_30.advice[0]
     shown = opened.run(PANEL)

@@ -14,17 +14,17 @@ from typing import Any, Final
 import pytest
 
 from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
-from vpnrouter.report.page import details
+from vpnrouter.report.page import panel
 from vpnrouter.report.page.charts import histograms, rates_of
-from vpnrouter.report.page.figures import Contents, Places, grade
-from vpnrouter.report.page.page import counsels, page, verdict
+from vpnrouter.report.page.contents import Contents, ShapeIndex, grade
+from vpnrouter.report.page.page import advice_items, page, verdict
 from vpnrouter.report.schema import ADVICE, CHANGES, CLOCKS, END_TO_END, FINDINGS, PAIRS, VPNS, WAYS
 
 
 def block_of(contents: Contents) -> dict[str, Any]:
     """The block, read back."""
-    places = Places(contents.nodes, contents.edges)
-    text = details.details(
+    places = ShapeIndex(contents.nodes, contents.edges)
+    text = panel.details(
         contents,
         grade(contents, places),
         places,
@@ -39,7 +39,7 @@ def block_of(contents: Contents) -> dict[str, Any]:
 def test_markup_is_escaped() -> None:
     """No text can end the script element or begin another, and it is read back whole."""
     text = "</script><!--\u2028&amp;"
-    escaped = details.embedded({text: [text]})
+    escaped = panel.embedded({text: [text]})
     assert not set("<>&\u2028") & set(escaped)
     assert json.loads(escaped) == {text: [text]}
 
@@ -326,7 +326,7 @@ def test_every_table_has_its_place(mesh_30: Contents, meshes: ModuleType) -> Non
     assert sections[:3] == ["advice", "topology", "found"]
     anchors = {str(given["href"]).removeprefix("#") for given in outline.of("a")}
     assert anchors <= set(ids)
-    assert len(outline.with_class("counsel")) == len(mesh_30.advice)
+    assert len(outline.with_class("advice-item")) == len(mesh_30.advice)
     assert "taken off for" in text
     assert mesh_30.notes[0] in text
 
@@ -433,7 +433,7 @@ def test_advice_keeps_its_rank_and_finds_its_place() -> None:
         blank | {"rank": 1, "advice": "first", "router": "a", "vpn": "x"},
     ]
     nodes = [{"router": "a", "vpn": "x"}]
-    given = counsels(Contents(nodes=nodes, edges=[], advice=rows), Places(nodes, []))
+    given = advice_items(Contents(nodes=nodes, edges=[], advice=rows), ShapeIndex(nodes, []))
     assert [one.advice for one in given] == ["first", r"second\u202e"]
     assert [one.rank for one in given] == [1, 2]
     assert [one.shape for one in given] == ["node-0", None]

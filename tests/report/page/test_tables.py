@@ -9,7 +9,7 @@ import pytest
 
 from vpnrouter.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
 from vpnrouter.report.page import tables
-from vpnrouter.report.page.figures import Contents, Places
+from vpnrouter.report.page.contents import Contents, ShapeIndex
 from vpnrouter.report.page.tables import Sheet
 from vpnrouter.report.schema import CHANGES, Rows
 
@@ -86,12 +86,12 @@ Make = Callable[..., dict[str, Any]]
 
 def edges_of(edges: Rows, *, estimated: bool = False) -> Sheet:
     """The table of edges."""
-    return tables.edge_sheet(edges, Places([], edges), estimated=estimated)
+    return tables.edge_sheet(edges, ShapeIndex([], edges), estimated=estimated)
 
 
 def nodes_of(nodes: Rows, *, estimated: bool = False) -> Sheet:
     """The table of nodes."""
-    return tables.node_sheet(nodes, Places(nodes, []), estimated=estimated)
+    return tables.node_sheet(nodes, ShapeIndex(nodes, []), estimated=estimated)
 
 
 def test_trouble_is_marked(node: Make, edge: Make) -> None:
@@ -112,7 +112,7 @@ def test_long_tables_are_cut_and_say_so(topic: Make, discard: Make) -> None:
     cut = tables.topic_sheet(many, 5_000, estimated=False)
     assert (len(cut.rows), cut.total) == (REPORT_PAGE_ROWS, 5_000)
     losses = [discard(f"reason {n}") for n in range(REPORT_PAGE_ROWS + 1)]
-    sheet = tables.discard_sheet(losses, Places([], []), estimated=False)
+    sheet = tables.discard_sheet(losses, ShapeIndex([], []), estimated=False)
     assert (len(sheet.rows), sheet.total) == (REPORT_PAGE_ROWS, REPORT_PAGE_ROWS + 1)
 
 
@@ -127,7 +127,7 @@ def test_the_busiest_bridges_are_shown(edge: Make) -> None:
 
 def sheets_of(contents: Contents) -> list[Sheet]:
     """All tables of this module."""
-    places = Places(contents.nodes, contents.edges)
+    places = ShapeIndex(contents.nodes, contents.edges)
     return [
         tables.finding_sheet(contents.findings, places),
         tables.change_sheet(contents.changes, places),
@@ -158,7 +158,7 @@ def test_the_worst_findings_are_shown(mesh_30: Contents) -> None:
     """Errors first, and of too many the least severe are left out."""
     one = mesh_30.findings[0]
     many = [one | {"severity": "info"}] * REPORT_PAGE_SHAPE_ROWS + [one | {"severity": "error"}]
-    sheet = tables.finding_sheet(many, Places(mesh_30.nodes, mesh_30.edges))
+    sheet = tables.finding_sheet(many, ShapeIndex(mesh_30.nodes, mesh_30.edges))
     assert (len(sheet.rows), sheet.total) == (REPORT_PAGE_SHAPE_ROWS, len(many))
     assert [row[0].tone for row in sheet.rows[:2]] == ["error", "info"]
     assert str(sheet.rows[0][3].shape).startswith(("edge-", "node-"))
@@ -177,13 +177,13 @@ def test_the_worst_findings_are_shown(mesh_30: Contents) -> None:
 def test_changes_are_compared(values: dict[str, Any], texts: tuple[str, ...]) -> None:
     """Durations as such, ratios where there is something to compare with."""
     row = dict.fromkeys(CHANGES.names) | {"what": "bridge", "change": "more"} | values
-    sheet = tables.change_sheet([row], Places([], []))
+    sheet = tables.change_sheet([row], ShapeIndex([], []))
     assert tuple(cell.text for cell in sheet.rows[0][-3:]) == texts
 
 
 def test_the_weakest_pairs_come_first(mesh_30: Contents) -> None:
     """Those that one bridge can part draw the eye."""
-    sheet = tables.pair_sheet(mesh_30.pairs, Places(mesh_30.nodes, mesh_30.edges))
+    sheet = tables.pair_sheet(mesh_30.pairs, ShapeIndex(mesh_30.nodes, mesh_30.edges))
     links = [row[2].key for row in sheet.rows]
     assert links == sorted(links, key=lambda key: int(str(key)))
     assert [row[2].alarm for row in sheet.rows] == [key == 1 for key in links]

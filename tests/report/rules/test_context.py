@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from vpnrouter.report.rules.context import (
     Bridges,
-    Excuses,
+    KnownCauses,
     bounded,
     counted,
     ends,
@@ -129,7 +129,7 @@ def test_discards_explain_copies(loss_row: MakeRow) -> None:
         loss_row("duplicate", count=1_000, vpn="other"),
         loss_row("transmit-congestion", count=1_000),
     ]
-    excuses = Excuses({("b", "y"): 10}, losses, [])
+    excuses = KnownCauses({("b", "y"): 10}, losses, [])
     assert excuses.by_discards("b", "y", 100)
     assert not excuses.by_discards("b", "y", 120)
     assert not excuses.by_loop("b", "y", 100)
@@ -144,7 +144,7 @@ def test_a_break_explains_what_comes_soon(
     link_row: MakeRow, first: int, last: int, explained: bool
 ) -> None:
     """Copies within a minute of a link's end, before or after it by clocks of two routers."""
-    excuses = Excuses({}, [], [link_row(0, 100), link_row(101, None)])
+    excuses = KnownCauses({}, [], [link_row(0, 100), link_row(101, None)])
     assert excuses.by_breaks(EDGE, 5, first * SECOND, last * SECOND) is explained
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 
-from vpnrouter.report.rules.context import Bridges, Excuses
+from vpnrouter.report.rules.context import Bridges, KnownCauses
 from vpnrouter.report.rules.deliveries import (
     arrivals_back,
     canonical,
@@ -26,7 +26,7 @@ from vpnrouter.report.rules.deliveries import (
 MakeRow = Callable[..., dict[str, Any]]
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 
-NONE = Excuses({}, [], [])
+NONE = KnownCauses({}, [], [])
 
 
 def test_clients_endpoints_and_bridges_are_named(double_row: MakeRow, bridge_row: MakeRow) -> None:
@@ -68,9 +68,9 @@ def test_the_dead_message_queue_may_take_one_from_each_queue(double_row: MakeRow
 def test_copies_of_a_loop_are_not_told_twice(double_row: MakeRow) -> None:
     """As many as came around it; more than these have another cause."""
     rows = [double_row(kind, "who") for kind in ("deliver", "enqueue", "bridge")]
-    assert duplicates(rows, Excuses({("b", "y"): 6}, [], []), Bridges([])) == []
-    assert len(duplicates(rows, Excuses({("b", "y"): 4}, [], []), Bridges([]))) == 3
-    assert len(duplicates(rows, Excuses({("b", "x"): 6}, [], []), Bridges([]))) == 3
+    assert duplicates(rows, KnownCauses({("b", "y"): 6}, [], []), Bridges([])) == []
+    assert len(duplicates(rows, KnownCauses({("b", "y"): 4}, [], []), Bridges([]))) == 3
+    assert len(duplicates(rows, KnownCauses({("b", "x"): 6}, [], []), Bridges([]))) == 3
 
 
 def test_what_a_bridge_brings_twice_may_be_discarded(
@@ -78,9 +78,9 @@ def test_what_a_bridge_brings_twice_may_be_discarded(
 ) -> None:
     """Then nobody sees it twice; who did see it twice is told still."""
     rows = [double_row("bridge", "way"), double_row("deliver", "phone")]
-    excuses = Excuses({}, [loss_row("duplicate", count=6)], [])
+    excuses = KnownCauses({}, [loss_row("duplicate", count=6)], [])
     assert [one.client for one in duplicates(rows, excuses, Bridges([]))] == ["phone"]
-    few = Excuses({}, [loss_row("duplicate", count=3)], [])
+    few = KnownCauses({}, [loss_row("duplicate", count=3)], [])
     assert len(duplicates(rows, few, Bridges([]))) == 2
 
 
@@ -89,10 +89,10 @@ def test_what_a_bridge_brings_again_after_a_break_is_no_trouble(
 ) -> None:
     """A link that broke about then explains a window's worth; one that broke long before does not."""
     bridges = Bridges([bridge_row()])
-    near = Excuses({}, [], [link_row(0, 99.0), link_row(101, None)])
+    near = KnownCauses({}, [], [link_row(0, 99.0), link_row(101, None)])
     assert duplicates([double_row("bridge", "way")], near, bridges) == []
     assert len(duplicates([double_row("bridge", "way", copies=10_001)], near, bridges)) == 1
-    far = Excuses({}, [], [link_row(0, 39.0), link_row(40, None)])
+    far = KnownCauses({}, [], [link_row(0, 39.0), link_row(40, None)])
     assert len(duplicates([double_row("bridge", "way")], far, bridges)) == 1
     assert len(duplicates([double_row("bridge", "way")], near, Bridges([]))) == 1
 
@@ -256,7 +256,7 @@ def test_each_pair_of_bridges_is_a_warning(double_row: MakeRow) -> None:
         double_row("two_ways", "a/x:way", other="d/w:way", messages=1),
         double_row("deliver", "phone"),
     ]
-    found = two_ways(rows, Excuses({}, [], []))
+    found = two_ways(rows, KnownCauses({}, [], []))
     assert [(one.severity, one.router, one.vpn, one.messages) for one in found] == [
         ("warning", "b", "y", 5),
         ("warning", "b", "y", 1),
@@ -274,14 +274,14 @@ def test_a_spare_way_whose_copies_are_discarded_is_info(
         double_row("two_ways", "a/x:way", other="c/z:way"),
         double_row("two_ways", "a/x:way", other="d/w:way", copies=8),
     ]
-    (found,) = two_ways(rows, Excuses({}, [loss_row("duplicate", count=14)], []))
+    (found,) = two_ways(rows, KnownCauses({}, [loss_row("duplicate", count=14)], []))
     assert (found.kind, found.severity, found.value) == ("two_ways", "info", 14.0)
     assert "over d/w:way" in found.detail
-    few = Excuses({}, [loss_row("duplicate", count=7)], [])
+    few = KnownCauses({}, [loss_row("duplicate", count=7)], [])
     assert {one.severity for one in two_ways(rows, few)} == {"warning"}
 
 
 def test_ways_around_a_loop_are_told_as_a_loop(double_row: MakeRow) -> None:
     """Nothing here."""
     rows = [double_row("two_ways", "a/x:way", other="c/z:way")]
-    assert two_ways(rows, Excuses({("b", "y"): 6}, [], [])) == []
+    assert two_ways(rows, KnownCauses({("b", "y"): 6}, [], [])) == []

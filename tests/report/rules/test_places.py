@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from vpnrouter.report.rules.context import Bridges
-from vpnrouter.report.rules.places import (
+from vpnrouter.report.rules.endpoints import (
     black_holes,
     blockers,
     loads,

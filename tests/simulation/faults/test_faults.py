@@ -10,8 +10,8 @@ import pytest
 from vpnrouter.config.load import read
 from vpnrouter.errors import OperationError
 from vpnrouter.simulation import mesh, plan
-from vpnrouter.simulation.faults.ground import LEAST_MESSAGES, SHARE, Ground
 from vpnrouter.simulation.faults.kinds import DRIFT_KINDS, KINDS, plant
+from vpnrouter.simulation.faults.placement import LEAST_MESSAGES, SHARE, Placement
 from vpnrouter.simulation.simulate import Options, simulate
 
 
@@ -26,17 +26,17 @@ def test_all_fit_into_a_middling_mesh(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kinds = (*KINDS, *KINDS)
     built = mesh.build(mesh.load("sndlib/germany50"), 250, len(kinds), rng)
-    ground = Ground(plan.draft(built, 3_600.0, 0.2, 1, rng), 100_000, rng)
+    ground = Placement(plan.draft(built, 3_600.0, 0.2, 1, rng), 100_000, rng)
     plant(ground, kinds)
     found = [fault["kind"] for fault in ground.faults]
     assert all(found.count(kind) >= 2 for kind in KINDS), f"seed {seed}"
 
 
-def ground(vpns: int = 40, seed: int = 1) -> Ground:
+def ground(vpns: int = 40, seed: int = 1) -> Placement:
     """Ground in a small mesh."""
     rng = np.random.default_rng(seed)
     built = mesh.build(mesh.load("sndlib/polska"), vpns, 8, rng)
-    return Ground(plan.draft(built, 600.0, 1.0, 2, rng), 100_000, rng)
+    return Placement(plan.draft(built, 600.0, 1.0, 2, rng), 100_000, rng)
 
 
 def test_no_two_faults_stand_in_one_domain() -> None:

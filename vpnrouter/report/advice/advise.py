@@ -4,16 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from vpnrouter.limits import REPORT_ADVICE, REPORT_ADVICE_ACTION
-from vpnrouter.report.advice.context import Item, MeshContext
-from vpnrouter.report.advice.subscriptions import (
-    add_for_black_holes,
-    apply_configuration,
-    drop_covered,
-    drop_unmatched,
-    narrow,
-    write_down,
-)
-from vpnrouter.report.advice.ways import (
+from vpnrouter.report.advice.context import Advice, MeshContext
+from vpnrouter.report.advice.paths import (
     add_link,
     break_loop,
     drop_way,
@@ -25,6 +17,14 @@ from vpnrouter.report.advice.ways import (
     set_clock,
     spread_partitions,
 )
+from vpnrouter.report.advice.subscriptions import (
+    add_for_black_holes,
+    apply_configuration,
+    drop_covered,
+    drop_unmatched,
+    narrow,
+    write_down,
+)
 from vpnrouter.report.schema import Finding, Rows
 from vpnrouter.report.structure.structure import Structure
 
@@ -34,39 +34,39 @@ _CLIENT: Final = ("router", "vpn", "client")
 _ENDPOINT: Final = ("router", "vpn", "endpoint")
 _ROUTER: Final = ("router",)
 
-Builder = Callable[[MeshContext, Sequence[Finding]], Iterator[Item]]
+Builder = Callable[[MeshContext, Sequence[Finding]], Iterator[Advice]]
 
 
-class _Cure(NamedTuple):
+class _Remedy(NamedTuple):
     """What findings of a kind lead to; those with the same builder and the same fields share a cause."""
 
     builder: Builder
     cause: tuple[str, ...]
 
 
-CURES: Final[dict[str, _Cure]] = {
-    "loop": _Cure(break_loop, _PLACE),
-    "loop_stopped": _Cure(end_in_vain, _BRIDGE),
-    "two_ways": _Cure(drop_way, _PLACE),
-    "duplicate": _Cure(drop_way, _PLACE),
-    "head_of_line": _Cure(relieve_endpoint, _ENDPOINT),
-    "stalled_bridge": _Cure(repair_link, _BRIDGE),
-    "flapping_link": _Cure(repair_link, _BRIDGE),
-    "hot_bridge": _Cure(relieve_bridge, _BRIDGE),
-    "skewed_partition": _Cure(spread_partitions, _ENDPOINT),
-    "clock_skew": _Cure(set_clock, _ROUTER),
+REMEDIES: Final[dict[str, _Remedy]] = {
+    "loop": _Remedy(break_loop, _PLACE),
+    "loop_stopped": _Remedy(end_in_vain, _BRIDGE),
+    "two_ways": _Remedy(drop_way, _PLACE),
+    "duplicate": _Remedy(drop_way, _PLACE),
+    "head_of_line": _Remedy(relieve_endpoint, _ENDPOINT),
+    "stalled_bridge": _Remedy(repair_link, _BRIDGE),
+    "flapping_link": _Remedy(repair_link, _BRIDGE),
+    "hot_bridge": _Remedy(relieve_bridge, _BRIDGE),
+    "skewed_partition": _Remedy(spread_partitions, _ENDPOINT),
+    "clock_skew": _Remedy(set_clock, _ROUTER),
     # Before what never matched: a subscription that messages are found for is not dropped.
-    "black_hole": _Cure(add_for_black_holes, _PLACE),
-    "never_matched": _Cure(drop_unmatched, _PLACE),
-    "covered": _Cure(drop_covered, _CLIENT),
-    "over_broad": _Cure(narrow, _BRIDGE),
-    "wasted_crossing": _Cure(narrow, _BRIDGE),
-    "missing_vpn": _Cure(apply_configuration, _ROUTER),
-    "missing_bridge": _Cure(apply_configuration, _ROUTER),
-    "missing_subscription": _Cure(apply_configuration, _ROUTER),
-    "unknown_vpn": _Cure(write_down, _ROUTER),
-    "unknown_bridge": _Cure(write_down, _ROUTER),
-    "unknown_subscription": _Cure(write_down, _ROUTER),
+    "black_hole": _Remedy(add_for_black_holes, _PLACE),
+    "never_matched": _Remedy(drop_unmatched, _PLACE),
+    "covered": _Remedy(drop_covered, _CLIENT),
+    "over_broad": _Remedy(narrow, _BRIDGE),
+    "wasted_crossing": _Remedy(narrow, _BRIDGE),
+    "missing_vpn": _Remedy(apply_configuration, _ROUTER),
+    "missing_bridge": _Remedy(apply_configuration, _ROUTER),
+    "missing_subscription": _Remedy(apply_configuration, _ROUTER),
+    "unknown_vpn": _Remedy(write_down, _ROUTER),
+    "unknown_bridge": _Remedy(write_down, _ROUTER),
+    "unknown_subscription": _Remedy(write_down, _ROUTER),
 }
 """Kinds of findings that something can be done about; articulation points and cut bridges are advised on together,
 by the links that help the most, and other kinds are not advised on.
@@ -88,10 +88,10 @@ def advise(
     `router`, `vpn`, `client` and `filter`; with them a loop's filter can be named.
     """
     context = MeshContext(findings, nodes, edges, subscriptions or [])
-    items = [*_cured(context, changes or []), *moves(context)]
-    items.extend(add_link(way, edges) for way in structure.second_ways)
+    items = [*_advised(context, changes or []), *moves(context)]
+    items.extend(add_link(way, edges) for way in structure.redundant_links)
     items.sort(key=lambda one: (-one.score, one.action, one.advice))
-    kept: list[Item] = []
+    kept: list[Advice] = []
     counts: dict[str, int] = {}
     for item in items:
         counts[item.action] = counts.get(item.action, 0) + 1
@@ -100,7 +100,7 @@ def advise(
     return [item.row(rank) for rank, item in enumerate(kept, 1)]
 
 
-def _cured(context: MeshContext, changes: Rows) -> Iterator[Item]:
+def _advised(context: MeshContext, changes: Rows) -> Iterator[Advice]:
     new = {
         (row["measure"], *(row[name] for name in _BRIDGE))
         for row in changes
@@ -108,22 +108,24 @@ def _cured(context: MeshContext, changes: Rows) -> Iterator[Item]:
     }
     causes: dict[tuple[str | None, ...], list[Finding]] = {}
     for one in _with_their_causes(context.findings):
-        cure = CURES.get(one.kind)
+        cure = REMEDIES.get(one.kind)
         if cure is not None:
             key = (cure.builder.__name__, *(getattr(one, name) for name in cure.cause))
             causes.setdefault(key, []).append(one)
-    order = {cure.builder.__name__: turn for turn, cure in enumerate(CURES.values())}
+    order = {cure.builder.__name__: turn for turn, cure in enumerate(REMEDIES.values())}
     followed = _follow_ups(context.findings)
     for key in sorted(causes, key=lambda one: order[one[0] or ""]):
         group = causes[key]
         together = [*group, *(more for one in group for more in followed.get(one, []))]
         fresh = any((one.kind, *(getattr(one, name) for name in _BRIDGE)) in new for one in group)
-        for item in CURES[group[0].kind].builder(context, together):
+        for item in REMEDIES[group[0].kind].builder(context, together):
             yield _marked(item) if fresh else item
 
 
-def _marked(item: Item) -> Item:
-    return Item(**{**vars(item), "evidence": f"{item.evidence} New since the time compared with."})
+def _marked(item: Advice) -> Advice:
+    return Advice(
+        **{**vars(item), "evidence": f"{item.evidence} New since the time compared with."}
+    )
 
 
 def _bridge_of(one: Finding) -> tuple[str | None, ...] | None:

@@ -39,7 +39,7 @@ _MOST: Final = 99.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class Advice:
     """`severity` is that of the worst finding behind it, `gain` the messages that it helps, as traced."""
 
     action: Action
@@ -118,7 +118,7 @@ class MeshContext:
         for row in subscriptions:
             key = ((row["router"], row["vpn"]), row["client"])
             self._held.setdefault(key, []).append(row["filter"])
-        self.wanted = _Wanted(findings)
+        self.wanted = _UnmetSubscriptions(findings)
 
     def held(self, edge: dict[str, Any]) -> list[Filter]:
         """What a bridge asks for at its remote end, as far as that is known, exceptions left out."""
@@ -161,7 +161,7 @@ class MeshContext:
         ]
 
 
-class _Wanted:
+class _UnmetSubscriptions:
     """Subscriptions that nothing matched where they are: what others publish in vain may be meant for them."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:

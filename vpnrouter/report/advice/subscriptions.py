@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from vpnrouter.report.advice.context import (
-    Item,
+    Advice,
     MeshContext,
     at,
     bridge_named,
@@ -17,7 +17,7 @@ from vpnrouter.report.advice.context import (
     place_of,
     worst_of,
 )
-from vpnrouter.report.page.figures import size
+from vpnrouter.report.page.contents import size
 from vpnrouter.report.rules.context import counted, percent
 from vpnrouter.report.schema import Finding
 from vpnrouter.report.subscriptions.over_broad import DROP
@@ -34,7 +34,7 @@ _UNKNOWN: Final = {
 }
 
 
-def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """What one router has in its file and not at work: what a missing message VPN lacks as well goes without saying,
     and so does what a missing bridge lacks.
     """
@@ -50,7 +50,7 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
         )
     ]
     first = causes[0]
-    yield Item(
+    yield Advice(
         action="apply_configuration",
         severity=worst_of(causes),
         **(place_of(first) if len(causes) == 1 else place_of(first, "router")),
@@ -64,10 +64,10 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
     )
 
 
-def write_down(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def write_down(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """What is at work at one router and not in its file."""
     first = findings[0]
-    yield Item(
+    yield Advice(
         action="write_down",
         severity=worst_of(findings),
         **(place_of(first) if len(findings) == 1 else place_of(first, "router")),
@@ -94,7 +94,7 @@ def _counts(findings: Sequence[Finding], nouns: dict[str, str]) -> str:
     )
 
 
-def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`never_matched` of one message VPN: clients with the same idle filters are one piece of advice. A subscription
     that another message VPN has messages for is not dropped, see `add_for_black_holes`.
     """
@@ -111,7 +111,7 @@ def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterato
         clients = listed(group[0].client or "?" for group in groups)
         who = "client" if len(groups) == 1 else "clients"
         passed = max(one.messages or 0 for one in together)
-        yield Item(
+        yield Advice(
             action="drop_subscription",
             severity=worst_of(together),
             **place_of(first, "router", "vpn", "bridge"),
@@ -129,10 +129,10 @@ def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterato
         )
 
 
-def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`covered` of one client: filters that another one of it takes in."""
     first = findings[0]
-    yield Item(
+    yield Advice(
         action="drop_subscription",
         severity=worst_of(findings),
         **place_of(first, "router", "vpn", "bridge", "client"),
@@ -147,7 +147,7 @@ def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`over_broad` and `wasted_crossing` of one bridge."""
     broad = [one for one in findings if one.kind == "over_broad"]
     crossing = [one for one in findings if one.kind == "wasted_crossing"]
@@ -163,7 +163,7 @@ def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     )
     share = max(one.value or 0.0 for one in findings)
     of_all = f", of {counted(edge['messages'] or 0, 'message')} in all" if edge else ""
-    yield Item(
+    yield Advice(
         action="narrow_subscription",
         severity=worst_of(findings),
         **place_of(first),
@@ -183,7 +183,7 @@ def _narrowed(one: Finding) -> str:
     return f"subscribe to {one.detail} in place of {one.topic}"
 
 
-def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`black_hole` of one message VPN: topics that clients elsewhere wait for are to be bridged there; the rest is
     to be subscribed to, or not to be published.
     """
@@ -201,7 +201,7 @@ def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> It
         yield _bridged(context, here, there, matched)
     if unwanted:
         messages = messages_of(unwanted)
-        yield Item(
+        yield Advice(
             action="add_subscription",
             severity=worst_of(unwanted),
             **place_of(unwanted[0], "router", "vpn"),
@@ -221,7 +221,7 @@ def _bridged(
     here: tuple[str, str],
     there: tuple[str, str],
     matched: Sequence[tuple[Finding, Finding]],
-) -> Item:
+) -> Advice:
     holes = list(dict.fromkeys(hole for hole, _ in matched))
     filters = list(dict.fromkeys(one.topic or "" for _, one in matched))
     clients = listed(one.client or "?" for _, one in matched)
@@ -234,7 +234,7 @@ def _bridged(
         advice = f"Add a bridge from {at(here)} to {at(there)} with the remote subscription {text}."
     edge = way[-1] if way else None
     messages = messages_of(holes)
-    return Item(
+    return Advice(
         action="add_subscription",
         severity=worst_of(holes),
         router=there[0],

@@ -25,7 +25,7 @@ _BRIDGE: Final = "#bridge/"
 _COLUMNS: Final = ("router", "vpn", "client", "filter")
 
 
-def asked_by_bridges(states: DataFrame) -> Rows:
+def bridge_subscriptions(states: DataFrame) -> Rows:
     """STATES in; every filter that a bridge ever subscribed to: `router`, `vpn`, `client`, `filter`."""
     asked = states.where((F.col("event") == "subscribe") & F.col("client").startswith(_BRIDGE))
     rows: Rows = (

@@ -32,7 +32,7 @@ class Drift(NamedTuple):
         ]
 
 
-class _Seen(NamedTuple):
+class _Observed(NamedTuple):
     """What the traces tell: filters that each bridge client ever held, by (from, client)."""
 
     traced: frozenset[Place]
@@ -66,7 +66,7 @@ def drift(mesh: Configured, nodes: Rows, edges: Rows, subscriptions: Rows) -> Dr
     return Drift(kept, [_known(mesh, row) for row in edges], notes)
 
 
-def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Seen:
+def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Observed:
     traced = frozenset((row["router"], row["vpn"]) for row in nodes if row["traced"])
     by_bridge: dict[tuple[Place, str], Rows] = {}
     for row in edges:
@@ -76,7 +76,7 @@ def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Seen:
         if (row["client"] or "").startswith(_CLIENT):
             key = ((row["router"], row["vpn"]), row["client"])
             held.setdefault(key, set()).add(row["filter"])
-    return _Seen(traced, frozenset(router for router, _ in traced), by_bridge, held)
+    return _Observed(traced, frozenset(router for router, _ in traced), by_bridge, held)
 
 
 def _client(bridge: ConfiguredBridge) -> str:
@@ -84,7 +84,7 @@ def _client(bridge: ConfiguredBridge) -> str:
     return f"{_CLIENT}{bridge.goal[0]}/{bridge.goal[1]}/{bridge.name}"
 
 
-def _missing_vpns(mesh: Configured, seen: _Seen) -> Iterable[Finding]:
+def _missing_vpns(mesh: Configured, seen: _Observed) -> Iterable[Finding]:
     for (router, vpn), known in mesh.vpns.items():
         if known.enabled and known.traced and (router, vpn) not in seen.traced:
             written = (
@@ -99,7 +99,7 @@ def _missing_vpns(mesh: Configured, seen: _Seen) -> Iterable[Finding]:
             )
 
 
-def _missing_bridges(mesh: Configured, seen: _Seen) -> Iterable[Finding]:
+def _missing_bridges(mesh: Configured, seen: _Observed) -> Iterable[Finding]:
     for bridge in mesh.bridges.values():
         if not bridge.enabled or bridge.elsewhere:
             continue
@@ -191,7 +191,7 @@ def _unknown_bridges(mesh: Configured, edges: Rows) -> Iterable[Finding]:
         )
 
 
-def _subscriptions(bridge: ConfiguredBridge, seen: _Seen) -> Iterable[Finding]:
+def _subscriptions(bridge: ConfiguredBridge, seen: _Observed) -> Iterable[Finding]:
     """Judged at the remotes that the bridge was linked to, where the traces tell what it asked for: its link came
     up in the time looked at, or something of what it asked for was seen.
     """

@@ -7,8 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.report.digests.schema import DELAYS, ENDPOINTS, LOSSES, PATHS, PLACES, STATES, USES
-from vpnrouter.report.digests.sums import (
+from vpnrouter.report.digests.columns import (
     Corrections,
     bucket,
     counted,
@@ -17,6 +16,7 @@ from vpnrouter.report.digests.sums import (
     stretch_of,
     weighed,
 )
+from vpnrouter.report.digests.schema import DELAYS, ENDPOINTS, LOSSES, PATHS, PLACES, STATES, USES
 from vpnrouter.report.schema import conform
 
 

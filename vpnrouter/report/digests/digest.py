@@ -17,6 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.report.digests.columns import Corrections, weighed
 from vpnrouter.report.digests.counts import (
     delays,
     endpoints,
@@ -38,7 +39,6 @@ from vpnrouter.report.digests.journeys import (
     two_ways,
 )
 from vpnrouter.report.digests.schema import DIGESTS
-from vpnrouter.report.digests.sums import Corrections, weighed
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.schema import Rows, conform
 from vpnrouter.report.spark import Progress

@@ -21,8 +21,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.report.digests.columns import Corrections, bucket, ends
 from vpnrouter.report.digests.schema import DOUBLES, HOPS
-from vpnrouter.report.digests.sums import Corrections, bucket, ends
 from vpnrouter.report.schema import EDGE, conform
 
 _SEND: Final = 0

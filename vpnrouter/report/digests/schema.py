@@ -114,7 +114,7 @@ DELAYS: Final = struct(
     count=_LONG,
 )
 """How long messages were under way from their first ingress to a delivery or an endpoint (`deliver`, `enqueue`),
-by clocks that are corrected: counts by bucket of `vpnrouter.report.digests.sums`.
+by clocks that are corrected: counts by bucket of `vpnrouter.report.digests.columns`.
 """
 
 HOPS: Final = struct(

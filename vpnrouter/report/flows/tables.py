@@ -21,9 +21,9 @@ from vpnrouter.limits import (
     REPORT_TOPICS,
     REPORT_WAYS,
 )
-from vpnrouter.report.digests.sums import middle_ns, percentiles, weighed
+from vpnrouter.report.digests.columns import middle_ns, percentiles, weighed
 from vpnrouter.report.flows.clocks import comparable, one_clock
-from vpnrouter.report.flows.ends import (
+from vpnrouter.report.flows.collect import (
     CHANGES,
     CROSSINGS,
     collected,
@@ -384,7 +384,7 @@ _TAKEN_OVER: Final = codes.REASONS[codes.TAKEN_OVER]
 
 
 @dataclass(slots=True)
-class Span:
+class UpTime:
     """A time that a link was up, nanoseconds since 1970; `down_ns` is None while it lasts."""
 
     up_ns: int
@@ -394,7 +394,7 @@ class Span:
 
 def spans_of(
     changes: Iterable[Mapping[str, Any]], first_seen: Mapping[Edge, int]
-) -> dict[Edge, list[Span]]:
+) -> dict[Edge, list[UpTime]]:
     """Rows of `link_changes` in; the times up of each link out, in order.
 
     A link that goes down first was up before the traces begin: its time up starts when the edge was
@@ -411,7 +411,7 @@ def spans_of(
     return {edge: _spans(chosen[edge]["changes"], first_seen.get(edge)) for edge in sorted(chosen)}
 
 
-def links(spans: Mapping[Edge, Sequence[Span]]) -> Rows:
+def links(spans: Mapping[Edge, Sequence[UpTime]]) -> Rows:
     """LINKS, ordered by ends, name and time: the latest REPORT_LINKS times that links were up."""
     listed = [(edge, span) for edge, of_edge in spans.items() for span in of_edge]
     if len(listed) > REPORT_LINKS:
@@ -428,7 +428,7 @@ def links(spans: Mapping[Edge, Sequence[Span]]) -> Rows:
     ]
 
 
-def time_up(spans: Iterable[Span], end_ns: int) -> int:
+def time_up(spans: Iterable[UpTime], end_ns: int) -> int:
     """Nanoseconds that a link was up; a time that has not ended lasts until `end_ns`."""
     return sum(
         max(0, (end_ns if span.down_ns is None else span.down_ns) - span.up_ns) for span in spans
@@ -451,7 +451,7 @@ def _saw(row: Mapping[str, Any]) -> tuple[int, bool]:
     return len(row["changes"]), not row["remote"]
 
 
-def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> list[Span]:
+def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> list[UpTime]:
     """The times up that follow from the ups and downs that one end saw.
 
     | link | up                          | down                                   |
@@ -461,7 +461,7 @@ def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> l
     | up   | the down is missing: end    | end, unless it is the end of the link  |
     |      | the one, begin the other    | that this one took over                |
     """
-    spans: list[Span] = []
+    spans: list[UpTime] = []
     up = False
     overlapped = False
     for at, change in enumerate(changes):
@@ -470,7 +470,7 @@ def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> l
             if up:
                 spans[-1].down_ns = ts_ns
             overlapped = up
-            spans.append(Span(ts_ns))
+            spans.append(UpTime(ts_ns))
             up = True
         elif up:
             if overlapped and change["reason"] == _TAKEN_OVER:
@@ -483,7 +483,7 @@ def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> l
         elif at == 0 and len(changes) < REPORT_LINK_CHANGES:
             # Of a list that was cut the first up may be what was cut off.
             begin = ts_ns if first_seen_ns is None else min(first_seen_ns, ts_ns)
-            spans.append(Span(begin, ts_ns, change["reason"]))
+            spans.append(UpTime(begin, ts_ns, change["reason"]))
     return spans
 
 
@@ -491,7 +491,7 @@ _NO_LATENCY: Final = Latency(0, None, None, None)
 
 
 @dataclass(slots=True)
-class Side:
+class SideCounts:
     """What one of the two routers saw of the messages; `weight` is None when it is not known."""
 
     messages: int = 0
@@ -503,13 +503,13 @@ class Side:
 
 
 @dataclass(slots=True)
-class Seen:
+class ObservedBridge:
     """What was seen of an edge, by both routers; ups and downs are those of the end that saw more."""
 
     first_ns: int | None = None
     last_ns: int | None = None
-    send: Side = field(default_factory=Side)
-    receive: Side = field(default_factory=Side)
+    send: SideCounts = field(default_factory=SideCounts)
+    receive: SideCounts = field(default_factory=SideCounts)
     link_ups: int = 0
     link_downs: int = 0
 
@@ -519,14 +519,14 @@ class Seen:
         return self.send.messages > self.receive.messages
 
     @property
-    def fuller(self) -> Side:
+    def fuller(self) -> SideCounts:
         """The side that saw more messages; of equals the receiver."""
         return self.send if self.sent_counts else self.receive
 
 
-def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, Seen]:
+def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, ObservedBridge]:
     """Rows of `totals` in; every edge that messages or links tell of, in order."""
-    found: dict[Edge, Seen] = {}
+    found: dict[Edge, ObservedBridge] = {}
     for row in totals:
         event = row["event"]
         if event not in CROSSINGS and event not in CHANGES:
@@ -534,7 +534,7 @@ def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, Seen]:
         edge = edge_of(row)
         if edge is None:
             continue
-        seen = found.setdefault(edge, Seen())
+        seen = found.setdefault(edge, ObservedBridge())
         if row["first_ns"] is not None:
             first_ns, last_ns = row["first_ns"], row["last_ns"]
             seen.first_ns = first_ns if seen.first_ns is None else min(seen.first_ns, first_ns)
@@ -544,7 +544,7 @@ def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, Seen]:
         elif event == "link_down":
             seen.link_downs = max(seen.link_downs, row["count"])
         else:
-            side = Side(
+            side = SideCounts(
                 row["count"],
                 row["weight"],
                 row["bytes"],
@@ -560,9 +560,9 @@ def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, Seen]:
 
 
 def edges(
-    seen: Mapping[Edge, Seen],
+    seen: Mapping[Edge, ObservedBridge],
     latencies: Mapping[Edge, Latency],
-    spans: Mapping[Edge, Sequence[Span]],
+    spans: Mapping[Edge, Sequence[UpTime]],
     last_seen: Mapping[str, int],
     references: Mapping[str, str],
 ) -> Rows:
@@ -605,7 +605,7 @@ def edges(
     return rows
 
 
-def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, Seen]) -> Rows:
+def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, ObservedBridge]) -> Rows:
     """RATES, ordered by edge and time, from PLACES: those of the side that saw more of the edge.
 
     `seen` are the edges (`seen_edges`). Of more than REPORT_RATES rows those of the busiest edges.
@@ -651,7 +651,7 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, Seen]) -> 
     return found
 
 
-def busiest_bridges(seen: Mapping[Edge, Seen], most: int) -> list[Edge]:
+def busiest_bridges(seen: Mapping[Edge, ObservedBridge], most: int) -> list[Edge]:
     """The edges with most messages, as many as have at most `most` rows of rates together."""
     kept: list[Edge] = []
     rows = 0

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from vpnrouter.limits import REPORT_PAGE_STRETCHES
-from vpnrouter.report.flows.ends import width_for
-from vpnrouter.report.page.figures import (
+from vpnrouter.report.flows.collect import width_for
+from vpnrouter.report.page.contents import (
     Contents,
-    Places,
+    ShapeIndex,
     count,
     duration,
     moment,
@@ -36,7 +36,7 @@ class Histogram:
     below: int
 
 
-def histograms(latencies: Rows, places: Places) -> dict[int, Histogram]:
+def histograms(latencies: Rows, places: ShapeIndex) -> dict[int, Histogram]:
     """Rows of LATENCIES by edge."""
     steps: dict[int, dict[int, int]] = {}
     below: dict[int, int] = {}
@@ -80,7 +80,7 @@ class Rates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spark:
+class BridgeCurve:
     """One bridge's curve: SVG path data, its figures in words, and the id of its arrow."""
 
     shape: str | None
@@ -91,7 +91,7 @@ class Spark:
     peak: str
 
 
-def rates_of(contents: Contents, places: Places) -> Rates:
+def rates_of(contents: Contents, places: ShapeIndex) -> Rates:
     """The rows of `contents.rates` by edge; stretches are joined where the page does not bear all."""
     known = [
         (places.edge(row), row["start_ns"], row["messages"] or 0)
@@ -113,7 +113,7 @@ def rates_of(contents: Contents, places: Places) -> Rates:
     return Rates(first_ns=first, width_ns=width, columns=columns, by_edge=by_edge)
 
 
-def sparks(contents: Contents, rates: Rates, places: Places) -> list[Spark]:
+def bridge_curves(contents: Contents, rates: Rates, places: ShapeIndex) -> list[BridgeCurve]:
     """Curves of the busiest bridges, each on a scale of its own."""
     busiest = sorted(rates.by_edge, key=lambda at: (-sum(rates.by_edge[at]), at))
     if rates.columns < 2:
@@ -124,10 +124,10 @@ def sparks(contents: Contents, rates: Rates, places: Places) -> list[Spark]:
     ]
 
 
-def _spark(rates: Rates, edge: int, title: str, drawn: bool) -> Spark:
+def _spark(rates: Rates, edge: int, title: str, drawn: bool) -> BridgeCurve:
     values = rates.by_edge[edge]
     line, area = lines(values, max(values), SPARK_WIDTH, SPARK_HEIGHT)
-    return Spark(
+    return BridgeCurve(
         shape=f"edge-{edge}" if drawn else None,
         title=title,
         line=line,
@@ -175,7 +175,7 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class TimelineColumn:
     """An invisible column of the timeline that tells its figures."""
 
     x: float
@@ -188,7 +188,7 @@ class Timeline:
     """Events over time."""
 
     series: list[Series]
-    stretches: list[Stretch]
+    stretches: list[TimelineColumn]
     x_ticks: list[Tick]
     y_ticks: list[Tick]
     width_text: str
@@ -234,7 +234,7 @@ def timeline_chart(rows: Rows, width_ns: int) -> Timeline | None:
     return Timeline(
         series=[series(name, label) for name, label in names],
         stretches=[
-            Stretch(
+            TimelineColumn(
                 x=step * position,
                 width=step,
                 title=f"{moment(row['start_ns'])}: "

@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from vpnrouter.limits import REPORT_DRAWN_SHAPES
-from vpnrouter.report.page.curves import (
-    Block,
+from vpnrouter.report.page.arrows import (
+    Area,
     Curve,
-    Name,
-    Spot,
+    Label,
+    LabelAnchor,
     arcs,
     block_of,
-    lettered,
     on_curve,
+    place_labels,
     route,
     stroke,
 )
-from vpnrouter.report.page.figures import Grade, Grades, short_count, visible
+from vpnrouter.report.page.contents import Grade, Grades, short_count, visible
 from vpnrouter.report.page.layout import place
 from vpnrouter.report.schema import Rows
 
@@ -29,7 +29,7 @@ _MARGIN: Final = 36.0
 _THINNEST: Final = 1.6
 _LABELS: Final = 200.0
 """Pixels by which labels may reach beyond boxes and arrows."""
-_NOWHERE: Final = Spot(0.0, 0.0, "middle")
+_NOWHERE: Final = LabelAnchor(0.0, 0.0, "middle")
 _MARK: Final = 8.0
 """Half of the size of a trouble mark, in pixels."""
 _ARCS_FROM: Final = 60
@@ -37,7 +37,7 @@ _ARCS_FROM: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manner:
+class DrawingStyle:
     """How large things are drawn: the more there are, the plainer."""
 
     card_height: float
@@ -53,15 +53,15 @@ class Manner:
     labels: bool
 
 
-_ROOMY: Final = Manner(
+_ROOMY: Final = DrawingStyle(
     card_height=54.0, card_gap=14.0, narrowest_card=116.0, widest_card=230.0, pad=16.0, head=34.0,
     gaps=(190.0, 70.0), character=8.0, thickest=8.0, notes=True, labels=True,
 )  # fmt: skip
-_PLAIN: Final = Manner(
+_PLAIN: Final = DrawingStyle(
     card_height=27.0, card_gap=7.0, narrowest_card=84.0, widest_card=170.0, pad=9.0, head=26.0,
     gaps=(92.0, 64.0), character=7.4, thickest=6.5, notes=False, labels=False,
 )  # fmt: skip
-_DENSE: Final = Manner(
+_DENSE: Final = DrawingStyle(
     card_height=24.0, card_gap=6.0, narrowest_card=64.0, widest_card=150.0, pad=8.0, head=24.0,
     gaps=(90.0, 80.0), character=7.0, thickest=7.0, notes=False, labels=False,
 )  # fmt: skip
@@ -115,7 +115,7 @@ class Arrow:
     title: str
     idle: bool
     grade: Grade
-    label_at: Spot = _NOWHERE
+    label_at: LabelAnchor = _NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
     by_router: dict[str, list[int]] = {}
     for at in shown_nodes:
         by_router.setdefault(nodes[at]["router"], []).append(at)
-    manner = _manner(len(shown_nodes), len(shown_edges))
+    manner = _style_for(len(shown_nodes), len(shown_edges))
     grids = {router: _grid(len(rows), manner) for router, rows in by_router.items()}
     card_widths = {
         router: _card_width([nodes[at] for at in rows], manner)
@@ -192,7 +192,7 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
     width = max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges)
     height = max(box.y + box.height for box in boxes) + _MARGIN
     # A label may reach a little beyond boxes and arrows.
-    sheet = Block(4.0, 4.0, width + _LABELS, height + _LABELS)
+    sheet = Area(4.0, 4.0, width + _LABELS, height + _LABELS)
     arrows = _arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges)
     arrows = _named(arrows, boxes, manner, sheet)
     named = [block_of(one.label, one.label_at) for one in arrows if one.label]
@@ -231,7 +231,7 @@ def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[in
     return sorted(kept), sorted(lines)
 
 
-def _manner(nodes: int, edges: int) -> Manner:
+def _style_for(nodes: int, edges: int) -> DrawingStyle:
     if nodes <= 40 and edges <= 40:
         return _ROOMY
     return _PLAIN if nodes <= 160 and edges <= 320 else _DENSE
@@ -247,17 +247,17 @@ def _loop_room(edges: Rows) -> float:
     )
 
 
-def _grid(cards: int, manner: Manner) -> tuple[int, int]:
+def _grid(cards: int, manner: DrawingStyle) -> tuple[int, int]:
     flat = manner.card_height / manner.narrowest_card
     columns = max(math.ceil(cards / 12), math.ceil(math.sqrt(cards * flat * 0.55)))
     return math.ceil(cards / columns), columns
 
 
-def _inner(columns: int, card_width: float, manner: Manner) -> float:
+def _inner(columns: int, card_width: float, manner: DrawingStyle) -> float:
     return columns * card_width + (columns - 1) * manner.card_gap
 
 
-def _card_width(nodes: Rows, manner: Manner) -> float:
+def _card_width(nodes: Rows, manner: DrawingStyle) -> float:
     longest = max(
         max(len(visible(node["vpn"])) * 1.1, len(_note(node)) * 0.92 if manner.notes else 0)
         for node in nodes
@@ -267,7 +267,7 @@ def _card_width(nodes: Rows, manner: Manner) -> float:
 
 
 def _box_size(
-    router: str, rows: int, columns: int, card_width: float, manner: Manner
+    router: str, rows: int, columns: int, card_width: float, manner: DrawingStyle
 ) -> tuple[float, float]:
     named = min(len(visible(router)) * manner.character, manner.widest_card)
     width = max(_inner(columns, card_width, manner), named) + 2 * manner.pad
@@ -281,7 +281,7 @@ def _cards(
     columns: int,
     width: float,
     corner: tuple[float, float],
-    manner: Manner,
+    manner: DrawingStyle,
     grades: list[Grade],
 ) -> list[Card]:
     cards = []
@@ -320,7 +320,7 @@ def _fitting(text: str, width: float, character: float) -> str:
 def _arrows(
     edges: list[tuple[int, dict[str, Any]]],
     cards: dict[tuple[str, str], Card],
-    manner: Manner,
+    manner: DrawingStyle,
     grades: list[Grade],
 ) -> list[Arrow]:
     most = max((edge["messages"] or 0 for _, edge in edges), default=0)
@@ -358,17 +358,17 @@ def _arrows(
     return sorted(arrows, key=lambda arrow: (arrow.grade.errors > 0, arrow.width))
 
 
-def _named(arrows: list[Arrow], boxes: list[Box], manner: Manner, sheet: Block) -> list[Arrow]:
+def _named(arrows: list[Arrow], boxes: list[Box], manner: DrawingStyle, sheet: Area) -> list[Arrow]:
     """The arrows with places for their labels. The busiest choose first; a label without a place is left out."""
     if not manner.labels:
         return arrows
     taken = [
-        Block(card.x, card.y, card.x + card.width, card.y + card.height)
+        Area(card.x, card.y, card.x + card.width, card.y + card.height)
         for box in boxes
         for card in box.cards
     ]
     taken += [
-        Block(
+        Area(
             box.x,
             box.name_y - manner.head * 0.5,
             box.x + manner.pad + len(box.name) * manner.character * 1.2,
@@ -376,18 +376,18 @@ def _named(arrows: list[Arrow], boxes: list[Box], manner: Manner, sheet: Block) 
         )
         for box in boxes
     ]
-    frames = [Block(box.x, box.y, box.x + box.width, box.y + box.height) for box in boxes]
+    frames = [Area(box.x, box.y, box.x + box.width, box.y + box.height) for box in boxes]
     marks = [
-        Block(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
+        Area(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
         for x, y in (arrow.badge for arrow in arrows if arrow.grade.trouble > 1)
     ]
     names = [
-        Name(arrow.label, arrow.curve, arrow.middle, arrow.width / 2 + 8, arrow.bow)
+        Label(arrow.label, arrow.curve, arrow.middle, arrow.width / 2 + 8, arrow.bow)
         for arrow in reversed(arrows)
     ]
     found = []
     for arrow, spot in zip(
-        arrows, reversed(lettered(names, taken, frames, marks, sheet)), strict=True
+        arrows, reversed(place_labels(names, taken, frames, marks, sheet)), strict=True
     ):
         if spot is None:
             found.append(replace(arrow, label=""))

@@ -19,7 +19,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-Spots = NDArray[np.float64]
+Points = NDArray[np.float64]
 """Shape (n, 2)."""
 
 _LANDMARKS: Final = 40
@@ -32,7 +32,7 @@ _GOLDEN: Final = 2.399963229728653
 """The golden angle: points put at multiples of it never coincide."""
 
 
-def spread(points: int, pairs: Sequence[tuple[int, int]]) -> Spots:
+def spread_points(points: int, pairs: Sequence[tuple[int, int]]) -> Points:
     """Places of `points` points of one connected graph, about the unit square; the same each time.
 
     `pairs` are the links, each of two different points below `points`.
@@ -53,7 +53,7 @@ def spread(points: int, pairs: Sequence[tuple[int, int]]) -> Spots:
     return _springs(at, links)
 
 
-def _landmarks(beside: list[list[int]]) -> Spots:
+def _landmarks(beside: list[list[int]]) -> Points:
     points = len(beside)
     start = max(range(points), key=lambda at: (len(beside[at]), -at))
     nearest = np.full(points, np.inf)
@@ -73,7 +73,7 @@ def _landmarks(beside: list[list[int]]) -> Spots:
         if at[lead, axis] < 0:
             at[:, axis] *= -1
     size = np.maximum(np.ptp(at, axis=0), 1e-9)
-    placed: Spots = (at - at.min(axis=0)) / size.max()
+    placed: Points = (at - at.min(axis=0)) / size.max()
     return placed
 
 
@@ -90,7 +90,7 @@ def _distances(beside: list[list[int]], start: int) -> NDArray[np.float64]:
     return far
 
 
-def _springs(at: Spots, links: NDArray[np.int64]) -> Spots:
+def _springs(at: Points, links: NDArray[np.int64]) -> Points:
     points = len(at)
     rounds = int(min(max(_WORK // (points * points), _ROUNDS_LEAST), _ROUNDS_MOST))
     rest = 1.0 / np.sqrt(points)
@@ -108,7 +108,7 @@ def _springs(at: Spots, links: NDArray[np.int64]) -> Spots:
     return at
 
 
-def _repulsion(at: Spots, rest: float) -> Spots:
+def _repulsion(at: Points, rest: float) -> Points:
     """The push on each point from all others, by one over the distance."""
     at = at - at.mean(axis=0)
     length = (at**2).sum(axis=1)
@@ -132,7 +132,7 @@ _PATIENCE: Final = 20
 _GROWTH: Final = 1.06
 
 
-def apart(at: Spots, extent: Spots) -> Spots:
+def separate_boxes(at: Points, extent: Points) -> Points:
     """Centres near `at`, shape (n, 2), at which boxes of size `extent`, shape (n, 2), do not overlap.
 
     Each round pushes every two that overlap along the axis where less is missing, and now and then
@@ -164,7 +164,7 @@ def apart(at: Spots, extent: Spots) -> Spots:
     return _drawn_out(at, extent)
 
 
-def _clashes(at: Spots, extent: Spots) -> tuple[Numbers, Numbers, Spots]:
+def _clashes(at: Points, extent: Points) -> tuple[Numbers, Numbers, Points]:
     """Pairs of boxes that overlap by more than half a pixel, and by how much on each axis.
 
     Boxes are looked at in order of x, each with the next, the one after it, and so on, until no
@@ -188,7 +188,7 @@ def _clashes(at: Spots, extent: Spots) -> tuple[Numbers, Numbers, Spots]:
     return np.concatenate(ones), np.concatenate(others), np.concatenate(overs)
 
 
-def _drawn_out(at: Spots, extent: Spots) -> Spots:
+def _drawn_out(at: Points, extent: Points) -> Points:
     """Enlarge the picture until no boxes overlap, as a last resort.
 
     This always ends, because equal places are told apart first.
@@ -269,7 +269,7 @@ def _part(
     if len(names) == 1:
         return {names[0]: (0.0, 0.0)}
     index = {name: i for i, name in enumerate(names)}
-    at = spread(len(names), [(index[one], index[other]) for one, other in graph.edges()])
+    at = spread_points(len(names), [(index[one], index[other]) for one, other in graph.edges()])
     at -= at.mean(axis=0)
     at = _widest_way_across(at)
     rightward = sum(
@@ -283,12 +283,12 @@ def _part(
     extent += np.array(gaps)
     wide = np.maximum(np.ptp(at, axis=0), 1e-9)
     room = math.sqrt(float((extent[:, 0] * extent[:, 1]).sum()))
-    at = apart(at * (room / wide.max() * np.array(_STRETCH)), extent)
+    at = separate_boxes(at * (room / wide.max() * np.array(_STRETCH)), extent)
     return {name: (float(at[i, 0]), float(at[i, 1])) for i, name in enumerate(names)}
 
 
-def _widest_way_across(at: Spots) -> Spots:
+def _widest_way_across(at: Points) -> Points:
     """Turn the points so that their greatest spread is horizontal."""
     _, axes = np.linalg.eigh(np.cov(at.T))
-    turned: Spots = at @ axes[:, ::-1]
+    turned: Points = at @ axes[:, ::-1]
     return turned

@@ -17,20 +17,25 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from vpnrouter.limits import REPORT_PAGE_ROWS
-from vpnrouter.report.page import charts, figures, tables
+from vpnrouter.report.page import charts, tables
+from vpnrouter.report.page.arrows import LABEL_SIZE, LETTER, seen_until
 from vpnrouter.report.page.charts import histograms
-from vpnrouter.report.page.curves import LABEL_SIZE, LETTER, seen_until
-from vpnrouter.report.page.details import details
-from vpnrouter.report.page.drawing import Box, Drawing, draw
-from vpnrouter.report.page.figures import (
+from vpnrouter.report.page.contents import (
     NONE,
     Contents,
-    Places,
+    ShapeIndex,
     count,
+    duration,
     grade,
+    moment,
     place_of,
+    share,
+    short_count,
+    size,
     visible,
 )
+from vpnrouter.report.page.drawing import Box, Drawing, draw
+from vpnrouter.report.page.panel import details
 from vpnrouter.report.page.tables import AREAS, area_of, label_of
 from vpnrouter.report.schema import Rows
 
@@ -62,7 +67,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counsel:
+class AdviceItem:
     """One piece of advice; `shape` is the id of what it is about in the drawing."""
 
     rank: int
@@ -96,11 +101,11 @@ def verdict(contents: Contents) -> Verdict:
     )
 
 
-def counsels(contents: Contents, places: Places) -> list[Counsel]:
+def advice_items(contents: Contents, places: ShapeIndex) -> list[AdviceItem]:
     """The advice in its order."""
     ordered = sorted(contents.advice, key=lambda row: (row["rank"] is None, row["rank"] or 0))
     return [
-        Counsel(
+        AdviceItem(
             rank=at,
             action=visible(row["action"]).replace("_", " ") if row["action"] else NONE,
             place=place_of(row),
@@ -163,7 +168,7 @@ _STYLES: Final = ("page.css", "drawing.css", "print.css")
 
 def page(summary: dict[str, Any], contents: Contents) -> str:
     """The whole page. `summary` has the fields of `vpnrouter.report.build.Summary`."""
-    places = Places(contents.nodes, contents.edges)
+    places = ShapeIndex(contents.nodes, contents.edges)
     grades = grade(contents, places)
     drawing = draw(contents.nodes, contents.edges, grades)
     places.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows)
@@ -183,8 +188,8 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             estimated=estimated,
             complete=_is_complete(summary, contents.nodes),
             verdict=verdict(contents),
-            counsels=counsels(contents, places),
-            counsels_first=FIRST,
+            advice_items=advice_items(contents, places),
+            advice_first=FIRST,
             drawing=drawing,
             grades=grades,
             frame=frame,
@@ -207,8 +212,8 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             shape=_shape(contents),
             latency=charts.latency_chart(contents.edges, counted),
             timeline=charts.timeline_chart(contents.timeline, contents.timeline_width_ns),
-            sparks=charts.sparks(contents, rates, places),
-            spark_size=(charts.SPARK_WIDTH, charts.SPARK_HEIGHT),
+            curves=charts.bridge_curves(contents, rates, places),
+            curve_size=(charts.SPARK_WIDTH, charts.SPARK_HEIGHT),
             plot_width=charts.WIDTH,
             timeline_width=charts.TIMELINE_WIDTH,
             plot_height=charts.TIMELINE_HEIGHT,
@@ -230,13 +235,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        count=figures.count,
-        short=figures.short_count,
-        size=figures.size,
-        duration=figures.duration,
-        moment=figures.moment,
-        share=figures.share,
-        visible=figures.visible,
+        count=count,
+        short=short_count,
+        size=size,
+        duration=duration,
+        moment=moment,
+        share=share,
+        visible=visible,
         px=_pixels,
     )
     return environment
@@ -247,7 +252,7 @@ def _trusted(text: str) -> Markup:
     return Markup(text)  # noqa: S704
 
 
-def _busiest(edges: Rows, places: Places) -> str:
+def _busiest(edges: Rows, places: ShapeIndex) -> str:
     """The id of the drawing's shape that is chosen when the page opens."""
     drawn = sorted(places.drawn_edges)
     if not drawn:

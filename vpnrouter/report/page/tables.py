@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 
 from vpnrouter.limits import REPORT_PAGE_ROWS, REPORT_PAGE_SHAPE_ROWS
 from vpnrouter.report.page.charts import bar as bar_length
-from vpnrouter.report.page.figures import (
+from vpnrouter.report.page.contents import (
     NONE,
-    Places,
     Row,
+    ShapeIndex,
     came_back,
     count,
     decimal,
@@ -244,7 +244,7 @@ def _sheet(
     )
 
 
-def edge_sheet(edges: Rows, places: Places, *, estimated: bool) -> Sheet:
+def edge_sheet(edges: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
     """The busiest bridges, as many as the page bears; the drawing's arrows point here."""
     shown = _busiest(edges, "messages")
     most = greatest(edges, "messages")
@@ -297,7 +297,7 @@ def edge_sheet(edges: Rows, places: Places, *, estimated: bool) -> Sheet:
     )
 
 
-def node_sheet(nodes: Rows, places: Places, *, estimated: bool) -> Sheet:
+def node_sheet(nodes: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
     """The busiest message VPNs, as many as the page bears; the drawing's cards point here."""
     shown = _busiest(nodes, "ingress")
     most = greatest(nodes, "ingress")
@@ -350,7 +350,7 @@ def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
     return _sheet("topics", columns, shown, total)
 
 
-def discard_sheet(discards: Rows, places: Places, *, estimated: bool) -> Sheet:
+def discard_sheet(discards: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
     """Where and why messages ended early, as many rows as the page bears."""
     shown = discards[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
@@ -387,12 +387,12 @@ def _alarming(value: int | None) -> Cell:
     return number(value, alarm=bool(value))
 
 
-def _card(places: Places, row: Row, router: str = "router", vpn: str = "vpn") -> str | None:
+def _card(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> str | None:
     at = places.node(row[router], row[vpn])
     return f"node-{at}" if at in places.drawn_nodes else None
 
 
-def _placed(places: Places, row: Row, router: str = "router", vpn: str = "vpn") -> Cell:
+def _placed(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> Cell:
     """The message VPN that two fields name, with its card."""
     return place(row[router], row[vpn], shape=_card(places, row, router, vpn))
 
@@ -403,7 +403,7 @@ _RANKS: Final = {"error": 0, "warning": 1, "info": 2}
 _CHANGE_TONES: Final[dict[str, Tone]] = {"new": "good", "gone": "error", "more": "info"}
 
 
-def finding_sheet(findings: Rows, places: Places) -> Sheet:
+def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
     """The worst findings, as many as the page bears."""
     order = sorted(range(len(findings)), key=lambda at: _RANKS.get(findings[at]["severity"], 3))
     shown = [findings[at] for at in order[:REPORT_PAGE_SHAPE_ROWS]]
@@ -445,7 +445,7 @@ def finding_sheet(findings: Rows, places: Places) -> Sheet:
     )
 
 
-def change_sheet(changes: Rows, places: Places) -> Sheet:
+def change_sheet(changes: Rows, places: ShapeIndex) -> Sheet:
     """What differs between the two ranges of time."""
 
     def change(row: Row) -> Cell:
@@ -484,7 +484,7 @@ def _measured(row: Row, name: str) -> Cell:
     return Cell(text=decimal(value), key=-1.0 if value is None else value)
 
 
-def delay_sheet(end_to_end: Rows, places: Places) -> Sheet:
+def delay_sheet(end_to_end: Rows, places: ShapeIndex) -> Sheet:
     """From first ingress to delivery, by pair of message VPNs, the busiest."""
     shown = sorted(end_to_end, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
@@ -536,7 +536,7 @@ def way_sheet(ways: Rows) -> Sheet:
     return _sheet("ways", columns, shown, len(ways))
 
 
-def vpn_sheet(vpns: Rows, places: Places) -> Sheet:
+def vpn_sheet(vpns: Rows, places: ShapeIndex) -> Sheet:
     """Where each message VPN stands in the mesh: those that hold it together first."""
     columns = [
         column("Message VPN", lambda row: _placed(places, row)),
@@ -550,7 +550,7 @@ def vpn_sheet(vpns: Rows, places: Places) -> Sheet:
     return _sheet("vpns", columns, shown[:REPORT_PAGE_ROWS], len(vpns), choices=(1,))
 
 
-def pair_sheet(pairs: Rows, places: Places) -> Sheet:
+def pair_sheet(pairs: Rows, places: ShapeIndex) -> Sheet:
     """The pairs of message VPNs that can lose the fewest bridges."""
     columns = [
         column("Message VPN", lambda row: _placed(places, row)),

@@ -197,7 +197,7 @@ _AROUND_NS: Final = 60_000_000_000
 """Time, nanoseconds, between a link's end and what comes once more: heartbeats, retries and a restart."""
 
 
-class Excuses:
+class KnownCauses:
     """Why copies came: a loop, which is told as one; a second way, whose copies the VPN discarded; or a
     link that broke with messages under way.
     """

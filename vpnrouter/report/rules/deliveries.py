@@ -13,7 +13,7 @@ from vpnrouter.report.rules.context import (
     LOOP_DETECTED,
     TTL_EXCEEDED,
     Bridges,
-    Excuses,
+    KnownCauses,
     counted,
     ends,
 )
@@ -39,7 +39,7 @@ def doubles_by_place(doubles: DataFrame) -> DataFrame:
     )
 
 
-def duplicates(doubles: Rows, excuses: Excuses, bridges: Bridges) -> list[Finding]:
+def duplicates(doubles: Rows, excuses: KnownCauses, bridges: Bridges) -> list[Finding]:
     """`doubles` of `doubles_by_place` in, a `duplicate` for each client, endpoint and bridge out.
 
     `value` is how many copies were one too many.
@@ -88,7 +88,7 @@ _DISCARDED: Final = INFO
 """How bad it is that the second copies were all discarded: a ring is often there on purpose."""
 
 
-def two_ways(doubles: Rows, excuses: Excuses) -> list[Finding]:
+def two_ways(doubles: Rows, excuses: KnownCauses) -> list[Finding]:
     """`doubles` of `duplicates.doubles_by_place` in, a `two_ways` for each pair of bridges out.
 
     Info, and one a VPN, where it discarded the copies, as it does with Direct messages: then the second way

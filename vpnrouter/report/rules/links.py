@@ -25,7 +25,7 @@ from vpnrouter.report.rules.context import (
     named,
     percent,
 )
-from vpnrouter.report.rules.places import agreed, groups_of
+from vpnrouter.report.rules.endpoints import agreed, groups_of
 from vpnrouter.report.schema import EDGE, ERROR, Edge, Finding, Rows, edge_named
 from vpnrouter.units import SECOND_NS
 

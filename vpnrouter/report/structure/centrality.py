@@ -23,7 +23,7 @@ from vpnrouter.report.structure.graph import Mesh
 
 
 @final
-class Widest:
+class WidestPaths:
     """Answers how wide the widest way between two places is."""
 
     __slots__ = ("_above", "_joined", "_width")
@@ -102,7 +102,7 @@ def centrality(mesh: Mesh, most_steps: int = REPORT_CENTRALITY_STEPS) -> Central
     sampled = len(begins) > allowed
     if sampled:
         begins = np.random.default_rng(_SEED).choice(begins, allowed, replace=False)
-    followed = _Followed(count, sorted(arcs))
+    followed = _PathCounts(count, sorted(arcs))
     together = max(1, _TOGETHER // a_start)
     starts = 0
     for first in range(0, len(begins), together):
@@ -119,7 +119,7 @@ def centrality(mesh: Mesh, most_steps: int = REPORT_CENTRALITY_STEPS) -> Central
 
 
 @final
-class _Followed:
+class _PathCounts:
     """Sums over all starts so far: ways `through` places and `over` arcs, places `reached`, `levels`
     gone through.
     """

@@ -11,12 +11,12 @@ from vpnrouter.limits import REPORT_PAIR_LINKS, REPORT_SECOND_WAYS
 from vpnrouter.report.structure.graph import Mesh, Place
 
 
-class OutOfSteps(Exception):
+class StepLimitReached(Exception):
     """The search has looked at as many joints as it may."""
 
 
 @final
-class Steps:
+class StepBudget:
     """How many joints all searches together may still look at."""
 
     __slots__ = ("left",)
@@ -32,18 +32,18 @@ class Steps:
         """
         self.left -= count
         if self.left < 0:
-            raise OutOfSteps
+            raise StepLimitReached
 
 
 @final
-class Ways:
+class PathSearch:
     """Ways between two places. `used`: links of each joint in use, from its one to its other end (negative:
     the other way).
     """
 
     __slots__ = ("_mesh", "_steps", "used")
 
-    def __init__(self, mesh: Mesh, steps: Steps) -> None:
+    def __init__(self, mesh: Mesh, steps: StepBudget) -> None:
         self._mesh = mesh
         self._steps = steps
         self.used: dict[int, int] = {}
@@ -125,7 +125,7 @@ def _traced(reached: Sequence[dict[int, tuple[int, int]]], middle: int) -> list[
     return way
 
 
-class Parting(NamedTuple):
+class Cutoff(NamedTuple):
     """What is cut off from the largest part that is left: message VPNs, and the messages that crossed
     the joints in between. `part` are some of these, by number; the first, and `beside` in the largest part,
     are neighbours of what goes.
@@ -143,8 +143,8 @@ class Cuts(NamedTuple):
     Two places of one block stay together whichever link goes; a block is named by its least place.
     """
 
-    joints: dict[int, Parting]
-    places: dict[int, Parting]
+    joints: dict[int, Cutoff]
+    places: dict[int, Cutoff]
     blocks: list[int]
 
 
@@ -209,8 +209,8 @@ class _Walk:
 def cuts(mesh: Mesh) -> Cuts:
     """Everything that the mesh falls apart without; a joint of two links or more holds if one goes."""
     walk = _Walk(mesh)
-    joints: dict[int, Parting] = {}
-    places: dict[int, Parting] = {}
+    joints: dict[int, Cutoff] = {}
+    places: dict[int, Cutoff] = {}
     blocks = list(range(len(mesh.places)))
     for place in walk.order:
         above = walk.parent[place]
@@ -233,21 +233,21 @@ def _named_by_least(blocks: Sequence[int]) -> list[int]:
     return [least[block] for block in blocks]
 
 
-def _without_joint(walk: _Walk, below: int, joint: int) -> Parting:
+def _without_joint(walk: _Walk, below: int, joint: int) -> Cutoff:
     above, begin = walk.parent[below], walk.at[below]
     end = begin + walk.size[below]
     outside = walk.tree[below] - walk.size[below]
     messages = walk.mesh.joints[joint].messages
     if walk.size[below] <= outside:
         part = islice(walk.order, begin, min(begin + SHOWN, end))
-        return Parting(walk.size[below], messages, tuple(part), above)
+        return Cutoff(walk.size[below], messages, tuple(part), above)
     first = walk.at[walk.root[below]]
     positions = chain(range(first, begin), range(end, first + walk.tree[below]))
     others = (walk.order[one] for one in positions if walk.order[one] != above)
-    return Parting(outside, messages, (above, *islice(others, SHOWN - 1)), below)
+    return Cutoff(outside, messages, (above, *islice(others, SHOWN - 1)), below)
 
 
-def _without_place(walk: _Walk, place: int) -> Parting | None:
+def _without_place(walk: _Walk, place: int) -> Cutoff | None:
     is_root = walk.parent[place] < 0
     hanging = [
         child for child in walk.children[place] if is_root or walk.low[child] >= walk.at[place]
@@ -275,7 +275,7 @@ def _without_place(walk: _Walk, place: int) -> Parting | None:
     ]
     if kept != len(hanging) and rest:
         part.insert(0, walk.parent[place])
-    return Parting(
+    return Cutoff(
         sum(sizes) - sizes[kept], sum(messages) - messages[kept], tuple(part[:SHOWN]), beside[1]
     )
 
@@ -287,7 +287,7 @@ def _piece(walk: _Walk, begins: Sequence[int], hanging: Sequence[int], place: in
     return len(hanging)
 
 
-class SecondWay(NamedTuple):
+class RedundantLink(NamedTuple):
     """A link to add, between `one` and `other`. `pairs` of message VPNs get a second way, among them those
     that now send `messages` over the cut bridges, `rows` of EDGES. `past` is the articulation point that
     it leads around, else None. `beside`: the two have a link already.
@@ -306,9 +306,9 @@ Forest = dict[int, dict[int, int]]
 """For each block its neighbours, and the cut joint in between."""
 
 
-def second_ways(
+def redundant_links(
     mesh: Mesh, found: Cuts, components: Sequence[int], most: int = REPORT_SECOND_WAYS
-) -> list[SecondWay]:
+) -> list[RedundantLink]:
     """The best links to add, at most so many for cut joints and as many for articulation points; those
     that help the most pairs first. The second one is the best when the first is there, and so on.
     """
@@ -321,7 +321,7 @@ def second_ways(
     members: dict[int, list[int]] = {}
     for place, block in enumerate(found.blocks):
         members.setdefault(block, []).append(place)
-    ways: list[SecondWay] = []
+    ways: list[RedundantLink] = []
     for tree in _trees(forest):
         for _ in range(most):
             path = _longest(mesh, forest, members, tree)
@@ -338,7 +338,7 @@ def second_ways(
     return sorted([*ways, *sorted(around, key=_rank)[:most]], key=_rank)
 
 
-def _rank(way: SecondWay) -> tuple[int, int, Place, Place]:
+def _rank(way: RedundantLink) -> tuple[int, int, Place, Place]:
     return (-way.pairs, -way.messages, way.one, way.other)
 
 
@@ -391,12 +391,12 @@ def _longest(
 
 def _over(
     mesh: Mesh, forest: Forest, members: dict[int, list[int]], path: Sequence[int]
-) -> SecondWay:
+) -> RedundantLink:
     sizes = [len(members[block]) for block in path]
     joints = [forest[one][other] for one, other in pairwise(path)]
     one = _end(mesh, members[path[0]], joints[0])
     other = _end(mesh, members[path[-1]], joints[-1])
-    return SecondWay(
+    return RedundantLink(
         mesh.places[one],
         mesh.places[other],
         (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2,
@@ -440,10 +440,10 @@ def _merge(
         } | {whole: joint}
 
 
-def _around(mesh: Mesh, place: int, parting: Parting, components: Sequence[int]) -> SecondWay:
+def _around(mesh: Mesh, place: int, parting: Cutoff, components: Sequence[int]) -> RedundantLink:
     size = sum(one == components[place] for one in components)
     one, other = sorted((parting.part[0], parting.beside))
-    return SecondWay(
+    return RedundantLink(
         mesh.places[one],
         mesh.places[other],
         parting.places * (size - 1 - parting.places),

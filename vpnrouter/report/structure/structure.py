@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 from vpnrouter.limits import REPORT_PAIR_STEPS, REPORT_PAIRS, REPORT_STRUCTURE_FINDINGS
 from vpnrouter.report.schema import INFO, Finding, Rows
-from vpnrouter.report.structure.centrality import Centrality, Widest, centrality
+from vpnrouter.report.structure.centrality import Centrality, WidestPaths, centrality
 from vpnrouter.report.structure.cuts import (
+    Cutoff,
     Cuts,
-    OutOfSteps,
-    Parting,
-    SecondWay,
-    Steps,
-    Ways,
+    PathSearch,
+    RedundantLink,
+    StepBudget,
+    StepLimitReached,
     cuts,
-    second_ways,
+    redundant_links,
 )
 from vpnrouter.report.structure.graph import Mesh, components
 
@@ -37,8 +37,8 @@ def pairs(
     no time for (`most_steps` joints looked at). The bridges' directions play no part.
     """
     sent = _sent(mesh, traffic)
-    widest = Widest(mesh)
-    steps = Steps(most_steps)
+    widest = WidestPaths(mesh)
+    steps = StepBudget(most_steps)
     rows: list[tuple[tuple[int, int, int, int, int], int, int]] = []
     for one, other in _chosen(mesh, sent, components, most):
         hops, links = _measured(mesh, found, steps, one, other)
@@ -98,13 +98,13 @@ def _chosen(
 
 
 def _measured(
-    mesh: Mesh, found: Cuts, steps: Steps, one: int, other: int
+    mesh: Mesh, found: Cuts, steps: StepBudget, one: int, other: int
 ) -> tuple[int | None, int | None]:
     """Hops and links, None for what there was no time for."""
-    ways = Ways(mesh, steps)
+    ways = PathSearch(mesh, steps)
     try:
         way = ways.shortest(one, other)
-    except OutOfSteps:
+    except StepLimitReached:
         return None, None
     if way is None:
         return None, None
@@ -112,7 +112,7 @@ def _measured(
         return len(way), 1
     try:
         return len(way), ways.links(one, other, way)
-    except OutOfSteps:
+    except StepLimitReached:
         return len(way), None
 
 
@@ -134,7 +134,7 @@ class Structure:
     pairs: Rows
     edges: list[Standing]
     findings: list[Finding]
-    second_ways: list[SecondWay]
+    redundant_links: list[RedundantLink]
     starts: int
 
     def merged(self, edges: Rows) -> Rows:
@@ -156,7 +156,7 @@ def structure(nodes: Rows, edges: Rows, traffic: Rows | None = None) -> Structur
         pairs=pairs(mesh, found, parts, traffic or []),
         edges=_standings(mesh, found, central),
         findings=[*_articulations(mesh, parts, found), *_cut_bridges(mesh, parts, found, edges)],
-        second_ways=second_ways(mesh, found, parts),
+        redundant_links=redundant_links(mesh, found, parts),
         starts=central.starts,
     )
 
@@ -235,12 +235,12 @@ def _sizes(parts: Sequence[int]) -> dict[int, int]:
     return sizes
 
 
-def _weightiest(partings: dict[int, Parting]) -> list[tuple[int, Parting]]:
+def _weightiest(partings: dict[int, Cutoff]) -> list[tuple[int, Cutoff]]:
     ordered = sorted(partings.items(), key=lambda one: (-one[1].messages, -one[1].places, one[0]))
     return ordered[:REPORT_STRUCTURE_FINDINGS]
 
 
-def _told(mesh: Mesh, parting: Parting, places: int) -> str:
+def _told(mesh: Mesh, parting: Cutoff, places: int) -> str:
     names = ", ".join(mesh.name(place) for place in parting.part)
     more = parting.places - len(parting.part)
     if more:

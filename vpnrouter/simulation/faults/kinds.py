@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from vpnrouter.simulation.faults import routers, traffic
-from vpnrouter.simulation.faults.ground import Ground
+from vpnrouter.simulation.faults.placement import Placement
 
-KINDS: Final[Mapping[str, Callable[[Ground], None]]] = {
+KINDS: Final[Mapping[str, Callable[[Placement], None]]] = {
     "loop": traffic.loop,
     "two_ways": traffic.two_ways,
     "duplicate": traffic.duplicate,
@@ -22,7 +22,7 @@ KINDS: Final[Mapping[str, Callable[[Ground], None]]] = {
 }
 """Each plants one fault that the traces show."""
 
-DRIFT_KINDS: Final[Mapping[str, Callable[[Ground], None]]] = {
+DRIFT_KINDS: Final[Mapping[str, Callable[[Placement], None]]] = {
     "missing_vpn": routers.missing_vpn,
     "missing_bridge": routers.missing_bridge,
     "unknown_bridge": routers.unknown_bridge,
@@ -35,7 +35,7 @@ ALL_KINDS: Final = {**KINDS, **DRIFT_KINDS}
 """Both."""
 
 
-def plant(ground: Ground, kinds: Sequence[str]) -> None:
+def plant(ground: Placement, kinds: Sequence[str]) -> None:
     """Plant one fault for each of `kinds`, which may stand several times.
 
     Raises:

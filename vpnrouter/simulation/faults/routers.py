@@ -12,18 +12,18 @@ from typing import Final
 import numpy as np
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation.faults.ground import Ground
-from vpnrouter.simulation.feeds import DIRECT, PERSISTENT, Feed, lead, receive
+from vpnrouter.simulation.faults.placement import Placement
 from vpnrouter.simulation.journey import Journey, walk
 from vpnrouter.simulation.mesh import Bridge
 from vpnrouter.simulation.plan import Plan
+from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Feed, lead, receive
 from vpnrouter.units import SECOND_NS
 
 _SKEW_S: Final = (0.05, 5.0)
 _LEAST_ROUTERS: Final = 4
 
 
-def clock_skew(ground: Ground) -> None:
+def clock_skew(ground: Placement) -> None:
     """The clock of one router is tens of milliseconds to seconds off; never of the one with most links.
 
     Raises:
@@ -85,7 +85,7 @@ def _components(near: dict[int, set[int]]) -> list[set[int]]:
     return found
 
 
-def missing_vpn(ground: Ground) -> None:
+def missing_vpn(ground: Placement) -> None:
     """A message VPN is configured, and nothing happens in it."""
     (site,) = ground.way(1)
     place = ground.plan.mesh.sites[site]
@@ -94,7 +94,7 @@ def missing_vpn(ground: Ground) -> None:
     ground.faults.append({"kind": "missing_vpn", "router": place.router_name, "vpn": vpn})
 
 
-def missing_bridge(ground: Ground) -> None:
+def missing_bridge(ground: Placement) -> None:
     """A bridge is configured, and its link never comes up."""
     source, target = ground.way(2)
     name = f"from-{ground.plan.mesh.sites[source].router_name}-next"
@@ -104,14 +104,14 @@ def missing_bridge(ground: Ground) -> None:
     ground.faults.append({"kind": "missing_bridge", **ground.ends(planned)})
 
 
-def unknown_bridge(ground: Ground) -> None:
+def unknown_bridge(ground: Placement) -> None:
     """A bridge carries messages and is not configured."""
     number = ground.plan.mesh.bridge(*ground.way(2))
     ground.plan.drift.without.add(number)
     ground.faults.append({"kind": "unknown_bridge", **ground.edge(number)})
 
 
-def missing_subscription(ground: Ground) -> None:
+def missing_subscription(ground: Placement) -> None:
     """A bridge has a remote subscription in its configuration that it never asked for."""
     number, _ = _filtered(ground, 1)
     source = ground.plan.mesh.sites[ground.plan.mesh.bridges[number].source]
@@ -120,14 +120,14 @@ def missing_subscription(ground: Ground) -> None:
     ground.faults.append({"kind": "missing_subscription", **ground.edge(number), "topic": topic})
 
 
-def unknown_subscription(ground: Ground) -> None:
+def unknown_subscription(ground: Placement) -> None:
     """A bridge asks for more than its configuration says."""
     number, topic = _filtered(ground, 2)
     ground.plan.drift.less.append((number, topic))
     ground.faults.append({"kind": "unknown_subscription", **ground.edge(number), "topic": topic})
 
 
-def _filtered(ground: Ground, least: int) -> tuple[int, str]:
+def _filtered(ground: Placement, least: int) -> tuple[int, str]:
     """A bridge with so many filters, and one of them."""
     mesh = ground.plan.mesh
     for _ in mesh.domains:
@@ -149,7 +149,7 @@ _LEAST_SPAN_S: Final = 15.0
 _BLOCKED_MOST_S: Final = 600.0
 
 
-def flapping_link(ground: Ground) -> None:
+def flapping_link(ground: Placement) -> None:
     """The connection between two message VPNs is lost again and again; no message comes meanwhile."""
     plan = ground.plan
     way = ground.way(2)
@@ -171,7 +171,7 @@ def flapping_link(ground: Ground) -> None:
         ground.faults.append({"kind": "flapping_link", **ground.edge(bridge), "value": downs})
 
 
-def stalled_bridge(ground: Ground) -> None:
+def stalled_bridge(ground: Placement) -> None:
     """For a while what is sent over a bridge does not arrive, though its link is up."""
     way = ground.way(2)
     feed = _feed(ground, "tickets", DIRECT, way)
@@ -192,7 +192,7 @@ def stalled_bridge(ground: Ground) -> None:
     )
 
 
-def hot_bridge(ground: Ground) -> None:
+def hot_bridge(ground: Placement) -> None:
     """More is published than a bridge can take: messages wait ever longer, and many are discarded."""
     plan, mesh = ground.plan, ground.plan.mesh
     way = ground.way(2)
@@ -213,7 +213,7 @@ def hot_bridge(ground: Ground) -> None:
     ground.faults.append({"kind": "hot_bridge", **ground.edge(bridge), "value": _LOST_SHARE})
 
 
-def head_of_line(ground: Ground) -> None:
+def head_of_line(ground: Placement) -> None:
     """For a while an endpoint refuses what a bridge brings."""
     plan, mesh = ground.plan, ground.plan.mesh
     way = ground.way(2)
@@ -247,7 +247,7 @@ def head_of_line(ground: Ground) -> None:
 
 
 def _span(
-    ground: Ground, low: float, high: float, most_s: float = float("inf")
+    ground: Placement, low: float, high: float, most_s: float = float("inf")
 ) -> tuple[float, float]:
     """A span of between these shares of the busy time, in the middle of it, and long enough to be told from
     a pause.
@@ -258,7 +258,7 @@ def _span(
     return begin, begin + min(max(length, _LEAST_SPAN_S), most_s)
 
 
-def _feed(ground: Ground, kind: str, mode: str, way: list[int]) -> Feed:
+def _feed(ground: Placement, kind: str, mode: str, way: list[int]) -> Feed:
     """A feed that the plan lays out as any other, with messages enough to see what happens to them."""
     feed = ground.feed(kind, mode, way[0])
     receive(ground.plan.mesh, feed, way[-1], ground.rng, plain=True)

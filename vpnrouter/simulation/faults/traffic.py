@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from vpnrouter.simulation.faults.ground import Ground
-from vpnrouter.simulation.feeds import DIRECT, PERSISTENT, Receiver, attract, lead, receive
+from vpnrouter.simulation.faults.placement import Placement
 from vpnrouter.simulation.journey import Journey, walk
+from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Receiver, attract, lead, receive
 
 _UNMATCHED: Final = "no-subscription-match"
 _TRAFFIC: Final = 200
@@ -17,7 +17,7 @@ _PARTITIONS: Final = 4
 _SKEW: Final = 0.8
 
 
-def black_hole(ground: Ground) -> None:
+def black_hole(ground: Placement) -> None:
     """A client publishes what nobody has subscribed to."""
     (site,) = ground.way(1)
     feed = ground.feed("heartbeats", DIRECT, site)
@@ -27,7 +27,7 @@ def black_hole(ground: Ground) -> None:
     ground.faults.append({"kind": "black_hole", **ground.at(site), "topic": feed.topic(0)})
 
 
-def never_matched(ground: Ground) -> None:
+def never_matched(ground: Placement) -> None:
     """A client subscribes to what nobody publishes, besides what it gets."""
     plan = ground.plan
     (site,) = ground.way(1)
@@ -45,7 +45,7 @@ def never_matched(ground: Ground) -> None:
     )
 
 
-def over_broad(ground: Ground) -> None:
+def over_broad(ground: Placement) -> None:
     """A bridge attracts a whole feed, of which one topic alone is wanted behind it."""
     plan, mesh = ground.plan, ground.plan.mesh
     source, target = way = ground.way(2)
@@ -75,7 +75,7 @@ def over_broad(ground: Ground) -> None:
     ground.consequences.append({"kind": "wasted_crossing", **ground.edge(bridge)})
 
 
-def skewed_partition(ground: Ground) -> None:
+def skewed_partition(ground: Placement) -> None:
     """Nearly all messages of a partitioned queue have keys of one partition."""
     plan, mesh = ground.plan, ground.plan.mesh
     (site,) = ground.way(1)
@@ -99,7 +99,7 @@ def skewed_partition(ground: Ground) -> None:
     )
 
 
-def loop(ground: Ground) -> None:
+def loop(ground: Placement) -> None:
     """Three message VPNs in a ring attract one feed: it comes round, goes on, and is stopped only then."""
     mesh = ground.plan.mesh
     first, second, third = way = ground.way(3)
@@ -127,7 +127,7 @@ def loop(ground: Ground) -> None:
     ]
 
 
-def two_ways(ground: Ground) -> None:
+def two_ways(ground: Placement) -> None:
     """A feed reaches a message VPN twice: by a shortcut, or by a second bridge beside the first."""
     mesh = ground.plan.mesh
     way = ground.way(3)
@@ -155,7 +155,7 @@ def two_ways(ground: Ground) -> None:
     ground.faults.append({"kind": "two_ways", **ground.at(third)})
 
 
-def duplicate(ground: Ground) -> None:
+def duplicate(ground: Placement) -> None:
     """Two bridges take the same guaranteed messages, each by a queue: the queue behind them has all twice."""
     mesh = ground.plan.mesh
     first, second = way = ground.way(2)
@@ -174,6 +174,6 @@ def duplicate(ground: Ground) -> None:
     ground.consequences.append({"kind": "two_ways", **ground.at(second)})
 
 
-def _shortcut_km(ground: Ground, way: list[int]) -> float:
+def _shortcut_km(ground: Placement, way: list[int]) -> float:
     near = ground.plan.mesh.near
     return 0.8 * sum(near[one][other] for one, other in pairwise(way))

@@ -214,7 +214,7 @@ Tally = dict[str, Counter[str]]
 """Messages by place of origin and topic."""
 
 
-def takes(pattern: str, route: tuple[str, str, str]) -> bool:
+def filter_matches(pattern: str, route: tuple[str, str, str]) -> bool:
     """Whether a filter on flights/{carrier}/{origin}/{dest}, or alerts/…, takes a route, in either
     dialect.
     """
@@ -241,10 +241,11 @@ def takes(pattern: str, route: tuple[str, str, str]) -> bool:
     return len(levels) - 1 == len(route)
 
 
-def taken(flights: Flights, patterns: Sequence[str]) -> Mask:
+def matching(flights: Flights, patterns: Sequence[str]) -> Mask:
     """For each flight, whether at least one of the filters takes it."""
     by_route = np.array(
-        [any(takes(pattern, route) for pattern in patterns) for route in flights.routes], np.bool_
+        [any(filter_matches(pattern, route) for pattern in patterns) for route in flights.routes],
+        np.bool_,
     )
     return by_route[flights.route_of]
 
@@ -274,7 +275,7 @@ def published_at(flights: Flights, place: str) -> Mask:
 
 def bridged(flights: Flights) -> Mask:
     """For each flight, whether it crosses the bridge from blue to yellow."""
-    return published_at(flights, BLUE) & taken(flights, REMOTE_SUBSCRIPTIONS)
+    return published_at(flights, BLUE) & matching(flights, REMOTE_SUBSCRIPTIONS)
 
 
 def alerted(flights: Flights) -> Mask:
@@ -294,7 +295,7 @@ def received(flights: Flights, subscriber: Subscriber) -> dict[str, Mask]:
     """For each place of origin that may reach the subscriber, the flights it must receive, or those
     whose alerts it must.
     """
-    wanted = taken(flights, [subscriber.filter])
+    wanted = matching(flights, [subscriber.filter])
     if subscriber.hears_alerts:
         return {YELLOW: alerted(flights) & wanted}
     masks = {subscriber.place: published_at(flights, subscriber.place) & wanted}

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
 from vpnrouter.report.page.charts import STEPS, Histogram, Rates
-from vpnrouter.report.page.figures import (
+from vpnrouter.report.page.contents import (
     NONE,
     Contents,
     Grades,
-    Places,
+    ShapeIndex,
     count,
     duration,
     moment,
@@ -63,7 +63,7 @@ _SEVERITIES: Final = {"error": 0, "warning": 1, "info": 2}
 def details(
     contents: Contents,
     grades: Grades,
-    places: Places,
+    places: ShapeIndex,
     rates: Rates,
     histograms: dict[int, Histogram],
 ) -> str:
@@ -147,7 +147,7 @@ def _truth(value: bool | None) -> str:
     return NONE if value is None else "yes" if value else "no"
 
 
-def _links(links: Rows, places: Places) -> dict[int, list[tuple[int, int | None]]]:
+def _links(links: Rows, places: ShapeIndex) -> dict[int, list[tuple[int, int | None]]]:
     found: dict[int, list[tuple[int, int | None]]] = {}
     for row in links:
         edge = places.edge(row)

@@ -6,10 +6,10 @@ from typing import Final
 import numpy as np
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation.feeds import Feed, new_feed
 from vpnrouter.simulation.mesh import Bridge
 from vpnrouter.simulation.plan import Plan
 from vpnrouter.simulation.templates import Stream
+from vpnrouter.simulation.traffic import Feed, new_feed
 
 SHARE: Final = 0.002
 """Share of the trace rows that a fault takes as messages of its own, and at least LEAST_MESSAGES."""
@@ -20,7 +20,7 @@ Fault = dict[str, str | float | int | None]
 
 
 @dataclass
-class Ground:
+class Placement:
     """A plan to plant faults in.
 
     `rows` are wanted in all. `faults` are what must be found, with the

@@ -23,10 +23,13 @@ _PR_SET_PDEATHSIG: Final = 1
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _CHUNK: Final = 65_536
 _LOOK_S: Final = 0.01
-_PROGRAM: Final = "import sys; from vpnrouter.demo.children import become; become(sys.argv.pop(1), sys.argv.pop(1))"
+_PROGRAM: Final = (
+    "import sys; from vpnrouter.demo.processes import run_child;"
+    " run_child(sys.argv.pop(1), sys.argv.pop(1))"
+)
 
 
-def become(parent: str, target: str) -> None:
+def run_child(parent: str, target: str) -> None:
     """In a new process: end together with process `parent`, and call the function MODULE:FUNCTION."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -38,7 +41,7 @@ def become(parent: str, target: str) -> None:
     getattr(importlib.import_module(module), function)()
 
 
-class Child:
+class ChildProcess:
     """One process in a session of its own, so that a Ctrl-C at the terminal reaches only the
     demonstration, which then ends it.
 
@@ -150,23 +153,23 @@ def _import_path() -> str:
 
 
 @contextlib.contextmanager
-def child(
+def child_process(
     name: str, target: str, arguments: Sequence[str], log: Path | None = None
-) -> Iterator[Child]:
+) -> Iterator[ChildProcess]:
     """A process running MODULE:FUNCTION with these arguments; on leaving, however, it is ended.
 
     Should this process be killed so that nothing can be done any more, Linux ends the child.
     """
-    started = Child(name, target, arguments, log)
+    started = ChildProcess(name, target, arguments, log)
     try:
         yield started
     finally:
-        with undisturbed():
+        with signals_deferred():
             started.stop()
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def signals_deferred() -> Iterator[None]:
     """Put off what would end this process for a moment, so that tidying up is not cut short."""
     came: list[int] = []
 
@@ -182,7 +185,7 @@ def undisturbed() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
+def signals_as_exceptions() -> Iterator[None]:
     """Let SIGTERM, SIGHUP and SIGINT end the block as exceptions, so that children are ended."""
 
     def leave(number: int, _: FrameType | None) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from vpnrouter.limits import REPORT_LINK_CHANGES
-from vpnrouter.report.digests.sums import ends, weighed
+from vpnrouter.report.digests.columns import ends, weighed
 from vpnrouter.report.schema import Edge
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from vpnrouter.report.advice.context import (
-    Item,
+    Advice,
     MeshContext,
     at,
     bridge_named,
@@ -19,10 +19,10 @@ from vpnrouter.report.advice.context import (
     place_of,
     worst_of,
 )
-from vpnrouter.report.page.figures import size
+from vpnrouter.report.page.contents import size
 from vpnrouter.report.rules.context import counted, lasting, percent
 from vpnrouter.report.schema import INFO, Finding
-from vpnrouter.report.structure.cuts import SecondWay
+from vpnrouter.report.structure.cuts import RedundantLink
 from vpnrouter.report.structure.graph import Place, goal_of, start_of
 
 MOVE_SHARE: Final = 0.8
@@ -35,7 +35,7 @@ MOVE_MESSAGES: Final = 1_000
 """Crossings below which a move is not worth its while."""
 
 
-def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`head_of_line` of one endpoint, with the `stalled_bridge` that comes of it."""
     blocks = [one for one in findings if one.kind == "head_of_line"]
     first = blocks[0]
@@ -46,7 +46,7 @@ def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[It
     held = (
         f" {counted(messages_of(stalled), 'message')} stood before the bridge." if stalled else ""
     )
-    yield Item(
+    yield Advice(
         action="relieve_endpoint",
         severity=worst_of(findings),
         **place_of(first),
@@ -60,10 +60,10 @@ def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[It
     )
 
 
-def spread_partitions(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def spread_partitions(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """Advise against `skewed_partition` of one queue."""
     first = findings[0]
-    yield Item(
+    yield Advice(
         action="spread_partitions",
         severity=worst_of(findings),
         **place_of(first, "router", "vpn", "endpoint"),
@@ -77,10 +77,10 @@ def spread_partitions(_: MeshContext, findings: Sequence[Finding]) -> Iterator[I
     )
 
 
-def set_clock(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def set_clock(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """Advise against `clock_skew` of one router."""
     first = findings[0]
-    yield Item(
+    yield Advice(
         action="set_clock",
         severity=worst_of(findings),
         **place_of(first, "router", "peer_router"),
@@ -92,7 +92,7 @@ def set_clock(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def moves(context: MeshContext) -> Iterator[Item]:
+def moves(context: MeshContext) -> Iterator[Advice]:
     """Message VPNs whose traffic crosses to and from one other router, and hardly concerns clients here: moved
     there, their bridges join message VPNs of one router.
     """
@@ -112,7 +112,7 @@ def moves(context: MeshContext) -> Iterator[Item]:
         local = sum(node[name] or 0 for name in ("ingress", "delivered", "spooled"))
         if messages < MOVE_SHARE * crossed or local > MOVE_CLIENTS * (local + crossed):
             continue
-        yield Item(
+        yield Advice(
             action="move_vpn",
             severity=INFO,
             router=place[0],
@@ -134,7 +134,7 @@ _CYCLE: Final = re.compile(
 """A loop as its finding draws it: a/x>b/y>a/x."""
 
 
-def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """A `loop`: the bridge of it that carries the least is to give up what goes round."""
     for one in findings:
         cycle = _cycle(one)
@@ -158,7 +158,7 @@ def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[It
             advice = f"Drop one of the remote subscriptions that make a loop at {at((one.router, one.vpn))}."
             place = place_of(one)
             filters, kept = [], ""
-        yield Item(
+        yield Advice(
             action="break_loop",
             severity=one.severity,
             **place,
@@ -171,12 +171,12 @@ def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[It
         )
 
 
-def end_in_vain(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def end_in_vain(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`loop_stopped` of one bridge: what it brings is discarded, so it need not bring it."""
     first, messages = findings[0], messages_of(findings)
     over = bridge_of(first) if first.bridge else f"the bridges into {at((first.router, first.vpn))}"
     reasons = listed(one.reason or "no reason given" for one in findings)
-    yield Item(
+    yield Advice(
         action="break_loop",
         severity=worst_of(findings),
         **place_of(first),
@@ -189,7 +189,7 @@ def end_in_vain(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def drop_way(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def drop_way(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`two_ways` and `duplicate` in one message VPN."""
     ways = [one for one in findings if one.kind == "two_ways"]
     first = (ways or list(findings))[0]
@@ -207,7 +207,7 @@ def drop_way(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
             f"See why {who} in {where} gets messages twice: overlapping bridges, or a sender that sends"
             " again what was not acknowledged."
         )
-    yield Item(
+    yield Advice(
         action="drop_way",
         severity=worst_of(findings),
         **place_of(first),
@@ -220,7 +220,7 @@ def drop_way(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
     )
 
 
-def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`flapping_link` and `stalled_bridge` of one bridge."""
     first = findings[0]
     flaps = [one for one in findings if one.kind == "flapping_link"]
@@ -242,7 +242,7 @@ def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[I
         if flaps
         else ": a full queue behind it, its window, or a peer that stopped reading."
     )
-    yield Item(
+    yield Advice(
         action="repair_link",
         severity=worst_of(findings),
         **place_of(first),
@@ -253,7 +253,7 @@ def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[I
     )
 
 
-def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Item]:
+def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`hot_bridge`: less over it, or a second one beside it."""
     first, messages = findings[0], messages_of(findings)
     wasted = [
@@ -269,7 +269,7 @@ def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterato
     spare = (
         f" {counted(messages_of(wasted), 'message')} on it were wanted by nobody." if wasted else ""
     )
-    yield Item(
+    yield Advice(
         action="relieve_bridge",
         severity=worst_of(findings),
         **place_of(first),
@@ -282,7 +282,7 @@ def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterato
     )
 
 
-def add_link(way: SecondWay, edges: Sequence[dict[str, Any]]) -> Item:
+def add_link(way: RedundantLink, edges: Sequence[dict[str, Any]]) -> Advice:
     """A second way for as many pairs as one link can give one."""
     cut = sorted((edges[row] for row in way.rows), key=lambda edge: -(edge["messages"] or 0))
     what = "a second link beside the one" if way.beside else "a link"
@@ -298,7 +298,7 @@ def add_link(way: SecondWay, edges: Sequence[dict[str, Any]]) -> Item:
         place = {"router": way.past[0], "vpn": way.past[1]}
     elif cut:
         place = _ends(cut[0])
-    return Item(
+    return Advice(
         action="add_link",
         severity=INFO,
         **place,

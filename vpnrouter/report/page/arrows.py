@@ -286,7 +286,7 @@ _BOX_WEIGHT: Final = 8
 """A router's frame under a name counts as so many points of arrows."""
 
 
-class Block(NamedTuple):
+class Area(NamedTuple):
     """A rectangle of the drawing, in pixels."""
 
     left: float
@@ -294,7 +294,7 @@ class Block(NamedTuple):
     right: float
     bottom: float
 
-    def meets(self, other: Block) -> bool:
+    def meets(self, other: Area) -> bool:
         """Whether the two have a part in common."""
         return (
             self.left < other.right
@@ -303,7 +303,7 @@ class Block(NamedTuple):
             and other.top < self.bottom
         )
 
-    def inside(self, other: Block) -> bool:
+    def inside(self, other: Area) -> bool:
         """Whether all of it is in `other`."""
         return (
             self.left >= other.left
@@ -313,7 +313,7 @@ class Block(NamedTuple):
         )
 
 
-class Spot(NamedTuple):
+class LabelAnchor(NamedTuple):
     """Where a text stands: the foot of its letters, and its SVG anchor."""
 
     x: float
@@ -321,7 +321,7 @@ class Spot(NamedTuple):
     anchor: str
 
 
-class Name(NamedTuple):
+class Label(NamedTuple):
     """A name to stand beside `curve` at `middle` (0 to 1), `distance` pixels away, and beside a `bow` on its right."""
 
     text: str
@@ -331,11 +331,11 @@ class Name(NamedTuple):
     bow: bool
 
 
-def block_of(text: str, place: Spot) -> Block:
+def block_of(text: str, place: LabelAnchor) -> Area:
     """The block that a text covers, computed with the widest letters that a font is likely to have."""
     width = len(text) * SIZE * LETTER
     left = {"start": place.x, "end": place.x - width}.get(place.anchor, place.x - width / 2)
-    return Block(
+    return Area(
         left - _HALO,
         place.y - SIZE * 0.9 - _HALO,
         left + width + _HALO,
@@ -343,13 +343,13 @@ def block_of(text: str, place: Spot) -> Block:
     )
 
 
-def lettered(
-    names: Sequence[Name],
-    taken: Iterable[Block],
-    frames: Sequence[Block],
-    marks: Sequence[Block],
-    sheet: Block,
-) -> list[Spot | None]:
+def place_labels(
+    names: Sequence[Label],
+    taken: Iterable[Area],
+    frames: Sequence[Area],
+    marks: Sequence[Area],
+    sheet: Area,
+) -> list[LabelAnchor | None]:
     """A place for each name, None where there is none. Earlier names have the first choice.
 
     No name lies on another, on what is `taken` (cards, names of routers) or on a mark (of its own place in the
@@ -358,9 +358,9 @@ def lettered(
     """
     blocked = list(taken)
     lines = np.concatenate([np.empty((0, 2)), *(_points(name.curve) for name in names)])
-    found: list[Spot | None] = []
+    found: list[LabelAnchor | None] = []
     for name in names:
-        best: Spot | None = None
+        best: LabelAnchor | None = None
         least = -1
         for place in _candidates(name):
             block = block_of(name.text, place)
@@ -377,7 +377,7 @@ def lettered(
     return found
 
 
-def _candidates(name: Name) -> Iterable[Spot]:
+def _candidates(name: Label) -> Iterable[LabelAnchor]:
     for farther in _FARTHER:
         for step in _STEPS:
             t = name.middle + step
@@ -386,26 +386,26 @@ def _candidates(name: Name) -> Iterable[Spot]:
             yield from _at(name, t, name.distance + farther)
 
 
-def _at(name: Name, t: float, distance: float) -> Iterable[Spot]:
+def _at(name: Label, t: float, distance: float) -> Iterable[LabelAnchor]:
     """The places on both sides of the arrow at `t`."""
     x, y, anchor = beside(name.curve, t, distance)
     if name.bow:
         # On the inner side of a bow the text would be under the cards.
-        yield Spot(max(x, on_curve(name.curve, t)[0] + distance), y, "start")
+        yield LabelAnchor(max(x, on_curve(name.curve, t)[0] + distance), y, "start")
         return
-    yield Spot(x, y, anchor)
+    yield LabelAnchor(x, y, anchor)
     x, y, anchor = beside(name.curve, t, -distance)
     if anchor == "middle":
-        yield Spot(x, y + SIZE * 0.8, anchor)
+        yield LabelAnchor(x, y + SIZE * 0.8, anchor)
     else:
-        yield Spot(x, y, "end" if anchor == "start" else "start")
+        yield LabelAnchor(x, y, "end" if anchor == "start" else "start")
 
 
 def _points(curve: Curve) -> NDArray[np.float64]:
     return np.array([on_curve(curve, step / _SAMPLES) for step in range(_SAMPLES + 1)])
 
 
-def _under(block: Block, points: NDArray[np.float64]) -> int:
+def _under(block: Area, points: NDArray[np.float64]) -> int:
     """The number of points within the block."""
     x, y = points[:, 0], points[:, 1]
     inside = (x > block.left) & (x < block.right) & (y > block.top) & (y < block.bottom)

@@ -141,7 +141,7 @@ Row = dict[str, Any]
 _ENDS: Final = EDGE[:4]
 
 
-class Places:
+class ShapeIndex:
     """Finds nodes and edges by name; `drawn_nodes` and `drawn_edges` are those with a shape."""
 
     def __init__(self, nodes: Rows, edges: Rows) -> None:
@@ -255,7 +255,7 @@ class Grades:
     latency_ends: tuple[str, str]
 
 
-def grade(contents: Contents, places: Places) -> Grades:
+def grade(contents: Contents, places: ShapeIndex) -> Grades:
     """Grade every row of `contents.nodes` and `contents.edges`."""
     edges = contents.edges
     node_findings: list[list[int]] = [[] for _ in contents.nodes]

@@ -4,21 +4,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from vpnrouter.demo import scene, summary
-from vpnrouter.demo.children import ended_by_signals, undisturbed
-from vpnrouter.demo.clients import Counted, accepted, connected_clients
-from vpnrouter.demo.progress import PUBLISHED, TRACES, Teller, claimed, told
+from vpnrouter.demo import scenario, summary
+from vpnrouter.demo.clients import ClientCounts, accepted, connected_clients
+from vpnrouter.demo.processes import signals_as_exceptions, signals_deferred
+from vpnrouter.demo.progress import PUBLISHED, TRACES, ProgressReporter, claimed, progress_reporter
 from vpnrouter.demo.routers import running_routers
-from vpnrouter.demo.scene import Flights, read_flights
+from vpnrouter.demo.scenario import Flights, read_flights
 from vpnrouter.demo.summary import Report, make_report
 from vpnrouter.errors import OperationError
 
 
-def play(
+def run_demo(
     rows: int | None,
     output: Path,
     *,
-    remote_subscriptions: Sequence[str] = scene.REMOTE_SUBSCRIPTIONS,
+    remote_subscriptions: Sequence[str] = scenario.REMOTE_SUBSCRIPTIONS,
     with_report: bool = True,
 ) -> bool:
     """Run everything and print the summary; returns whether all checks passed.
@@ -31,16 +31,16 @@ def play(
         OperationError: the directory cannot be used, or a process does not start or ends early.
     """
     begun_s = time.monotonic()
-    with ended_by_signals(), claimed(output) as folder:
+    with signals_as_exceptions(), claimed(output) as folder:
         flights = read_flights(rows)
-        due = {one.name: scene.received(flights, one) for one in scene.SUBSCRIBERS}
+        due = {one.name: scenario.received(flights, one) for one in scenario.SUBSCRIBERS}
         published_due = {
-            one.name: int(scene.published(flights, one).sum()) for one in scene.PUBLISHERS
+            one.name: int(scenario.published(flights, one).sum()) for one in scenario.PUBLISHERS
         }
         totals = {PUBLISHED: sum(published_due.values())} | {
             name: sum(int(mask.sum()) for mask in masks.values()) for name, masks in due.items()
         }
-        with told(totals) as teller:
+        with progress_reporter(totals) as teller:
             counted, connections, exit_codes = _messages(
                 flights, folder, teller, remote_subscriptions
             )
@@ -52,9 +52,11 @@ def play(
             published=counted.published,
             published_due=published_due,
             tallies=counted.tallies,
-            tallies_due={one.name: scene.tally(flights, one) for one in scene.SUBSCRIBERS},
-            places_due={place: scene.published_count(flights, place) for place in scene.PLACES},
-            crossings_due=scene.crossings(flights),
+            tallies_due={one.name: scenario.tally(flights, one) for one in scenario.SUBSCRIBERS},
+            places_due={
+                place: scenario.published_count(flights, place) for place in scenario.PLACES
+            },
+            crossings_due=scenario.crossings(flights),
             connections=connections,
             exit_codes=exit_codes,
             trace_files={
@@ -76,8 +78,8 @@ def play(
 
 
 def _messages(
-    flights: Flights, folder: Path, teller: Teller, remote_subscriptions: Sequence[str]
-) -> tuple[Counted, int | None, dict[str, int]]:
+    flights: Flights, folder: Path, teller: ProgressReporter, remote_subscriptions: Sequence[str]
+) -> tuple[ClientCounts, int | None, dict[str, int]]:
     """Run routers and clients; returns what was counted, over how many connections between the routers,
     and how the routers ended.
     """
@@ -89,7 +91,7 @@ def _messages(
             counted = clients.run(flights, teller)
         connections = accepted(routers.link_ports)
         teller.stage("routers stop and finish their trace files")
-        with undisturbed():
+        with signals_deferred():
             exit_codes = {"edge": routers.edge.stop(), "core": routers.core.stop()}
     return counted, connections, exit_codes
 
