@@ -222,7 +222,7 @@ class World:
 
     def record(self, vpn: MessageVpn, bridge: str) -> Bridge:
         """A fresh operational record."""
-        return Bridge(BridgeFacts(vpn.plane.router_name, vpn.name, bridge), self.now_ns)
+        return Bridge(BridgeFacts(vpn.context.router_name, vpn.name, bridge), self.now_ns)
 
     def vpn(
         self,
@@ -239,7 +239,7 @@ class World:
         owner = self.router(router)
         vpn = MessageVpn(
             name,
-            owner.plane,
+            owner.context,
             Credentials(basic, usernames, b"secret"),
             {"default": profile or BRIDGING, "plain": ClientProfile("plain")},
             {"default": acl or AclProfile("default")},
@@ -270,7 +270,7 @@ class World:
         events = Events()
         tls = chosen.pop("tls", False)
         half = dial(
-            self.books[into.plane.router_name],
+            self.books[into.context.router_name],
             into,
             "198.51.100.1:55555",
             RemoteSettings(
@@ -296,7 +296,7 @@ class World:
 
     def client(self, vpn: MessageVpn, name: str, router: str = "") -> Client:
         """An MQTT 5 client of `vpn`, logged in."""
-        owner = self.routers[router or vpn.plane.router_name]
+        owner = self.routers[router or vpn.context.router_name]
         client = Client(self, MqttConnection(owner, "192.0.2.1", vpn.name))
         self.clients.append(client)
         client.send(Connect(name))
@@ -307,8 +307,8 @@ class World:
         for _ in range(10_000):
             self.rounds += 1
             for router in self.routers.values():
-                router.plane.ready.clear()
-                router.plane.jobs.finish()
+                router.context.ready.clear()
+                router.context.jobs.finish()
             # Every wire gets its turn in every round: no short cut that would hide an endless one.
             derived = [derive(router) for router in self.routers.values()]
             if not [link for link in self.links if link.wire.pump()] and not any(derived):
@@ -326,7 +326,7 @@ class World:
 
     def traces(self, router: str) -> list[dict[str, Any]]:
         """What the router's recorder holds, as dictionaries; empties it."""
-        recorder = self.routers[router].plane.recorder
+        recorder = self.routers[router].context.recorder
         recorder.cut()
         return [event for block in recorder.take() for event in self._events(block)]
 

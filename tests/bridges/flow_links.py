@@ -50,16 +50,16 @@ class Sea:
         self.commits: list[tuple[str, set[bytes]]] = []
         self.stores: dict[str, MemoryStore] = {}
         for name in spooled or ("edge", "core"):
-            plane = world.router(name).plane
+            context = world.router(name).context
             self.stores[name] = MemoryStore(name.encode().ljust(16, b"."))
-            self.spools[name] = Spool(plane, Ledger(self.stores[name]))
-            plane.spool = self.spools[name]
+            self.spools[name] = Spool(context, Ledger(self.stores[name]))
+            context.spool = self.spools[name]
         self._numbers = 0
 
     def queue(self, vpn: MessageVpn, name: str, topics: str = "", kind: int = QUEUE) -> Endpoint:
         """A queue of a message VPN, with a subscription."""
         self._numbers += 1
-        spool = vpn.plane.spool
+        spool = vpn.context.spool
         assert spool is not None
         terms = EndpointTerms()
         terms.reject_behavior = ALWAYS
@@ -72,10 +72,10 @@ class Sea:
 
     def taker(self, vpn: MessageVpn, bridge: str = "b", **terms: Any) -> FlowReceiver:
         """What a bridge into `vpn` keeps over its links."""
-        spool = vpn.plane.spool
+        spool = vpn.context.spool
         assert spool is not None
         key = keys.bridge(vpn.name, bridge)
-        accepted = decode_positions(self.stores[vpn.plane.router_name].get(key) or b"")
+        accepted = decode_positions(self.stores[vpn.context.router_name].get(key) or b"")
         taker = FlowReceiver(vpn, spool, key, accepted, FlowSettings(**terms))
         if taker.terms.on_reject == frames.ON_REJECT_PARK:
             end = self.queue(vpn, bridge, kind=PARKING)
@@ -102,7 +102,7 @@ class Sea:
         message.persistent = True
         for name, value in more.items():
             setattr(message, name, value)
-        spool = vpn.plane.spool
+        spool = vpn.context.spool
         assert spool is not None
         spool.publish(vpn, message, self.safe, 0)
 

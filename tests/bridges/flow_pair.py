@@ -105,10 +105,10 @@ class Node:
         """Start, with what the store has."""
         router = Router(self.name, 7, Recorder())
         router.tick(self.now_ns, self.now_ns)
-        self.plane = router.plane
+        self.context = router.context
         self.vpn = MessageVpn(
             self.vpn_name,
-            self.plane,
+            self.context,
             Credentials(False, (), b"s"),
             {"default": ClientProfile("default")},
             {"default": AclProfile("default")},
@@ -116,8 +116,8 @@ class Node:
         router.add(self.vpn)
         self.router = router
         self.ledger = Ledger(self.store)
-        self.spool = Spool(self.plane, self.ledger)
-        self.plane.spool = self.spool
+        self.spool = Spool(self.context, self.ledger)
+        self.context.spool = self.spool
         self.sealed = None
         self.ends: dict[str, Endpoint] = {}
         for number, (queue, topics) in enumerate([*self.queues.items(), ("lot", "")], 1):
@@ -217,8 +217,8 @@ class FlowPair:
         self.there = Wire()
         self.here = Wire()
         core, edge = self.core, self.edge
-        client = LinkClient(core.vpn, "#bridge/b", Outbox(core.plane.ready, 1), "edge", "blue")
-        self.peer = LinkClient(edge.vpn, "core/red/b", Outbox(edge.plane.ready, 1), "core", "red")
+        client = LinkClient(core.vpn, "#bridge/b", Outbox(core.context.ready, 1), "edge", "blue")
+        self.peer = LinkClient(edge.vpn, "core/red/b", Outbox(edge.context.ready, 1), "core", "red")
         self.taker.start(self.here, client, "out", self.window)
 
     def cut(self) -> None:

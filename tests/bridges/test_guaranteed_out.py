@@ -272,7 +272,7 @@ def test_a_message_keeps_what_it_is() -> None:
     """Priority, persistence, expiry, retain, path and hops cross in GUARANTEED (LINK-41)."""
     alone = Alone()
     alone.begin()
-    now_ns = alone.edge.plane.now_ns
+    now_ns = alone.edge.context.now_ns
     alone.publish(
         persistent=False,
         dmq_eligible=False,

@@ -300,7 +300,7 @@ def test_many_filters_are_one_question(world: Any) -> None:
 def test_a_bridge_without_subscriptions(world: Any) -> None:
     """With nothing to ask for the bridge is in sync at once."""
     link = world.link(
-        world.vpn("yellow", "core"), world.vpn("blue", "edge").plane.router_name, "blue", []
+        world.vpn("yellow", "core"), world.vpn("blue", "edge").context.router_name, "blue", []
     )
     assert link.events.names == ["welcomed", "subscribed"]
 

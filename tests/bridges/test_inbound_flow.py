@@ -154,7 +154,7 @@ def test_traced_messages(world: Any) -> None:
     """A traced message leaves a send event there and a receive event here, as persistent."""
     two = kit.Two(world)
     for router in world.routers.values():
-        router.plane.tracing = True
+        router.context.tracing = True
     two.publish(trace_high=1, trace_low=2)
     two.publish()
     two.crossed()

@@ -33,7 +33,7 @@ class Mesh:
         for number, (source, target) in enumerate(edges):
             world.link(
                 self.vpns[target],
-                self.vpns[source].plane.router_name,
+                self.vpns[source].context.router_name,
                 f"v{source}",
                 [">"],
                 bridge=f"b{number}",

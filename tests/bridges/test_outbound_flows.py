@@ -95,7 +95,7 @@ def test_queues_that_a_remote_cannot_tell_from_none(raw: Raw, selector: str) -> 
     log = EventLog("edge", lambda: 1)
     told: list[str] = []
     log.listeners.append(lambda event: told.append(event.text.partition("yellow/b: ")[2]))
-    raw.end.plane.events = log
+    raw.end.context.events = log
     raw.queue.terms.permission = NO_ACCESS
     answers = []
     for exclusive in (True, False):

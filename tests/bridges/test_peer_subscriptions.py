@@ -256,7 +256,7 @@ def test_many_filters_are_taken_in_turns(world: Any, compress: bool) -> None:
     link.half.want([(0, f"t/{number}/>") for number in range(4_000)], {})
     link.dialed.say(encode.heartbeat(frames.Heartbeat(7, answer=False)))
     served = link.accepted
-    jobs = served.plane.jobs
+    jobs = served.context.jobs
     served.feed(link.dialed.outbox.take(1 << 24))
     turns = 0
     while len(jobs):
@@ -281,8 +281,8 @@ def test_long_selectors_are_read_in_turns(world: Any) -> None:
     link.half.want([(0, text) for text in selectors], selectors)
     link.accepted.feed(link.dialed.outbox.take(1 << 24))
     turns = 0
-    while len(link.accepted.plane.jobs):
-        link.accepted.plane.jobs.step()
+    while len(link.accepted.context.jobs):
+        link.accepted.context.jobs.step()
         turns += 1
     assert turns > 50
     world.settle()

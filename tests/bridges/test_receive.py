@@ -19,10 +19,10 @@ def came(
 ) -> Message:
     """The message in a GUARANTEED frame."""
     vpn = world.vpn("red", "core")
-    vpn.plane.now_ns = NOW_NS
+    vpn.context.now_ns = NOW_NS
     direct = frames.Direct(b"t/a", block, b"x", extension)
     frame = frames.Guaranteed(1, 2, flags, 7, direct)
-    return arrived(frame, world.client(vpn, "c").connection.session, ["edge/blue"], vpn.plane)
+    return arrived(frame, world.client(vpn, "c").connection.session, ["edge/blue"], vpn.context)
 
 
 def test_without_an_extension_it_comes_from_the_sending_vpn(world: Any) -> None:

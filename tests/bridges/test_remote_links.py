@@ -41,7 +41,7 @@ def core() -> Any:
     """Makes the links of a bridge on router core into yellow."""
     router = Router("core", 1, Recorder())
     credentials = Credentials(False, (), b"secret")
-    vpn = MessageVpn("yellow", router.plane, credentials, {}, {})
+    vpn = MessageVpn("yellow", router.context, credentials, {}, {})
     router.add(vpn)
     return lambda **written: links_of(vpn, router, **written)
 

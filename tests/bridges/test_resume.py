@@ -181,7 +181,7 @@ def test_what_is_not_allowed_any_more_is_dropped(world: Any, changed: str) -> No
     old, _, _ = bridged(world, ("a", "b/c/d"))
     world.links.clear()
     blue = world.books["edge"].router.vpns["blue"]
-    events = blue.plane.events = EventLog("edge", lambda: 1)
+    events = blue.context.events = EventLog("edge", lambda: 1)
     if changed == "levels":
         blue.take_bounds(VpnLimits(max_topic_levels=2))
     elif changed == "count":

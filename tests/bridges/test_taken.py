@@ -18,7 +18,7 @@ KEY = b"bvpn\0bridge"
 def test_written_with_the_unit_and_only_when_it_changed() -> None:
     """What is added is in the store after the commit, what is forgotten is not, and no change writes nothing."""
     store = MemoryStore(STORE)
-    spool = Spool(Router("r", 1, Recorder()).plane, Ledger(store))
+    spool = Spool(Router("r", 1, Recorder()).context, Ledger(store))
     taken = AcceptedPositions(spool, KEY, ReceivedPositions())
 
     def commit() -> ReceivedPositions:

@@ -26,7 +26,7 @@ def told(world: World) -> list[Event]:
     log = EventLog("here", lambda: 1)
     heard: list[Event] = []
     log.listeners.append(heard.append)
-    world.router.plane.events = log
+    world.router.context.events = log
     return heard
 
 

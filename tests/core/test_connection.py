@@ -76,6 +76,6 @@ def test_the_rest_after_the_end_is_dropped() -> None:
 def test_hearing_is_dated() -> None:
     """`heard_ns` is the time of the last bytes, whole frame or not."""
     connection = Framed()
-    connection.plane.now_ns = 77
+    connection.context.now_ns = 77
     connection.feed(b"\x05a")
     assert connection.heard_ns == 77

@@ -41,8 +41,8 @@ class Inn:
     """An entrance whose places for strangers on plain sockets are few."""
 
     def __init__(self, most: int, of_address: int) -> None:
-        self.plane = RouterContext("here", 1, Recorder(), 0.0)
-        self.entrance = Entrance(self.plane)
+        self.context = RouterContext("here", 1, Recorder(), 0.0)
+        self.entrance = Entrance(self.context)
         self.strangers = self.entrance.plain
         self.strangers.most = most
         self.strangers.most_of_address = of_address
@@ -262,7 +262,7 @@ def test_unfinished_packets_of_clients(world: World) -> None:
         client.lose()
     assert partials.total == 1_000_005
     honest.lose()
-    assert partials.total == world.router.plane.partials.total == 0
+    assert partials.total == world.router.context.partials.total == 0
 
 
 def test_a_connect_as_large_as_mqtt_allows(world: World) -> None:
@@ -353,7 +353,7 @@ def pinging(world: World) -> Client:
     client = world.connect("c")
     for _ in range(20):
         client.raw(b"\xc0\x00" * 10_000)
-        world.router.plane.jobs.finish()
+        world.router.context.jobs.finish()
     assert client.connection.choked
     return client
 
@@ -375,7 +375,7 @@ def test_a_client_that_reads_again(world: World) -> None:
         answers += len(client.connection.outbox.take(40_000)) // 2
         client.connection.eased()
         world.advance(limits.UNREAD_S - 1)
-        world.router.plane.jobs.finish()
+        world.router.context.jobs.finish()
     answers += len(client.received())
     assert answers == 20 * 10_000
     world.advance(3 * limits.UNREAD_S)
@@ -384,7 +384,7 @@ def test_a_client_that_reads_again(world: World) -> None:
 
 def test_outboxes_of_all_who_do_not_read(world: World) -> None:
     """Beyond the bound of all together the largest outbox of the address with most goes, with its client."""
-    outboxes = world.router.plane.outboxes
+    outboxes = world.router.context.outboxes
     outboxes.most = 1_000_000
     clients = [world.connect(f"c{number}", peer=f"192.0.2.{number // 3}") for number in range(4)]
     for client, size in zip(clients, (300_000, 400_000, 100_000, 250_000), strict=True):

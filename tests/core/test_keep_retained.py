@@ -24,13 +24,18 @@ class Kept:
 
     def __init__(self, store: MemoryStore, now_ns: int = 5 * SECOND) -> None:
         self.store = store
-        self.plane = RouterContext("here", 7, Recorder(), 0.0)
-        self.plane.now_ns = now_ns
-        self.plane.wall_ns = 1_700_000_000 * SECOND + now_ns
-        self.spool = Spool(self.plane, Ledger(store))
-        self.plane.spool = self.spool
+        self.context = RouterContext("here", 7, Recorder(), 0.0)
+        self.context.now_ns = now_ns
+        self.context.wall_ns = 1_700_000_000 * SECOND + now_ns
+        self.spool = Spool(self.context, Ledger(store))
+        self.context.spool = self.spool
         self.vpn = MessageVpn(
-            "blue", self.plane, Credentials(False, ()), {}, {}, VpnLimits(max_retained_msg_count=2)
+            "blue",
+            self.context,
+            Credentials(False, ()),
+            {},
+            {},
+            VpnLimits(max_retained_msg_count=2),
         )
 
     def retain(self, topic: str, payload: bytes, expires_ns: int = 0) -> None:
@@ -57,13 +62,13 @@ def kept() -> Kept:
 def test_the_last_one_outlives_a_restart(kept: Kept) -> None:
     """With its payload, its flag and the time that it has left."""
     kept.retain("a", b"1")
-    kept.retain("a", b"2", kept.plane.now_ns + 10 * SECOND)
+    kept.retain("a", b"2", kept.context.now_ns + 10 * SECOND)
     again = Kept(kept.store, 9 * SECOND)
-    again.plane.wall_ns = kept.plane.wall_ns + 4 * SECOND
+    again.context.wall_ns = kept.context.wall_ns + 4 * SECOND
     assert recover_retained(again.store, {"blue": again.vpn}) == 1
     (message,) = again.vpn.retained._messages.values()
     assert (message.payload, message.retain) == (b"2", True)
-    assert message.expires_ns == again.plane.now_ns + 6 * SECOND
+    assert message.expires_ns == again.context.now_ns + 6 * SECOND
 
 
 def test_an_empty_payload_forgets(kept: Kept) -> None:
@@ -87,7 +92,7 @@ def test_what_there_is_no_room_for(kept: Kept) -> None:
 
 def test_without_a_spool(kept: Kept) -> None:
     """It is in memory alone."""
-    kept.plane.spool = None
+    kept.context.spool = None
     kept.retain("a", b"1")
     assert kept.vpn.retained.has(b"a")
     assert kept.topics() == set()
@@ -143,8 +148,8 @@ def test_a_message_vpn_without_spool_retains_in_memory_alone(kept: Kept) -> None
 
 def test_what_has_expired_leaves_the_store_when_it_is_found(kept: Kept) -> None:
     """The bytes of an expired message are free, and its row is deleted with the next message that is retained."""
-    kept.retain("a", bytes(600), kept.plane.now_ns + SECOND)
-    assert kept.vpn.retained.message(b"a", 0, kept.plane.now_ns + SECOND) is None
+    kept.retain("a", bytes(600), kept.context.now_ns + SECOND)
+    assert kept.vpn.retained.message(b"a", 0, kept.context.now_ns + SECOND) is None
     assert kept.spool.taken == 0
     kept.retain("b", b"1")
     assert kept.topics() == {"b"}

@@ -124,7 +124,7 @@ def test_which_scheme_decides(
 def test_certificates_are_judged_by_the_clock_of_the_router(world: World) -> None:
     """What was good at the last login may have expired at the next."""
     vpn = world.add_vpn("blue", USERS, client_cert=ClientCertRules())
-    soon = replace(SHOWN, not_after_ns=world.router.plane.wall_ns + 5_000_000_000)
+    soon = replace(SHOWN, not_after_ns=world.router.context.wall_ns + 5_000_000_000)
     world.advance(4)
     assert admit(vpn, None, None, PEER, None, soon).username.name == "app"
     world.advance(2)

@@ -124,7 +124,7 @@ def test_clients_of_one_kind_share_what_is_known(kit: ModuleType) -> None:
     assert len(pickings) == 1
     for number in range(limits.TRACE_PICKED_TOPICS + 10):
         clients[0].raw(encode_publish(b"a/%d" % number, b"x", 5))
-    (picking,) = world.router.plane.pickings.values()
+    (picking,) = world.router.context.pickings.values()
     assert 0 < len(picking._chosen) <= limits.TRACE_PICKED_TOPICS
     assert len(traced(world)) == limits.TRACE_PICKED_TOPICS + 10
 
@@ -146,5 +146,5 @@ def test_without_filters_nothing_is_chosen(kit: ModuleType) -> None:
     publisher = world.connect("c").connection.publisher
     assert publisher is not None
     assert publisher.picking is None
-    assert publisher.sampler is world.router.plane.sampler
-    assert not world.router.plane.pickings
+    assert publisher.sampler is world.router.context.sampler
+    assert not world.router.context.pickings

@@ -97,8 +97,8 @@ def test_tick_sets_the_clocks_before_timers_fire(world: World) -> None:
     """What fires sees the time of its round; `now` drives timers, `wall` goes into traces."""
     world.connect("w", keep_alive_s=1)
     world.router.tick(world.now_ns + 10, 42)
-    assert world.router.plane.now_ns == world.now_ns + 10
-    assert world.router.plane.wall_ns == 42
+    assert world.router.context.now_ns == world.now_ns + 10
+    assert world.router.context.wall_ns == 42
 
 
 def test_tracing_follows_the_rate(kit: ModuleType) -> None:
@@ -107,7 +107,7 @@ def test_tracing_follows_the_rate(kit: ModuleType) -> None:
         world: World = kit.World(sample=sample)
         watcher = world.connect("w")
         watcher.subscribe("#")
-        recorder = world.router.plane.recorder
+        recorder = world.router.context.recorder
         before = recorder.recorded
         client = world.connect("c")
         for number in range(10):

@@ -20,7 +20,7 @@ RUN = b"".join(encode_publish(b"some/topic", bytes([number]) * 8, 4) for number 
 
 def recorded(world: World) -> list[tuple[int, str, str, int]]:
     """(event, client, reason, message id) of all events, in order."""
-    recorder = world.router.plane.recorder
+    recorder = world.router.context.recorder
     recorder.cut()
     found = []
     for block in recorder.take():
@@ -104,7 +104,7 @@ def test_the_mode_of_an_ingress(traced: World) -> None:
         message = Message(b"a", b"x")
         message.qos = qos
         trace(session, message)
-    recorder = traced.router.plane.recorder
+    recorder = traced.router.context.recorder
     recorder.cut()
     modes = []
     for block in recorder.take():

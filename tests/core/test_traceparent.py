@@ -167,7 +167,7 @@ def test_bad_ones_are_passed_on(kit: ModuleType, texts: tuple[str, ...], emits: 
     world.rows()
     publish(world.connect("p"), *texts)
     ingress, _ = world.rows()
-    assert ingress.trace >> 64 == world.router.plane.ids.high
+    assert ingress.trace >> 64 == world.router.context.ids.high
     assert ingress.context.parent_span_id == ""
     assert parents(subscriber) == [list(texts)]
 
@@ -220,8 +220,8 @@ def test_a_sampled_one_takes_no_draw(kit: ModuleType) -> None:
     """The share is of the other messages."""
     world = honouring(kit, sample=0.01)
     client = world.connect("p")
-    left = world.router.plane.sampler.left
+    left = world.router.context.sampler.left
     publish(client, SAMPLED)
-    assert world.router.plane.sampler.left == left
+    assert world.router.context.sampler.left == left
     publish(client, UNSAMPLED)
-    assert world.router.plane.sampler.left == left - 1
+    assert world.router.context.sampler.left == left - 1

@@ -116,7 +116,7 @@ def test_subscriptions_are_traced(kit: ModuleType) -> None:
     client.subscribe("a")
     client.subscribe("a")
     client.unsubscribe("a")
-    recorder = world.router.plane.recorder
+    recorder = world.router.context.recorder
     recorder.cut()
     (block,) = recorder.take()
     assert [context.event for context in block.contexts] == [SUBSCRIBE, UNSUBSCRIBE]

@@ -19,7 +19,7 @@ def test_tracing_is_as_asked_for_and_not_as_configured(configured: Callable[...,
     loaded = configured("trace: {directory: ./t, sample: 0.0}\nmsg_vpns: {v: {queues: {q: {}}}}\n")
     for traced in (True, False):
         node = Node(loaded, 0, SECOND_NS, SECOND_NS, traced=traced)
-        assert node.router.plane.tracing is traced
+        assert node.router.context.tracing is traced
         assert [name for _, name in node.router.vpns["v"].endpoints] == ["q"]
         assert not node.finish_round()
     without = configured("guaranteed_msging: {enabled: false}\nmsg_vpns: {v: {}}\n")

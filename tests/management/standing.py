@@ -302,7 +302,7 @@ def serving(
             token = trio.lowlevel.current_trio_token()
             stop.append(lambda: token.run_sync_soon(scope.cancel))
             began.set()
-            barrier = Router("here", 1, Recorder()).plane.barrier
+            barrier = Router("here", 1, Recorder()).context.barrier
             await serve_http(sock, tls, 100, application(monitor, users), barrier)
 
     thread = threading.Thread(target=trio.run, args=(run,))

@@ -150,7 +150,7 @@ class Pipe(Subscriber):
     """Both ends of a link: the client in the VPN it attracts from, what it carries, and how it arrives."""
 
     def __init__(self, near: MessageVpn, far: MessageVpn, max_ttl: int) -> None:
-        super().__init__(f"#bridge/{far.name}", Outbox(near.plane.ready, MOST_BYTES), FRAME_MQTT5)
+        super().__init__(f"#bridge/{far.name}", Outbox(near.context.ready, MOST_BYTES), FRAME_MQTT5)
         self.is_link = True
         self.vpn_id = far.vpn_id
         self.near = near

@@ -137,7 +137,7 @@ class Island:
         fields: dict[str, Any] = {"basic": False, "usernames": known} | vpn_fields
         self.vpn = MessageVpn(
             vpn,
-            self.router.plane,
+            self.router.context,
             Credentials(fields["basic"], fields["usernames"], b"secret"),
             {"default": ClientProfile("default", allow_bridge_connections_enabled=True)},
             {"default": AclProfile("default")},
@@ -152,9 +152,9 @@ class Island:
         self._client.feed(encode(Subscribe(1, [SubscriptionRequest("#")]), 5))
 
     def set_clocks(self) -> None:
-        """The plane's times are those of trio."""
-        plane = self.router.plane
-        plane.now_ns = plane.wall_ns = int(trio.current_time() * 1_000_000_000)
+        """The context's times are those of trio."""
+        context = self.router.context
+        context.now_ns = context.wall_ns = int(trio.current_time() * 1_000_000_000)
 
     def bridge(
         self, written: dict[str, Any], *, name: str = "b", run: bool = True, **chosen: Any
@@ -186,7 +186,7 @@ class Island:
         """Publish a numbered message."""
         self.set_clocks()
         self._client.feed(encode(Publish(self.name.encode(), b"%d" % number), 5))
-        flush_ready(self.router.plane)
+        flush_ready(self.router.context)
 
     def hear(self) -> None:
         """Take in what was delivered to the subscriber of everything: `got`."""
@@ -209,14 +209,14 @@ class Island:
         """Fire the router's timers and answer logins, as the edge does."""
         while True:
             self.set_clocks()
-            self.router.tick(self.router.plane.now_ns, self.router.plane.wall_ns)
+            self.router.tick(self.router.context.now_ns, self.router.context.wall_ns)
             for login in self.router.verifications.take_all():
                 login.settle(login.given == login.stored.encode())
             jobs = self.router.derivations[:]
             self.router.derivations.clear()
             for job in jobs:
                 job.finish(job.work())
-            flush_ready(self.router.plane)
+            flush_ready(self.router.context)
             self.hear()
             await trio.sleep(0.05)
 
@@ -226,7 +226,7 @@ class Ferry(Connector):
 
     def __init__(self, island: Island) -> None:
         self._island = island
-        self._plane = island.router.plane
+        self._context = island.router.context
 
     def set_clocks(self) -> None:
         self._island.set_clocks()
@@ -246,7 +246,7 @@ class Ferry(Connector):
 
     def serve(self, transport: Any, connection: Connection) -> None:
         nursery = self._island.sea.nursery
-        nursery.start_soon(serve_stream, self._plane, transport, connection)
+        nursery.start_soon(serve_stream, self._context, transport, connection)
 
 
 class Sea:
@@ -290,7 +290,7 @@ class Sea:
             if port == 55_443:
                 always = (0, 1 << 62)
                 cable.link.certificate = PeerCertificate(island.name, (), "", *always, 0, "")
-            self.nursery.start_soon(serve_stream, there.router.plane, cable.far, cable.link)
+            self.nursery.start_soon(serve_stream, there.router.context, cable.far, cable.link)
         return cable.near
 
     def standing(self) -> list[Cable]:

@@ -278,8 +278,8 @@ def port() -> Callable[[Node, str], int]:
 class Heard(Connection):
     """A connection that answers with what it hears; `reason` is why it was lost."""
 
-    def __init__(self, plane: Any, peer: str) -> None:
-        super().__init__(plane, peer, 1 << 20)
+    def __init__(self, context: Any, peer: str) -> None:
+        super().__init__(context, peer, 1 << 20)
         self.heard = b""
         self.reason = ""
 
@@ -305,7 +305,7 @@ class Door(Acceptor):
         self.port = 0
 
     def accepted(self, peer: str) -> Heard:
-        self.made.append(Heard(self.router.plane, peer))
+        self.made.append(Heard(self.router.context, peer))
         return self.made[-1]
 
 

@@ -331,7 +331,7 @@ def test_what_is_accepted_starts_and_can_be_changed_to(
     book = LinkRegistry(router)
     for name, vpn in router.vpns.items():
         for number in range(3):
-            session = MqttSession(vpn, f"c{number}", Outbox(vpn.plane.ready, 0), "default")
+            session = MqttSession(vpn, f"c{number}", Outbox(vpn.context.ready, 0), "default")
             session.durable = True
             session.will = Will(Message(b"w/" * 100 + b"w", b"", b""), 0)
             vpn.clients[session.client_name] = session
@@ -350,7 +350,7 @@ def test_what_is_accepted_starts_and_can_be_changed_to(
                 vpn = router.vpns[name]
                 remove_message_vpn(vpn, book)
                 spooling.remove(vpn)
-        router.tick(router.plane.now_ns + 1_000_000_000, router.plane.wall_ns + 1_000_000_000)
+        router.tick(router.context.now_ns + 1_000_000_000, router.context.wall_ns + 1_000_000_000)
     spooling.close()
 
 

@@ -37,8 +37,8 @@ def test_everything_arrives(configured: Any) -> None:
     router = build_router(configured(TEXT, "edge"), seed=7, secret=b"s")
     assert router.name == "edge"
     assert list(router.vpns) == ["blue", "green"]
-    assert router.plane.tracing
-    assert router.plane.sampler.rate == 0.25
+    assert router.context.tracing
+    assert router.context.sampler.rate == 0.25
     blue, green = router.vpns["blue"], router.vpns["green"]
     assert (blue.enabled, green.enabled) == (False, True)
     assert blue.vpn_id == "edge/blue"
@@ -83,8 +83,8 @@ def test_without_traces(configured: Any) -> None:
     vpns = "msg_vpns: {blue: {}}\n"
     for text in (vpns, "trace: {directory: ./t, sample: 1.0, enabled: false}\n" + vpns):
         router = build_router(configured(text), 7, b"s")
-        assert not router.plane.tracing
-        assert router.plane.sampler.rate == 0.0
+        assert not router.context.tracing
+        assert router.context.sampler.rate == 0.0
 
 
 def test_client_certificate_rules_arrive(configured: Any) -> None:
@@ -113,6 +113,6 @@ def test_a_router_does_not_tell_where_its_ids_come_from(configured: Any) -> None
     """Two routers that say the same of themselves, incarnation and all, give other ids."""
     config = configured("msg_vpns: {blue: {}}")
     one, same, other = (build_router(config, 7, secret) for secret in (b"a", b"a", b"b"))
-    assert one.plane.ids.high == other.plane.ids.high
-    numbers = [router.plane.ids.new_message_id() for router in (one, same, other)]
+    assert one.context.ids.high == other.context.ids.high
+    numbers = [router.context.ids.new_message_id() for router in (one, same, other)]
     assert numbers[0] == numbers[1] != numbers[2]

@@ -53,8 +53,8 @@ class Planted(RuntimeError):
 class Bad(Connection):
     """Raises at the first byte, and, where `ends_badly`, the first times that it is told that it is lost."""
 
-    def __init__(self, plane: Any, ends_badly: int) -> None:
-        super().__init__(plane, "198.51.100.7", 1_000)
+    def __init__(self, context: Any, ends_badly: int) -> None:
+        super().__init__(context, "198.51.100.7", 1_000)
         self.left = ends_badly
         self.told: list[str] = []
 
@@ -79,13 +79,13 @@ class BadAcceptor(Acceptor):
     def accepted(self, peer: str) -> Connection:
         if self.raises:
             raise Planted("in accept")
-        self.made.append(Bad(self.node.router.plane, self.ends_badly))
+        self.made.append(Bad(self.node.router.context, self.ends_badly))
         return self.made[-1]
 
 
 def faults(node: Node) -> list[Event]:
     """The events of contained faults."""
-    events = node.router.plane.events
+    events = node.router.context.events
     assert events is not None
     return [event for event in events.newest(1_000) if event.kind.name == "SYSTEM_SYSTEM_FAULT"]
 
@@ -134,7 +134,7 @@ async def test_a_connection_that_raises(
             await stream.aclose()
         await until(lambda: all(each.told for each in acceptor.made))
         await works(node, client)
-        counts = node.router.plane.barrier.counts
+        counts = node.router.context.barrier.counts
         assert set(counts) == set(KINDS)
         most = min(ends_badly, 16)
         assert counts[CONNECTION] == 3 * (1 + most)
@@ -163,7 +163,7 @@ async def test_an_accept_that_raises(running: Any, client_of: Any) -> None:
             with trio.fail_after(10), contextlib.suppress(trio.BrokenResourceError):
                 assert await stream.receive_some() == b""
             await stream.aclose()
-            assert node.router.plane.barrier.counts[LISTENER] == count
+            assert node.router.context.barrier.counts[LISTENER] == count
         await works(node, client)
 
 
@@ -191,18 +191,18 @@ async def test_a_timer_that_raises(running: Any, client_of: Any) -> None:
         client = await client_of(node)
         await client.connect("good")
         await client.subscribe("#")
-        plane = node.router.plane
+        context = node.router.context
         bad, other = BadTimer(1), BadTimer(0)
-        ended = Bad(plane, 0)
+        ended = Bad(context, 0)
         for target in (bad, BadTimer(1, ended), other):
-            plane.timers.arm(plane.now_ns + 1, target, 0)
+            context.timers.arm(context.now_ns + 1, target, 0)
         with trio.fail_after(20):
             await other.fired.wait()
-            assert plane.barrier.counts[TIMER] == 1
-            assert plane.barrier.counts[CONNECTION] == 1
+            assert context.barrier.counts[TIMER] == 1
+            assert context.barrier.counts[CONNECTION] == 1
             assert ended.told == ["a fault of the router"]
             await bad.fired.wait()
-        assert plane.barrier.counts[TIMER] == 1
+        assert context.barrier.counts[TIMER] == 1
         await works(node, client)
 
 
@@ -226,7 +226,7 @@ async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
         await until(lambda: len(times) == 3)
         assert times[1] - times[0] > 0.9
         assert times[2] - times[1] > 1.9
-        assert node.router.plane.barrier.counts[BRIDGE] == 3
+        assert node.router.context.barrier.counts[BRIDGE] == 3
         (told,) = faults(node)
         assert (told.msg_vpn, told.name) == ("blue", "from-far")
         assert "fault F" in runner.record.inbound_failure_reason
@@ -238,7 +238,7 @@ async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
 async def test_a_listener_of_events_that_raises(running: Any, client_of: Any) -> None:
     """The code that raised the event goes on, and the other listeners hear it."""
     async with running(OPEN) as node:
-        events = node.router.plane.events
+        events = node.router.context.events
         assert events is not None
 
         def bad(event: Event) -> None:
@@ -249,7 +249,7 @@ async def test_a_listener_of_events_that_raises(running: Any, client_of: Any) ->
         assert (await client.connect("good")).reason_code == 0
         await client.subscribe("#")
         await works(node, client)
-        assert node.router.plane.barrier.counts[TASK] >= 1
+        assert node.router.context.barrier.counts[TASK] >= 1
         events.listeners.remove(bad)
 
 
@@ -258,7 +258,7 @@ async def test_a_task_that_raises(running: Any, autojump_clock: trio.testing.Moc
     from vpnrouter.core.router import Router
     from vpnrouter.trace.recorder import Recorder
 
-    barrier = Router("here", 7, Recorder()).plane.barrier
+    barrier = Router("here", 7, Recorder()).context.barrier
     began: list[float] = []
 
     async def task() -> None:
@@ -303,10 +303,10 @@ async def test_an_api_request_that_raises(running: Any) -> None:
         finally:
             runner.record = record
         assert answer.startswith(b"HTTP/1.1 500")
-        events = node.router.plane.events
+        events = node.router.context.events
         assert events is not None
         # The answer comes before what raised is told.
-        await until(lambda: node.router.plane.barrier.counts[REQUEST] == 1)
+        await until(lambda: node.router.context.barrier.counts[REQUEST] == 1)
         (told,) = [
             event for event in events.newest(99) if event.kind.name == "SYSTEM_MANAGEMENT_FAULT"
         ]
@@ -351,7 +351,7 @@ async def test_a_trio_that_hides_its_epoll(
         await client.connect("good")
         await client.subscribe("#")
         await works(node, client)
-        events = node.router.plane.events
+        events = node.router.context.events
         assert events is not None
         told = [event for event in events.newest(99) if "does not show" in event.text]
         assert len(told) == int(hides)

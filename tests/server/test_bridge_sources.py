@@ -65,7 +65,7 @@ class Seen:
         self.node = node
         edge = Edge(
             bridges=node.bridges,
-            flush=partial(flush_ready, node.router.plane),
+            flush=partial(flush_ready, node.router.context),
             transport=transport_of,
         )
         self.sources = Sources(book=node.book, edge=edge)

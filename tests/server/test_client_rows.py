@@ -47,7 +47,7 @@ def test_before_and_after(kit: ModuleType) -> None:
     world = kit.World()
     client = world.open()
     assert counted_by(client.connection) == NOTHING
-    assert publisher_of(Connection(world.router.plane, "", 1)) is None
+    assert publisher_of(Connection(world.router.context, "", 1)) is None
     client = world.connect("c")
     client.publish("a")
     assert counted_by(client.connection).rx_messages == 1

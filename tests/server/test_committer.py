@@ -161,7 +161,7 @@ def test_close_does_not_wait_for_a_store_that_cannot_be_written() -> None:
 
 def test_troubles_are_told_once(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
     """What the core cannot help stands on stderr at the end of the round, one line each."""
-    rig.spool.plane.troubles.append("a message of q cannot be read")
+    rig.spool.context.troubles.append("a message of q cannot be read")
     rig.change(b"x1", 1)
     rig.committer.step()
     rig.hear()

@@ -58,7 +58,7 @@ def test_the_table_of_descriptors_does_not_grow() -> None:
 def test_no_descriptor_is_left() -> None:
     """Where the system has none left, those who knock are closed and not left waiting; then it goes on."""
     router = Router("here", 1, Recorder())
-    router.add(MessageVpn("blue", router.plane, Credentials(basic_enabled=False), {}, {}))
+    router.add(MessageVpn("blue", router.context, Credentials(basic_enabled=False), {}, {}))
     reactor = Reactor(router)
     reactor.set_clocks()
     sock = bind("127.0.0.1", 0)

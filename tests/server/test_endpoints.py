@@ -314,7 +314,7 @@ def test_subscriptions_of_the_configuration_count_towards_no_bound(
     one = stored(FULL.replace("[e]", "[]"))
     vpn = one.router.vpns["blue"]
     assert vpn.subscription_count == 0
-    client = Subscriber("c", Outbox(vpn.plane.ready, 0), FRAME_OWN)
+    client = Subscriber("c", Outbox(vpn.context.ready, 0), FRAME_OWN)
     for text in ("x", "y"):
         vpn.subscribe(Subscription(parse_filter(text, MQTT), client))
     with pytest.raises(Refused, match="Max Num Subscriptions"):

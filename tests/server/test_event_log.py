@@ -28,13 +28,13 @@ msg_vpns:
 
 def names(node: Any) -> list[str]:
     """What the log of a node holds."""
-    return [event.kind.name for event in node.router.plane.events.newest(1_000)]
+    return [event.kind.name for event in node.router.context.events.newest(1_000)]
 
 
 async def until(node: Any, name: str) -> None:
     """Wait until an event of this name was raised."""
     raised = trio.Event()
-    log = node.router.plane.events
+    log = node.router.context.events
     log.listeners.append(lambda event: raised.set() if event.kind.name == name else None)
     if name not in names(node):
         with trio.fail_after(20):
@@ -61,7 +61,7 @@ async def test_a_router_tells_what_happens(running: Any, client_of: Any) -> None
             "CLIENT_CLIENT_DISCONNECT",
             "VPN_VPN_CONNECTIONS_HIGH_CLEAR",
         ]
-        assert not node.router.plane.events.stands(table.CONNECTIONS_EXCEEDED, "blue", "")
+        assert not node.router.context.events.stands(table.CONNECTIONS_EXCEEDED, "blue", "")
 
 
 async def test_a_reload_changes_the_log(
@@ -92,8 +92,8 @@ async def test_two_routers_have_their_own_logs(
     one = "logging: {format: json, level: info}\nlisteners: [{protocol: http, bind: '127.0.0.1:0'}]"
     async with running(one, "one") as first, running(one, "two") as second:
         assert log_here() is None
-        assert first.router.plane.events is not second.router.plane.events
-        tell_of(second.router.plane, table.NOTE, "from afar")
+        assert first.router.context.events is not second.router.context.events
+        tell_of(second.router.context, table.NOTE, "from afar")
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     told = [(line["router"], line["event"]) for line in lines]
     assert ("two", "SYSTEM_SYSTEM_NOTE") in told
@@ -137,7 +137,7 @@ async def test_connections_of_a_client_username(running: Any, client_of: Any) ->
     async with running(USERNAMES) as node:
 
         def told() -> list[tuple[str, str]]:
-            events = node.router.plane.events.newest(1_000)
+            events = node.router.context.events.newest(1_000)
             return [
                 (each.name, each.kind.name.removeprefix("VPN_CLIENT_USERNAME_"))
                 for each in events

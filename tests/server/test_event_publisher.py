@@ -28,7 +28,7 @@ class Taker(Subscriber):
     """Notes topic and payload of what it gets."""
 
     def __init__(self, vpn: MessageVpn, text: str, dialect: int, name: str = "taker") -> None:
-        super().__init__(name, Outbox(vpn.plane.ready, 1), FRAME_OWN)
+        super().__init__(name, Outbox(vpn.context.ready, 1), FRAME_OWN)
         self.got: list[tuple[str, str]] = []
         vpn.subscribe(Subscription(parse_filter(text, dialect), self))
 
@@ -42,7 +42,7 @@ class Rig:
     def __init__(self, config: RouterConfig) -> None:
         self.router = build_router(config, 7, bytes(16))
         self.log = EventLog("here", lambda: 1)
-        self.router.plane.events = self.log
+        self.router.context.events = self.log
         self.config = config
         self.publisher = EventPublisher(self.router, lambda: self.config)
         self.log.listeners.append(self.publisher)

@@ -26,24 +26,24 @@ class Noting(Channel):
 
 def test_each_dirty_outbox_is_flushed_once() -> None:
     """Two frames in one round are one flush; a flush that makes somebody dirty has that one flushed too."""
-    plane = RouterContext("here", 1, Recorder(), 0.0)
-    last = Outbox(plane.ready, 100)
-    first = Outbox(plane.ready, 100)
+    context = RouterContext("here", 1, Recorder(), 0.0)
+    last = Outbox(context.ready, 100)
+    first = Outbox(context.ready, 100)
     last.channel = at_last = Noting()
     first.channel = at_first = Noting(then=last)
     first.control(b"a")
     first.control(b"b")
-    flush_ready(plane)
+    flush_ready(context)
     assert (at_first.flushes, at_last.flushes) == (1, 1)
     assert not first.dirty
     assert not last.dirty
-    flush_ready(plane)
+    flush_ready(context)
     assert (at_first.flushes, at_last.flushes) == (1, 1)
 
 
 def test_those_with_little_to_send_come_first() -> None:
     """An outbox with much in it is flushed behind all others; what takes too long waits for the next round."""
-    plane = RouterContext("here", 1, Recorder(), 0.0)
+    context = RouterContext("here", 1, Recorder(), 0.0)
     order: list[str] = []
 
     class Slow(Channel):
@@ -58,23 +58,23 @@ def test_those_with_little_to_send_come_first() -> None:
             while time.monotonic_ns() < until:
                 pass
 
-    large = [Outbox(plane.ready, 1 << 30) for _ in range(3)]
-    small = [Outbox(plane.ready, 1 << 30) for _ in range(3)]
+    large = [Outbox(context.ready, 1 << 30) for _ in range(3)]
+    small = [Outbox(context.ready, 1 << 30) for _ in range(3)]
     for outbox in large:
         outbox.channel = Slow("large", outbox)
         outbox.control(bytes(LARGE_BYTES + 1))
     for outbox in small:
         outbox.channel = Slow("small", outbox)
         outbox.control(b"x")
-    flush_ready(plane)
+    flush_ready(context)
     assert order[:4] == ["small", "small", "small", "large"]
-    assert plane.large
+    assert context.large
     before = len(order)
     small[0].control(b"x")
-    flush_ready(plane)
+    flush_ready(context)
     assert order[before] == "small"
     for _ in range(3):
-        flush_ready(plane)
+        flush_ready(context)
     assert order.count("large") == 3
-    assert not plane.large
+    assert not context.large
     assert not any(outbox.dirty for outbox in large + small)

@@ -301,7 +301,7 @@ async def test_a_peer_that_does_not_read_loses_its_connection(
 
 def a_barrier() -> Barrier:
     """The barrier of a router."""
-    return Router("here", 1, Recorder()).plane.barrier
+    return Router("here", 1, Recorder()).context.barrier
 
 
 @pytest.mark.parametrize("begun", [False, True])

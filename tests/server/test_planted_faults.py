@@ -325,7 +325,7 @@ def out_of_balance(node: Node) -> list[str]:
         wrong = each.counters.imbalance(each.spooled_count)
         if wrong:
             found.append(f"{each.name}: {wrong} messages out of balance")
-    spool = node.router.plane.spool
+    spool = node.router.context.spool
     assert spool is not None
     if spool.usage != sum(vpn.spooled_bytes for vpn in node.router.vpns.values()):
         found.append(f"usage {spool.usage}")
@@ -348,7 +348,7 @@ def left_behind(node: Node) -> list[str]:
         if each.spooled_count
     ]
     found += [f"{each.name}: {each.pending} pending" for each in endpoints_of(node) if each.pending]
-    spool = node.router.plane.spool
+    spool = node.router.context.spool
     assert spool is not None
     if spool.usage:
         found.append(f"{spool.usage} bytes stuck")
@@ -367,8 +367,8 @@ class Faults:
         self.nodes = nodes
         self.events: list[Event] = []
         for node in nodes:
-            assert node.router.plane.events is not None
-            node.router.plane.events.listeners.append(self)
+            assert node.router.context.events is not None
+            node.router.context.events.listeners.append(self)
 
     def __call__(self, event: Event) -> None:
         """Keep one."""
@@ -378,7 +378,7 @@ class Faults:
     @property
     def count(self) -> int:
         """What the counters say."""
-        return sum(sum(node.router.plane.barrier.counts.values()) for node in self.nodes)
+        return sum(sum(node.router.context.barrier.counts.values()) for node in self.nodes)
 
 
 async def until(true: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:

@@ -38,16 +38,16 @@ def endpoint_of(one: Any) -> Any:
 def test_numbers(stored: Any) -> None:
     """What is in a queue, what was, and how long the oldest message has been waiting."""
     one = stored(TEXT)
-    plane = one.router.plane
+    context = one.router.context
     numbers = QueueNumbers(one.spooling.spool)
     numbers.look()
     empty = numbers.of("blue", endpoint_of(one))
     assert (empty.messages, empty.oldest_age, empty.max_size) == (0, 0.0, 3_000_000)
     one.publish("a/1")
-    plane.now_ns += 5 * SECOND
+    context.now_ns += 5 * SECOND
     numbers.look()
     one.publish("a/2")
-    plane.now_ns += 5 * SECOND
+    context.now_ns += 5 * SECOND
     shown = numbers.of("blue", endpoint_of(one))
     assert (shown.msg_vpn, shown.queue) == ("blue", "q")
     assert (shown.messages, shown.spooled, shown.acked, shown.imbalance) == (2, 2, 0, 0)
@@ -81,9 +81,9 @@ def test_age_of_what_was_there_before(stored: Any) -> None:
     """After a start messages are read for their age, once each and few at a time."""
     stored(TEXT).publish("a/1")
     one = stored(TEXT)
-    plane = one.router.plane
-    assert plane.steady_ns
-    plane.now_ns += 100 * SECOND
+    context = one.router.context
+    assert context.steady_ns
+    context.now_ns += 100 * SECOND
     numbers = QueueNumbers(one.spooling.spool)
     numbers.look()
     endpoint = endpoint_of(one)
@@ -92,7 +92,7 @@ def test_age_of_what_was_there_before(stored: Any) -> None:
     numbers.look()
     assert numbers.of("blue", endpoint).oldest_age == pytest.approx(100, abs=20)
     numbers._left = 0
-    plane.now_ns += 50 * SECOND
+    context.now_ns += 50 * SECOND
     assert numbers.of("blue", endpoint).oldest_age == pytest.approx(150, abs=20)
 
 

@@ -86,7 +86,7 @@ class Stage:
         self.router = Router("here", 1, Recorder())
         self.vpn = MessageVpn(
             "blue",
-            self.router.plane,
+            self.router.context,
             Credentials(basic_enabled=False),
             {"default": ClientProfile("default")},
             {"default": AclProfile("default")},
@@ -353,7 +353,7 @@ def test_a_peer_that_does_not_take_its_goodbye(
     stage.run()
     stage.reactor.tick()
     assert len(stage.reactor) == 2
-    ahead_ns = stage.router.plane.now_ns + reactor_module.GOODBYE_NS + 1
+    ahead_ns = stage.router.context.now_ns + reactor_module.GOODBYE_NS + 1
     with monkeypatch.context() as patched:
         patched.setattr(time, "monotonic_ns", lambda: ahead_ns)
         stage.reactor.tick()

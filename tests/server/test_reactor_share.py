@@ -48,7 +48,7 @@ class Busy(Connection):
     """Takes what comes, and `cost_ns` for each chunk."""
 
     def __init__(self, stage: Stage, cost_ns: int, guaranteed: bool) -> None:
-        super().__init__(stage.router.plane, "here", 1 << 20)
+        super().__init__(stage.router.context, "here", 1 << 20)
         self.guaranteed = guaranteed
         self.stage = stage
         self.cost_ns = cost_ns
@@ -77,7 +77,7 @@ class Stage:
         self.clock = clock
         self.flood = direct_bytes >= HEAVY_BYTES
         self.router = Router("here", 1, Recorder())
-        self.router.plane.committing = Idle()
+        self.router.context.committing = Idle()
         self.reactor = Reactor(self.router)
         self.reactor.set_clocks()
         self.direct = Busy(self, MILLISECOND_NS, guaranteed=False)

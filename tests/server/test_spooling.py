@@ -28,7 +28,7 @@ def test_without_guaranteed_messages(configured: Any, tmp_path: Path) -> None:
     config = configured(OFF + ONE)
     router = build_router(config, 7, bytes(16))
     assert open_spool(router, config) is None
-    assert router.plane.spool is None
+    assert router.context.spool is None
     assert not (tmp_path / "data-here").exists()
 
 

@@ -66,7 +66,7 @@ async def test_mqtt_over_tls(
         for number, client in enumerate(clients):
             assert (await client.connect(f"c{number}")).reason_code == 0
         # While there are such clients the plain sockets' poll must not wait.
-        assert node.router.plane.streams == 2
+        assert node.router.context.streams == 2
         await clients[0].subscribe("#")
         payload = bytes(range(256)) * 4_000
         async with trio.open_nursery() as nursery:
@@ -75,7 +75,7 @@ async def test_mqtt_over_tls(
         for client in clients:
             await trio.aclose_forcefully(client.stream)
         with trio.fail_after(20):
-            while node.router.plane.streams:  # noqa: ASYNC110 - a counter tells nobody
+            while node.router.context.streams:  # noqa: ASYNC110 - a counter tells nobody
                 await trio.sleep(0.01)
 
 

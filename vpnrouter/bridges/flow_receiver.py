@@ -339,10 +339,10 @@ class Retry(Timed):
         self._timer: Timer | None = None
         self._asked_room = False
 
-    def wait(self, plane: RouterContext, retry_ms: int) -> None:
+    def wait(self, context: RouterContext, retry_ms: int) -> None:
         """Try again in `retry_ms`, and when the spool has room."""
         if self._timer is None:
-            self._timer = plane.timers.arm(plane.now_ns + retry_ms * MILLISECOND_NS, self, 0)
+            self._timer = context.timers.arm(context.now_ns + retry_ms * MILLISECOND_NS, self, 0)
         if not self._asked_room:
             self._asked_room = True
             self._spool.when_room(self._told, ROOM)
@@ -605,7 +605,7 @@ class FlowReceiver:
         if self.spool.fault is not None:
             self.spool.fault("bridge-received")
         self.received += 1
-        message = receive.arrived(frame, client, self._path, self.vpn.plane)
+        message = receive.arrived(frame, client, self._path, self.vpn.context)
         owner.received(message, size)
         self._messages[position] = message
         reason = receive.enters(message, self.vpn, self.terms, self._binding.queue)
@@ -725,7 +725,7 @@ class FlowReceiver:
             self.spool.when_synced(self._told, _ACK)
         lot = self.lot
         if self.lanes.waiting or (lot is not None and not lot.ready):
-            self._retry.wait(self.vpn.plane, self.terms.retry_ms)
+            self._retry.wait(self.vpn.context, self.terms.retry_ms)
 
     def retry(self) -> None:
         """Try what was refused once more."""

@@ -353,11 +353,11 @@ class FlowSender(Flow):
 
     def _extension(self, message: Message) -> Extension:
         vpn = self.endpoint.vpn
-        plane = vpn.plane
+        context = vpn.context
         traced = message.traced
         expiry_ms = -1
         if message.expires_ns:
-            expiry_ms = max(0, message.expires_ns - plane.now_ns) // MILLISECOND_NS
+            expiry_ms = max(0, message.expires_ns - context.now_ns) // MILLISECOND_NS
         return Extension(
             path_for(message.path, vpn.vpn_id) if message.path else [],
             hops=message.hops + 1,
@@ -365,7 +365,7 @@ class FlowSender(Flow):
             trace_low=message.trace_low,
             message_id=message.message_id,
             trace_flags=1 if traced else 0,
-            origin_router=(message.origin_router or plane.router_name) if traced else "",
+            origin_router=(message.origin_router or context.router_name) if traced else "",
             origin_vpn=(message.origin_vpn or vpn.name) if traced else "",
             origin_ts_ns=message.origin_ts_ns,
             retain=message.retain,
@@ -547,7 +547,7 @@ class FlowSenders(FlowCallbacks):
         text = (
             f"VPN {self._client.vpn.name} client {self._client.client_name}: {why}: queue {queue}"
         )
-        events = self._link.plane.events
+        events = self._link.context.events
         if events is not None and text != self._told:
             self._told = text
             events.raise_event(BIND_FAILED, self._client.vpn.name, self._client.client_name, text)
@@ -555,7 +555,7 @@ class FlowSenders(FlowCallbacks):
     def _begin(self, frame: frames.Bind) -> None:
         """Bind to the queue. Raises Refused with one of the reasons of CODES, or another one."""
         vpn = self._client.vpn
-        spool = spool_of(vpn.plane)
+        spool = spool_of(vpn.context)
         if spool is None:
             raise Refused(reasons.UNKNOWN_QUEUE, codes.UNKNOWN_QUEUE)
         profile = self._admission.profile

@@ -80,9 +80,9 @@ class LinkClock(Timed):
         self._said = -1
         self._parted_ns = 0
         self._parting = ""
-        plane = link.plane
-        self._timer: Timer | None = plane.timers.arm(
-            plane.now_ns + limits.CONNECT_TIMEOUT_S * 1000 * MILLISECOND_NS, self, HANDSHAKE_TIMER
+        context = link.context
+        self._timer: Timer | None = context.timers.arm(
+            context.now_ns + limits.CONNECT_TIMEOUT_S * 1000 * MILLISECOND_NS, self, HANDSHAKE_TIMER
         )
 
     def stop(self) -> None:
@@ -96,8 +96,10 @@ class LinkClock(Timed):
         self.stop()
         if interval_ms:
             self._interval_ns = interval_ms * MILLISECOND_NS
-            plane = self._link.plane
-            self._timer = plane.timers.arm(plane.now_ns + self._interval_ns, self, HEARTBEAT_TIMER)
+            context = self._link.context
+            self._timer = context.timers.arm(
+                context.now_ns + self._interval_ns, self, HEARTBEAT_TIMER
+            )
 
     def party(self) -> Connection | None:
         """The link that is timed."""
@@ -106,10 +108,10 @@ class LinkClock(Timed):
     def part(self, why: str) -> None:
         """End the link, for `why`, when its peer falls silent."""
         self.stop()
-        plane = self._link.plane
+        context = self._link.context
         self._parting = why
-        self._parted_ns = plane.now_ns
-        self._timer = plane.timers.arm(plane.now_ns + PART_NS, self, PARTED_TIMER)
+        self._parted_ns = context.now_ns
+        self._timer = context.timers.arm(context.now_ns + PART_NS, self, PARTED_TIMER)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Close a link that had no handshake in time, or see to heartbeats."""
@@ -127,7 +129,7 @@ class LinkClock(Timed):
             if silent_ns >= PART_NS or now_ns - self._parted_ns >= PART_MOST_NS:
                 link.end(self._parting)
             else:
-                self._timer = link.plane.timers.arm(now_ns + PART_NS, self, PARTED_TIMER)
+                self._timer = link.context.timers.arm(now_ns + PART_NS, self, PARTED_TIMER)
             return
         # A link that is not read on purpose says nothing of its peer.
         if silent_ns >= MISSED * self._interval_ns and not link.paused:
@@ -143,7 +145,7 @@ class LinkClock(Timed):
         dead_ns = link.heard_ns + MISSED * self._interval_ns
         if now_ns < dead_ns < at_ns:
             at_ns = dead_ns
-        self._timer = link.plane.timers.arm(at_ns, self, HEARTBEAT_TIMER)
+        self._timer = link.context.timers.arm(at_ns, self, HEARTBEAT_TIMER)
 
 
 def _close(link: Link, code: int) -> None:
@@ -254,14 +256,14 @@ class Link(LinkEnd):
             and self.outbound is not None
             and not self.doing & ASKING
             and self.features & frames.REUSE != 0
-            and self.plane.now_ns >= self._shunned_ns
+            and self.context.now_ns >= self._shunned_ns
         )
 
     def shun(self) -> None:
         """Do not use this connection for a while: a bridge of ours could not log in over it. The peer has dialled, and
         it must not be able to keep the bridge from dialling.
         """
-        self._shunned_ns = self.plane.now_ns + limits.LINK_SHUNNED_S * 1_000_000_000
+        self._shunned_ns = self.context.now_ns + limits.LINK_SHUNNED_S * 1_000_000_000
 
     def peer_half(self) -> BridgeEnds:
         """The peer's bridge, for the test of compatibility. One that names no router means this one."""
@@ -292,9 +294,9 @@ class Link(LinkEnd):
     def _consume(self, data: bytes) -> int:
         pos = 0
         end = len(data)
-        plane = self.plane
+        context = self.context
         while pos < end and not self.paused:
-            if plane.work > plane.allowance:
+            if context.work > context.allowance:
                 self.rest()
                 break
             publisher = self.publisher
@@ -320,7 +322,7 @@ class Link(LinkEnd):
             else:
                 self.control_rx_msgs += 1
                 self.control_rx_bytes += length
-                plane.work += FRAME_WORK + (length >> 6)
+                context.work += FRAME_WORK + (length >> 6)
                 if kind in frames.HANDSHAKE:
                     self.raw = data[pos - length : pos]
                 self._on_control(frame)
@@ -448,7 +450,7 @@ class Link(LinkEnd):
         sink = Publisher(vpn, client, None, 1, most)
         # Who traces was decided where the message first entered a router.
         sink.sampler = Sampler(0.0, 1)
-        losses = vpn.plane.losses
+        losses = vpn.context.losses
         if losses is not None:
             self.outbox.losses = losses.of(vpn.name, client)
         sink.path = [client.vpn_id]
@@ -553,13 +555,13 @@ class Link(LinkEnd):
                 self.faulty_end(error, "the end of the link goes on")
         if not self.outbox.dirty:
             self.outbox.dirty = True
-            self.plane.ready.append(self.outbox)
+            self.context.ready.append(self.outbox)
 
     def faulty_end(self, error: Exception, cost: str) -> None:
         """Count and tell what the end of the link, or of a half of it, raised; the other steps go on."""
         self.faulty = True
         name, msg_vpn = self.whose()
-        self.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
+        self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
 
     def _let_go(self, step: int, why: str) -> None:
         if step == 0:

@@ -103,14 +103,14 @@ class InboundTraces:
 
     def link(self, event: int, why: str) -> None:
         """The link is up, down or was rejected; `why` is for people."""
-        plane = self._link.plane
-        if plane.tracing:
+        router_context = self._link.context
+        if router_context.tracing:
             context = self._context(event, why, 0, "")
-            plane.recorder.record(context, plane.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+            router_context.recorder.record(context, router_context.wall_ns, b"", 0, 0, 0, -1, -1, 0)
 
     def received(self, message: Message) -> None:
         """A traced message came over the link."""
-        plane = self._link.plane
+        router_context = self._link.context
         context = self._received
         path = ">".join(message.path)
         mode = DIRECT
@@ -128,9 +128,9 @@ class InboundTraces:
             context.origin_router = message.origin_router
             context.origin_vpn = message.origin_vpn
             self._received = context
-        plane.recorder.record(
+        router_context.recorder.record(
             context,
-            plane.wall_ns,
+            router_context.wall_ns,
             message.topic,
             message.trace_high,
             message.trace_low,
@@ -351,7 +351,7 @@ class LinkClient(Subscriber):
             trace_low=message.trace_low,
             message_id=message.message_id,
             trace_flags=1 if traced else 0,
-            origin_router=(message.origin_router or self.vpn.plane.router_name) if traced else "",
+            origin_router=(message.origin_router or self.vpn.context.router_name) if traced else "",
             origin_vpn=(message.origin_vpn or self.vpn.name) if traced else "",
             origin_ts_ns=message.origin_ts_ns,
             retain=message.retain,
@@ -361,7 +361,7 @@ class LinkClient(Subscriber):
 
     def trace_sent(self, message: Message, mode: int) -> None:
         """Record that a traced message of this delivery mode (trace/events.py) goes over the link."""
-        plane = self.vpn.plane
+        router_context = self.vpn.context
         hops = message.hops + 1
         context = self._sent
         if context is None or context.hops != hops or context.mode != mode or message.path:
@@ -375,19 +375,19 @@ class LinkClient(Subscriber):
                 peer_vpn=self.peer_vpn,
                 hops=hops,
                 path=">".join(message.path),
-                origin_router=message.origin_router or plane.router_name,
+                origin_router=message.origin_router or router_context.router_name,
                 origin_vpn=message.origin_vpn or self.vpn.name,
             )
             if not message.path:
                 self._sent = context
-        plane.recorder.record(
+        router_context.recorder.record(
             context,
-            plane.wall_ns,
+            router_context.wall_ns,
             message.topic,
             message.trace_high,
             message.trace_low,
             message.message_id,
             len(message.payload),
-            plane.steady_ns - message.ingress_ns,
+            router_context.steady_ns - message.ingress_ns,
             message.origin_ts_ns,
         )

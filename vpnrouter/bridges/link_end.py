@@ -31,7 +31,7 @@ class LinkEnd(Connection):
     )
 
     def __init__(self, router: Router, peer: str, vpn: MessageVpn | None) -> None:
-        super().__init__(router.plane, peer, limits.OUTBOX_BYTES)
+        super().__init__(router.context, peer, limits.OUTBOX_BYTES)
         self.vpn = vpn
         self.dialed = vpn is not None
         self.ended = False

@@ -131,7 +131,7 @@ class OwnFlow(FlowCallbacks):
     @property
     def now_ns(self) -> int:
         """The time on the clock of `bound_since_ns`."""
-        return self._half.link.plane.now_ns
+        return self._half.link.context.now_ns
 
     @property
     def over(self) -> bool:
@@ -181,7 +181,7 @@ class OwnFlow(FlowCallbacks):
 
     def bound(self) -> None:
         """Note that the queue is bound, and tell the bridge."""
-        self.bound_since_ns = self._half.link.plane.now_ns
+        self.bound_since_ns = self._half.link.context.now_ns
         self.reason = ""
         self._tell(HalfEvent.BOUND, "")
 
@@ -193,9 +193,9 @@ class OwnFlow(FlowCallbacks):
             self._half.flow_is_over()
             return
         self._lacks(reason)
-        plane = self._half.link.plane
+        context = self._half.link.context
         wait_ms = max(REBIND_LEAST_MS, self._half.terms.retry_delay_ms)
-        self._timer = plane.timers.arm(plane.now_ns + wait_ms * MILLISECOND_NS, self._again, 0)
+        self._timer = context.timers.arm(context.now_ns + wait_ms * MILLISECOND_NS, self._again, 0)
 
     def _lacks(self, reason: str) -> None:
         known = self.reason

@@ -129,7 +129,7 @@ class OwnHalf(Deriver):
             offer |= frames.ZSTD
         if link.client is None:
             offer |= frames.RETAINED
-        if link.client is None and link.book.router.plane.spool is not None:
+        if link.client is None and link.book.router.context.spool is not None:
             offer |= frames.FLOWS
         self._offered = offer
         proves = terms.scheme == frames.SCRAM
@@ -153,7 +153,7 @@ class OwnHalf(Deriver):
                 tls=link.tls,
                 features=offer,
                 heartbeat_ms=terms.heartbeat_ms,
-                incarnation=link.plane.ids.high,
+                incarnation=link.context.ids.high,
                 scheme=terms.scheme,
                 resume=moves_from is not None,
                 link_port=book.link_port,
@@ -421,7 +421,7 @@ class OwnHalf(Deriver):
             return
         sink.messages += 1
         sink.bytes_ += length
-        message = direct(frame, client, sink.path, link.plane)
+        message = direct(frame, client, sink.path, link.context)
         if message.traced:
             self.traces.received(message)
         terms = self.terms
@@ -556,4 +556,4 @@ class OwnHalf(Deriver):
         """Bring the record up to date."""
         link = self.link
         if self._tally is not None and link.sink is not None:
-            self._tally.bring(link.sink, self.record.counters, link.plane.now_ns)
+            self._tally.bring(link.sink, self.record.counters, link.context.now_ns)

@@ -81,23 +81,23 @@ class SubscribeJob(Job):
         """Run the job in this turn if it is short; otherwise the peer's next frames wait for it."""
         if not self.step():
             self._link.hold()
-            self._link.plane.jobs.add(self)
+            self._link.context.jobs.add(self)
 
     def step(self) -> bool:
-        """Handle filters until the plane is tired; after the last one, answer and read the peer again."""
+        """Handle filters until this turn has done enough; after the last one, answer and read the peer again."""
         link = self._link
         outbound = link.outbound
         if link.ended or outbound is None or outbound.attracted is not self._attracted:
             if link.held:
                 link.release()
             return True
-        plane = link.plane
+        router_context = link.context
         frame = self._frame
         answers = self._codes
         while len(answers) < len(frame.filters):
-            if plane.tired:
+            if router_context.tired:
                 return False
-            plane.work += FILTER_WORK
+            router_context.work += FILTER_WORK
             if isinstance(frame, frames.Subscribe):
                 flags, text = frame.filters[len(answers)]
                 answers.append(self._subscribe(flags, text, frame.selectors.get(text, "")))
@@ -309,7 +309,7 @@ class PeerHalf(Deriver):
         name = admission.username.name
         known = credentials.usernames.get(name) is admission.username
         verdict = entrance.throttle.begin(
-            link.origin, admission.vpn.name, name, known=known, now_ns=link.plane.now_ns
+            link.origin, admission.vpn.name, name, known=known, now_ns=link.context.now_ns
         )
         if verdict == REFUSE:
             entrance.turned_away(THROTTLED, link.peer)
@@ -420,7 +420,7 @@ class PeerHalf(Deriver):
         features = link.features
         if first:
             features = agreed_features(hello.features)
-            if link.book.router.plane.spool is None:
+            if link.book.router.context.spool is None:
                 features &= ~frames.FLOWS
             if not admission.profile.compression_enabled:
                 features &= ~frames.ZSTD
@@ -432,7 +432,7 @@ class PeerHalf(Deriver):
                 client.client_name,
                 features=features,
                 heartbeat_ms=heartbeat_ms,
-                incarnation=link.plane.ids.high,
+                incarnation=link.context.ids.high,
                 resume=before is not None,
                 link_port=book.link_port,
                 links_port=book.links_port,
@@ -451,11 +451,11 @@ class PeerHalf(Deriver):
             # The peer has proved that it may log in here, not which router it is: a bridge that dials it asks for that.
             place = ListenAddress(host_of(link.peer), hello.link_port, hello.links_port)
             book.learn(vpn.name, hello.router, place, proved=False)
-        record = book.record(self.key, vpn.name, name, link.plane.now_ns)
+        record = book.record(self.key, vpn.name, name, link.context.now_ns)
         self.record = record
         record.handle_peer(Peer.LOGGED_IN)
         record.peer_is(hello.router, hello.local_vpn, link.peer, encrypted=link.tls)
-        record.up_since_ns = link.plane.now_ns
+        record.up_since_ns = link.context.now_ns
         record.sending.append(self)
         self._client = client
         self._tally = TxTally(link.outbox, client, client.discarded)
@@ -603,7 +603,7 @@ class PeerHalf(Deriver):
                 client,
                 client.discarded,
                 self.record.counters,
-                link.plane.now_ns,
+                link.context.now_ns,
                 dropped,
             )
 
@@ -622,8 +622,8 @@ class PeerHalf(Deriver):
     # -- traces ----------------------------------------------------------------------------------
 
     def _trace(self, event: int, why: str) -> None:
-        plane = self.link.plane
-        if not plane.tracing:
+        router_context = self.link.context
+        if not router_context.tracing:
             return
         hello = self.hello
         context = Context(
@@ -636,7 +636,7 @@ class PeerHalf(Deriver):
             peer_vpn=hello.local_vpn,
             reason=why,
         )
-        plane.recorder.record(context, plane.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+        router_context.recorder.record(context, router_context.wall_ns, b"", 0, 0, 0, -1, -1, 0)
 
 
 def host_of(peer: str) -> str:

@@ -175,7 +175,7 @@ class PeerSubscriptions:
         """Tell that a subscription of the connection before is not granted any more: bounds or rules have changed."""
         client = self._client
         vpn = client.vpn
-        events = vpn.plane.events
+        events = vpn.context.events
         if events is not None:
             told = f"VPN {vpn.name} bridge {client.client_name}: subscription {text} dropped: {why}"
             events.raise_event(SUBSCRIPTION_REFUSED, vpn.name, client.client_name, told)
@@ -186,7 +186,7 @@ class PeerSubscriptions:
         admission = self._admission
         vpn = client.vpn
         filter_ = self._allowed(text)
-        vpn.plane.work += FILTER_WORK + (len(selector) >> 1)
+        vpn.context.work += FILTER_WORK + (len(selector) >> 1)
         try:
             chosen = parse_selector(selector) if selector else None
         except SelectorError as error:
@@ -295,19 +295,19 @@ class RetainedReplay(Job):
         for subscription in subscriptions:
             self._wanted.append((subscription, retained.last))
         if not self._waits:
-            self._client.vpn.plane.jobs.add(self)
+            self._client.vpn.context.jobs.add(self)
 
     @property
     def _busy(self) -> bool:
         return bool(self._wanted) or self._subscription is not None
 
     def step(self) -> bool:
-        """Send retained messages until the plane is tired, or the link has no room."""
+        """Send retained messages until this turn has done enough, or the link has no room."""
         client = self._client
-        plane = client.vpn.plane
+        context = client.vpn.context
         if self._waits or not self._busy:
             return True
-        while not plane.tired:
+        while not context.tired:
             subscription = self._subscription
             gone = not client.connected or self._link.parted
             if gone:
@@ -319,13 +319,13 @@ class RetainedReplay(Job):
             elif self._found:
                 if not self._send(self._found[-1]):
                     self._waits = True
-                    plane.timers.arm(plane.now_ns + LATER_NS, self, 0)
+                    context.timers.arm(context.now_ns + LATER_NS, self, 0)
                     return True
                 self._found.pop()
             elif self._walk is not None and not self._walk.done:
                 steps = self._walk.steps
                 self._found = self._walk.go_on(STEPS)
-                plane.work += (self._walk.steps - steps) >> 2
+                context.work += (self._walk.steps - steps) >> 2
             elif self._wanted:
                 self._turn()
                 self._subscription, self._since = self._wanted.pop(0)
@@ -348,7 +348,7 @@ class RetainedReplay(Job):
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Look again whether the link has room."""
         self._waits = False
-        self._client.vpn.plane.jobs.add(self)
+        self._client.vpn.context.jobs.add(self)
 
     def party(self) -> Connection | None:
         """The link that is sent to."""
@@ -357,10 +357,10 @@ class RetainedReplay(Job):
     def _send(self, topic: bytes) -> bool:
         """Send what is retained on one topic, if anything; False where the link has no room yet."""
         client = self._client
-        plane = client.vpn.plane
+        context = client.vpn.context
         subscription = self._subscription
-        message = client.vpn.retained.message(topic, self._since, plane.now_ns)
-        plane.work += 1
+        message = client.vpn.retained.message(topic, self._since, context.now_ns)
+        context.work += 1
         if message is None or subscription is None or not self._may_have(message, topic.decode()):
             return True
         outbox = client.outbox
@@ -369,7 +369,7 @@ class RetainedReplay(Job):
             return False
         selector = subscription.selector
         if selector is None or selector.matches(message.properties()):
-            plane.work += MESSAGE_WORK + len(message.payload) // 1024
+            context.work += MESSAGE_WORK + len(message.payload) // 1024
             copy = message.copy()
             copy.retain = True
             copy.snapshot = True

@@ -34,7 +34,7 @@ NEVER: Final = {
 _PATH_BYTES: Final = limits.LINK_PATH_KEPT * (limits.LINK_PATH_ENTRY_BYTES + 2)
 
 
-def direct(frame: Direct, client: Subscriber, path: list[str], plane: TurnContext) -> Message:
+def direct(frame: Direct, client: Subscriber, path: list[str], context: TurnContext) -> Message:
     """The message in `frame`, which came from `client`; `path` holds where there is none in it (LINK-29)."""
     message = Message(frame.topic, frame.payload, frame.properties, False, client)
     message.path = path
@@ -52,20 +52,22 @@ def direct(frame: Direct, client: Subscriber, path: list[str], plane: TurnContex
         message.origin_router = extension.origin_router
         message.origin_vpn = extension.origin_vpn
         message.origin_ts_ns = extension.origin_ts_ns
-    message.ingress_ns = plane.steady_ns
+    message.ingress_ns = context.steady_ns
     if frame.properties:
         _, _, expiry_s = split_publish_properties(frame.properties, 0, len(frame.properties))
         if expiry_s >= 0:
-            message.expires_ns = plane.now_ns + expiry_s * SECOND_NS
+            message.expires_ns = context.now_ns + expiry_s * SECOND_NS
     return message
 
 
-def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: TurnContext) -> Message:
+def arrived(
+    frame: Guaranteed, client: Subscriber, path: list[str], context: TurnContext
+) -> Message:
     """The guaranteed message in `frame`, which came from `client`.
 
     `path` is the path of a message whose frame holds none (LINK-29).
     """
-    message = direct(frame.message, client, path, plane)
+    message = direct(frame.message, client, path, context)
     # How it was published is another thing than how it travels: what a queue promoted is non-persistent.
     message.persistent = frame.flags & PERSISTENT != 0
     message.qos = 2 if frame.flags & EXACTLY_ONCE else 1
@@ -75,7 +77,7 @@ def arrived(frame: Guaranteed, client: Subscriber, path: list[str], plane: TurnC
     if extension is not None and extension.expiry_ms >= 0:
         message.expires_ns = 0
         if extension.expiry_ms <= limits.MESSAGE_EXPIRY_S * 1_000:
-            message.expires_ns = plane.now_ns + extension.expiry_ms * MILLISECOND_NS
+            message.expires_ns = context.now_ns + extension.expiry_ms * MILLISECOND_NS
     return message
 
 
@@ -112,7 +114,7 @@ def enters(message: Message, vpn: MessageVpn, terms: FlowSettings, queue: str) -
 
 def known_snapshot(message: Message, vpn: MessageVpn) -> bool:
     """True for a message that is retained here already, and came again because a bridge subscribed again (LINK-35)."""
-    kept = vpn.retained.message(message.topic, vpn.retained.last, vpn.plane.now_ns)
+    kept = vpn.retained.message(message.topic, vpn.retained.last, vpn.context.now_ns)
     return kept is not None and (kept.payload, kept.block) == (message.payload, message.block)
 
 

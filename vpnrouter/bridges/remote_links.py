@@ -141,7 +141,7 @@ class RemoteLinks(Links):
         if terms.scheme != SCRAM:
             return False
         names = tuple(name for name in (remote.router, remote.host) if name)
-        return not link.tls or self.configured.trusts(link.certificate, names, link.plane.wall_ns)
+        return not link.tls or self.configured.trusts(link.certificate, names, link.context.wall_ns)
 
     # -- where remotes answer --------------------------------------------------------------------
 

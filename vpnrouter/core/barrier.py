@@ -60,10 +60,10 @@ class Barrier:
     Only the router's thread uses it: faults of other threads are handed to that thread first.
     """
 
-    __slots__ = ("_places", "_plane", "_telling", "counts")
+    __slots__ = ("_context", "_places", "_telling", "counts")
 
-    def __init__(self, plane: TurnContext) -> None:
-        self._plane = plane
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
         self.counts: dict[str, int] = dict.fromkeys(KINDS, 0)
         # By fault id: when it was told last, and how often it came since.
         self._places: dict[str, tuple[int, int]] = {}
@@ -91,8 +91,8 @@ class Barrier:
     def _tell(
         self, error: BaseException, kind: str, fault: str, whom: tuple[str, str, str]
     ) -> None:
-        events = self._plane.events
-        now_ns = self._plane.now_ns
+        events = self._context.events
+        now_ns = self._context.now_ns
         told_ns, more = self._places.pop(fault, (0, -1))
         if more >= 0 and 0 <= now_ns - told_ns < TELL_NS:
             self._places[fault] = (told_ns, more + 1)
@@ -150,8 +150,8 @@ class Barrier:
             self.end(party, error)
             return
         self.caught(error, TIMER, type(target).__name__, "", "tried again")
-        plane = self._plane
-        plane.timers.arm(plane.now_ns + RETRY_NS, target, kind)
+        context = self._context
+        context.timers.arm(context.now_ns + RETRY_NS, target, kind)
 
     def of(self, party: Connection | None, error: BaseException, kind: str = SPOOL) -> None:
         """Close `party`, for which something raised; where there is no connection, only count and tell it."""

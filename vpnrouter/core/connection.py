@@ -52,6 +52,7 @@ class Connection(Timed):
         "certificate",
         "choked",
         "closing",
+        "context",
         "faulty",
         "guaranteed",
         "heard_ns",
@@ -61,15 +62,14 @@ class Connection(Timed):
         "outbox",
         "paused",
         "peer",
-        "plane",
         "since_ns",
         "stuck",
     )
 
-    def __init__(self, plane: TurnContext, peer: str, limit: int) -> None:
-        self.plane = plane
+    def __init__(self, context: TurnContext, peer: str, limit: int) -> None:
+        self.context = context
         self.peer = peer
-        self.outbox = Outbox(plane.ready, limit)
+        self.outbox = Outbox(context.ready, limit)
         self.certificate: PeerCertificate | None = None
         self.binding = b""
         self.closing = False
@@ -77,8 +77,8 @@ class Connection(Timed):
         self.guaranteed = False
         self.paused = False
         self.held = False
-        self.heard_ns = plane.now_ns
-        self.since_ns = plane.now_ns
+        self.heard_ns = context.now_ns
+        self.since_ns = context.now_ns
         self.origin = origin_of(peer)
         self.login: Login | None = None
         self._parts: list[bytes] = []
@@ -158,7 +158,7 @@ class Connection(Timed):
         """End the connection at once: its peer takes nothing, or too much waits for it."""
         channel = self.outbox.channel
         if channel is None or not channel.cut(why):
-            self.plane.barrier.lose(self, why)
+            self.context.barrier.lose(self, why)
 
     def crowded_out(self) -> None:
         """Close with a reason: unfinished packets hold too much, and this connection holds most of it."""
@@ -171,10 +171,10 @@ class Connection(Timed):
     # -- input -----------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Take received bytes (not empty); the plane's clocks have been set."""
-        plane = self.plane
-        self.heard_ns = plane.now_ns
-        plane.work = 0
+        """Take received bytes (not empty); the clocks of the context have been set."""
+        context = self.context
+        self.heard_ns = context.now_ns
+        context.work = 0
         if self._parts:
             self._have += len(data)
             self._parts.append(data)
@@ -185,7 +185,7 @@ class Connection(Timed):
             data = b"".join(self._parts)
             self._parts.clear()
             # A microsecond for each KB: a long frame is joined in one turn and handled in another.
-            plane.work = len(data) >> 10
+            context.work = len(data) >> 10
             if self._counted:
                 self._count()
         if self.paused:
@@ -230,7 +230,7 @@ class Connection(Timed):
     def stuck_with(self, size: int) -> None:
         """Note that the kernel takes no more and `size` bytes wait, 0 when they wait no more."""
         self.stuck = size > 0
-        self.plane.outboxes.hold(self, size)
+        self.context.outboxes.hold(self, size)
 
     def hold(self) -> None:
         """Handle no further input until `release`: the work on earlier input is not done."""
@@ -246,7 +246,7 @@ class Connection(Timed):
     def rest(self) -> None:
         """Go on in a later turn: this one has done enough."""
         self.hold()
-        self.plane.jobs.add(GoOn(self))
+        self.context.jobs.add(GoOn(self))
 
     def resume(self) -> None:
         """Go on after a pause with what arrived before it; not while the connection is held or choked."""
@@ -333,8 +333,8 @@ class Stall(Timed):
         self.timer = self._arm()
 
     def _arm(self) -> Timer:
-        plane = self.connection.plane
-        return plane.timers.arm(plane.now_ns + limits.UNREAD_S * SECOND_NS, self, 0)
+        context = self.connection.context
+        return context.timers.arm(context.now_ns + limits.UNREAD_S * SECOND_NS, self, 0)
 
     def party(self) -> Connection | None:
         """The connection that is watched."""

@@ -46,7 +46,7 @@ class SpoolPort:
 
 @final
 class RouterContext(TurnContext):
-    """Shared state of the data plane; one per router, written by one task only.
+    """Shared state of a router, written by one task only.
 
     `spool` is None where guaranteed messaging is off. `losses` is None where traces tell nothing of untraced
     messages; `filters`, `honours`, `emits` are of `terms` (tracing.py), `pickings` those that were needed, by the

@@ -40,7 +40,7 @@ def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_
     `links_have_it` says that the route's one link got the message in a batch.
     """
     if route.many_links and message.message_id == 0:
-        message.message_id = vpn.plane.ids.new_message_id()
+        message.message_id = vpn.context.ids.new_message_id()
     outcome = NOBODY
     for target in route.special:
         subscriptions = target.wanting(message) if target.selective else target.subscriptions
@@ -58,7 +58,7 @@ def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_
             vpn.discard(message, CLIENT_NOT_CONNECTED)
             if outcome == NOBODY:
                 outcome = ABSENT
-    spool = vpn.plane.spool
+    spool = vpn.context.spool
     if route.endpoints and spool is not None and spool.promote(vpn, route, message):
         outcome = OFFERED
     return outcome
@@ -86,7 +86,7 @@ def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
             offered = True
     if route.links:
         if route.many_links and message.message_id == 0:
-            message.message_id = vpn.plane.ids.new_message_id()
+            message.message_id = vpn.context.ids.new_message_id()
         if to_links(route, message):
             offered = True
     for group in route.groups:
@@ -132,7 +132,7 @@ def deliver_to_one(vpn: MessageVpn, route: Route, message: Message) -> int:
     Whoever has no room is passed over; where all are full, one of them counts the loss.
     """
     if route.many_links and message.message_id == 0:
-        message.message_id = vpn.plane.ids.new_message_id()
+        message.message_id = vpn.context.ids.new_message_id()
     outcome = NOBODY
     for target in route.special:
         subscriptions = target.wanting(message)

@@ -427,7 +427,7 @@ class Login(Timed):
             try:
                 connection.password_verified(good)
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                connection.plane.barrier.end(connection, error)
+                connection.context.barrier.end(connection, error)
 
     def fail(self, error: Exception) -> None:
         """End the connections that waited: the password could not be verified."""
@@ -436,7 +436,7 @@ class Login(Timed):
         self.connections = []
         for connection in connections:
             connection.login = None
-            connection.plane.barrier.end(connection, error)
+            connection.context.barrier.end(connection, error)
 
     def leave(self, connection: Connection) -> None:
         """Forget a connection that has ended. The last one takes the login out of the queue, uncounted."""
@@ -567,22 +567,22 @@ class Entrance:
 
     __slots__ = (
         "_told",
+        "context",
         "held",
         "most_open",
         "open",
         "plain",
-        "plane",
         "refused",
         "shaken",
         "throttle",
         "verifications",
     )
 
-    def __init__(self, plane: TurnContext) -> None:
-        self.plane = plane
+    def __init__(self, context: TurnContext) -> None:
+        self.context = context
         self.plain = Strangers(limits.STRANGERS, limits.STRANGERS_OF_ADDRESS)
         self.shaken = Strangers(
-            limits.STRANGERS_SHAKING, limits.STRANGERS_SHAKING_OF_ADDRESS, plane.ids.high | 1
+            limits.STRANGERS_SHAKING, limits.STRANGERS_SHAKING_OF_ADDRESS, context.ids.high | 1
         )
         self.held = Holdings(limits.STRANGER_BYTES)
         self.throttle = LoginThrottle()
@@ -631,10 +631,10 @@ class Entrance:
         """Count that `peer` was turned away, and tell it at most once in TELL_NS."""
         count = self.refused.get(reason, 0) + 1
         self.refused[reason] = count
-        events = self.plane.events
+        events = self.context.events
         if events is None:
             return
-        now_ns = self.plane.now_ns
+        now_ns = self.context.now_ns
         told_ns, told = self._told.get(reason, (now_ns - TELL_NS, 0))
         if now_ns - told_ns < TELL_NS:
             return
@@ -651,7 +651,7 @@ class Entrance:
         connection = login.connections[0]
         if waiting.share(connection, login.key):
             return
-        now_ns = self.plane.now_ns
+        now_ns = self.context.now_ns
         verdict = self.throttle.begin(
             login.origin, login.vpn, login.name, known=known, now_ns=now_ns
         )
@@ -660,7 +660,7 @@ class Entrance:
             raise Refused(TOO_MANY_FAILURES, RATE_EXCEEDED)
         connection.login = login
         if verdict == PRETEND and login.hashed:
-            self.plane.timers.arm(now_ns + waiting.took_ns, login, 0)
+            self.context.timers.arm(now_ns + waiting.took_ns, login, 0)
             return
         displaced = waiting.add(login)
         if displaced is not None:

@@ -176,13 +176,13 @@ def reframe(run: bytes, count: i64, size: i64, start: i64, topic: bytes, level: 
 
 def trace(publisher: Publisher, message: Message, parent: TraceParent | None = None) -> None:
     """Make `message` a traced one and record its ingress: in a trace of its own, or in that of `parent`."""
-    plane = publisher.vpn.plane
-    number = plane.ids.next()
-    message.trace_high = plane.ids.high
+    router_context = publisher.vpn.context
+    number = router_context.ids.next()
+    message.trace_high = router_context.ids.high
     message.trace_low = number
-    message.message_id = plane.ids.message_id(number)
-    message.ingress_ns = plane.steady_ns
-    message.origin_ts_ns = plane.wall_ns
+    message.message_id = router_context.ids.message_id(number)
+    message.ingress_ns = router_context.steady_ns
+    message.origin_ts_ns = router_context.wall_ns
     context = publisher.context
     if message.qos or parent is not None:
         span = ""
@@ -213,7 +213,7 @@ def forward_sampled(
 
     `start` is where the payload begins in each frame. Takes from `sampler`.
     """
-    ids = publisher.vpn.plane.ids
+    ids = publisher.vpn.context.ids
     payload: i64 = size - start
     picked: list[tuple[int, int]] = []
     at: i64 = sampler.left - 1
@@ -235,7 +235,7 @@ def forward_sampled(
         )
         for _, number in picked:
             _record(publisher, context, route.raw, number, payload)
-        losses = publisher.vpn.plane.losses
+        losses = publisher.vpn.context.losses
         if losses is not None and len(picked) < count:
             losses.unmatched(publisher, route, count - len(picked))
         return
@@ -286,15 +286,15 @@ def _tell(
 def _record(
     publisher: Publisher, context: Context, topic: bytes, number: int, payload: int
 ) -> None:
-    plane = publisher.vpn.plane
-    now_ns = plane.wall_ns
-    plane.recorder.record(
+    router_context = publisher.vpn.context
+    now_ns = router_context.wall_ns
+    router_context.recorder.record(
         context,
         now_ns,
         topic,
-        plane.ids.high,
+        router_context.ids.high,
         number,
-        plane.ids.message_id(number),
+        router_context.ids.message_id(number),
         payload,
         0,
         now_ns,
@@ -315,9 +315,9 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     routes = vpn.cache.entries
     table = vpn.route_table
     rule = publisher.rule
-    plane = vpn.plane
-    losses = plane.losses
-    emits = plane.emits
+    router_context = vpn.context
+    losses = router_context.losses
+    emits = router_context.emits
     picking = publisher.picking
     sampler = publisher.sampler
     extra: i64 = publisher.extra
@@ -362,7 +362,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                 if COMPILED and topic_size >= WORD:
                     table.put(route)
             else:
-                if plane.work > plane.allowance:
+                if router_context.work > router_context.allowance:
                     return pos
                 try:
                     route = vpn.resolve(topic)
@@ -430,7 +430,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         pos = following
         offers += len(route.plain4) + len(route.plain5)
         if offers > TURN_OFFERS:
-            plane.work += plane.allowance + 1
+            router_context.work += router_context.allowance + 1
             return pos
     return pos
 
@@ -483,7 +483,7 @@ def _everyone(
                 publisher.delivered += 1
             elif outcome == NOBODY:
                 publisher.unmatched += 1
-                losses = vpn.plane.losses
+                losses = vpn.context.losses
                 if losses is not None:
                     losses.unmatched(publisher, route, 1)
             else:

@@ -127,7 +127,7 @@ def named_vpn(router: Router, name: str) -> MessageVpn:
         stand_in = vpns[hash(name) % len(vpns)].credentials.stand_in(name, NO_SUCH_VPN)
     else:
         stand_in = Credentials(True).stand_in(name, NO_SUCH_VPN)
-    return MessageVpn(name, router.plane, stand_in, _PROFILES, _ACL_PROFILES)
+    return MessageVpn(name, router.context, stand_in, _PROFILES, _ACL_PROFILES)
 
 
 def admit(
@@ -163,7 +163,7 @@ def admit(
         if by_certificate and certificate is not None:
             known = credentials.named_by(certificate)
             proved = True
-            credentials.check_certificate(certificate, vpn.plane.wall_ns)
+            credentials.check_certificate(certificate, vpn.context.wall_ns)
             admission = _admission(vpn, known, False, b"")
         else:
             alone = credentials.without_password(username, given)

@@ -100,17 +100,17 @@ class Losses(Timed):
 
     __slots__ = (
         "_armed",
+        "_context",
         "_outboxes",
         "_places",
-        "_plane",
         "_routes",
         "discards",
         "most",
         "rejects",
     )
 
-    def __init__(self, plane: RouterContext, discards: bool, rejects: bool) -> None:
-        self._plane = plane
+    def __init__(self, router_context: RouterContext, discards: bool, rejects: bool) -> None:
+        self._context = router_context
         self.discards = discards
         self.rejects = rejects
         self.most = limits.TRACE_LOSSES
@@ -195,8 +195,8 @@ class Losses(Timed):
 
     def _arm(self) -> None:
         self._armed = True
-        plane = self._plane
-        plane.timers.arm(plane.now_ns + TELL_NS, self, 0)
+        router_context = self._context
+        router_context.timers.arm(router_context.now_ns + TELL_NS, self, 0)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Tell the losses that were added up."""
@@ -282,8 +282,10 @@ class Losses(Timed):
             self._record(context, topic_in(first, link=subscriber.is_link), count)
 
     def _record(self, context: Context, topic: bytes, count: int) -> None:
-        plane = self._plane
-        plane.recorder.record(context, plane.wall_ns, topic, 0, 0, count, -1, -1, 0)
+        router_context = self._context
+        router_context.recorder.record(
+            context, router_context.wall_ns, topic, 0, 0, count, -1, -1, 0
+        )
 
 
 def _context(vpn: str, subscriber: Source, reason: str, bridge: str) -> Context:

@@ -106,7 +106,7 @@ class Publisher:
         self.acl_denied = 0
         self.refused = 0
         self.path: list[str] = []
-        self.sampler = vpn.plane.sampler
+        self.sampler = vpn.context.sampler
         self.picking: Picking | None = None
         self.context = Context(INGRESS, vpn.name, DIRECT, client=subscriber.client_name)
 
@@ -140,7 +140,7 @@ class Publisher:
             self._report(table.CLOSE_FLOW, text)
 
     def _report(self, kind: Kind, text: str) -> None:
-        events = self.vpn.plane.events
+        events = self.vpn.context.events
         if events is not None:
             vpn = self.vpn.name
             name = self.subscriber.client_name
@@ -148,7 +148,7 @@ class Publisher:
 
     def report_lost(self, event: int, topic: bytes, qos: int, why: str) -> None:
         """Add up for traces a message that may not enter, before anybody asks whether it is traced."""
-        losses = self.vpn.plane.losses
+        losses = self.vpn.context.losses
         if losses is not None:
             name = self.subscriber.client_name
             mode = PERSISTENT if qos else DIRECT

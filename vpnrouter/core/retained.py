@@ -197,7 +197,7 @@ def retain(vpn: MessageVpn, message: Message) -> None:
     spool retains in memory alone.
     """
     retained = vpn.retained
-    spool = vpn.plane.spool
+    spool = vpn.context.spool
     topic = message.topic
     before = retained.size_of(topic)
     kept = spool is not None and vpn.limits.max_msg_spool_usage > 0
@@ -216,8 +216,8 @@ def retain(vpn: MessageVpn, message: Message) -> None:
         forget_expired(vpn)
     key = keys.retained(vpn.name, topic)
     if kept and message.payload and retained.has(topic):
-        plane = vpn.plane
-        spool.ledger.put(key, to_record(message, plane.now_ns, plane.steady_ns))
+        context = vpn.context
+        spool.ledger.put(key, to_record(message, context.now_ns, context.steady_ns))
     elif before:
         spool.ledger.delete(key)
 
@@ -234,7 +234,7 @@ def _report_full(vpn: MessageVpn) -> None:
 
 def forget_expired(vpn: MessageVpn) -> None:
     """Delete expired retained messages from the spool."""
-    spool = vpn.plane.spool
+    spool = vpn.context.spool
     expired = vpn.retained.expired
     while expired:
         topic = expired.pop()

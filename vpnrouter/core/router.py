@@ -28,11 +28,11 @@ class Router:
     """
 
     __slots__ = (
+        "context",
         "derivations",
         "entrance",
         "logins_refused",
         "name",
-        "plane",
         "protocol_errors",
         "verifications",
         "vpns",
@@ -47,9 +47,9 @@ class Router:
         terms: TraceTerms | None = None,
     ) -> None:
         self.name = name
-        self.plane = RouterContext(name, seed, recorder, sample, terms)
+        self.context = RouterContext(name, seed, recorder, sample, terms)
         self.vpns: dict[str, MessageVpn] = {}
-        self.entrance = Entrance(self.plane)
+        self.entrance = Entrance(self.context)
         self.verifications = self.entrance.verifications
         self.derivations: list[Derivation] = []
         self.protocol_errors = 0
@@ -58,15 +58,15 @@ class Router:
     def add(self, vpn: MessageVpn) -> None:
         """Host one more message VPN."""
         self.vpns[vpn.name] = vpn
-        events = self.plane.events
+        events = self.context.events
         if events is not None:
             state = "up" if vpn.enabled else "down"
             events.raise_event(table.VPN_STATE, vpn.name, "", f"VPN {vpn.name} added: {state}")
 
     def tick(self, now_ns: int, wall_ns: int) -> None:
         """Set the clocks of this round, fire the timers that are due, and finish all jobs."""
-        plane = self.plane
-        plane.now_ns = now_ns
-        plane.wall_ns = wall_ns
-        plane.timers.run(now_ns)
-        plane.jobs.finish()
+        context = self.context
+        context.now_ns = now_ns
+        context.wall_ns = wall_ns
+        context.timers.run(now_ns)
+        context.jobs.finish()

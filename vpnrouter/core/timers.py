@@ -134,7 +134,7 @@ class Job(Timed):
         self.queued = False
 
     def step(self) -> bool:
-        """Work until the plane is tired; True when all is done, or when the job waits to be added again."""
+        """Work until this turn has done enough; True when all is done, or when the job waits to be added again."""
         raise AssertionError(self)
 
 
@@ -142,10 +142,10 @@ class Job(Timed):
 class Jobs:
     """The queue of a router's jobs. `wake` is called when a job comes into the empty queue."""
 
-    __slots__ = ("_plane", "_waiting", "wake")
+    __slots__ = ("_context", "_waiting", "wake")
 
-    def __init__(self, plane: TurnContext) -> None:
-        self._plane = plane
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
         self._waiting: deque[Job] = deque()
         self.wake: Callable[[], None] | None = None
 
@@ -167,12 +167,12 @@ class Jobs:
             return
         job = self._waiting.popleft()
         job.queued = False
-        plane = self._plane
-        plane.work = 0
+        context = self._context
+        context.work = 0
         try:
             done = job.step()
         except Exception as error:  # noqa: BLE001 - given to the barrier
-            plane.barrier.of(job.party(), error, TASK)
+            context.barrier.of(job.party(), error, TASK)
             return
         if not done and not job.queued:
             job.queued = True

@@ -82,7 +82,7 @@ def read(block: bytes) -> TraceParent | None:
 
 
 def leaving(
-    plane: RouterContext,
+    router_context: RouterContext,
     message: Message,
     block: bytes,
     vpn: str,
@@ -101,13 +101,13 @@ def leaving(
         if parent is None or parent.high != message.trace_high or parent.low != message.trace_low:
             return block
         place = parent.place
-    elif not plane.emits:
+    elif not router_context.emits:
         return block
     span = span_id(
         message.trace_high,
         message.trace_low,
         message.message_id,
-        plane.router_name,
+        router_context.router_name,
         vpn,
         event,
         client,
@@ -260,13 +260,13 @@ class Picking:
         return known
 
 
-def assign(plane: RouterContext, publisher: Publisher, username: str) -> None:
+def assign(router_context: RouterContext, publisher: Publisher, username: str) -> None:
     """Give a client that has logged in its sampler, or its picking where that depends on the topic."""
     vpn = publisher.vpn.name
     name = publisher.subscriber.client_name
     key = b""
     found: list[TraceFilter] = []
-    for index, one in enumerate(plane.filters):
+    for index, one in enumerate(router_context.filters):
         if one.fits_client(vpn, username, name):
             found.append(one)
             key += bytes((index,))
@@ -278,27 +278,27 @@ def assign(plane: RouterContext, publisher: Publisher, username: str) -> None:
     if not found[0].subscriptions:
         publisher.sampler = found[0].sampler
         return
-    picking = plane.pickings.get(key)
+    picking = router_context.pickings.get(key)
     if picking is None:
-        if len(plane.pickings) >= limits.TRACE_PICKED_TOPICS:
-            plane.pickings.clear()
-        picking = Picking(found, plane.sampler)
-        plane.pickings[key] = picking
+        if len(router_context.pickings) >= limits.TRACE_PICKED_TOPICS:
+            router_context.pickings.clear()
+        picking = Picking(found, router_context.sampler)
+        router_context.pickings[key] = picking
     publisher.picking = picking
 
 
 def record(vpn: MessageVpn, context: Context, message: Message) -> None:
     """Record what `context` says of the traced `message`."""
-    plane = vpn.plane
-    plane.recorder.record(
+    router_context = vpn.context
+    router_context.recorder.record(
         context,
-        plane.wall_ns,
+        router_context.wall_ns,
         message.topic,
         message.trace_high,
         message.trace_low,
         message.message_id,
         len(message.payload),
-        plane.steady_ns - message.ingress_ns,
+        router_context.steady_ns - message.ingress_ns,
         message.origin_ts_ns,
     )
 
@@ -336,7 +336,7 @@ def frame5(vpn: MessageVpn, subscriber: Subscriber, message: Message) -> bytes:
     """The MQTT 5 PUBLISH, QoS 0, for `subscriber`: that of a traced message may name the span of its delivery."""
     if message.traced:
         block = leaving(
-            vpn.plane,
+            vpn.context,
             message,
             message.block,
             vpn.name,
@@ -365,8 +365,8 @@ def lost(
     `receiver` did not get it; `client` is whom it concerns. Without either it is who published it. Where
     one of them is a link's client, the row names the bridge.
     """
-    plane = vpn.plane
-    losses = plane.losses
+    router_context = vpn.context
+    losses = router_context.losses
     traced = message.traced
     if not traced and losses is None:
         return
@@ -419,8 +419,8 @@ def lost(
 
 def subscribed(vpn: MessageVpn, event: int, subscription: Subscription) -> None:
     """Record that a subscription came or went."""
-    plane = vpn.plane
-    if not plane.tracing:
+    router_context = vpn.context
+    if not router_context.tracing:
         return
     filter_ = subscription.filter
     context = Context(
@@ -430,7 +430,9 @@ def subscribed(vpn: MessageVpn, event: int, subscription: Subscription) -> None:
         client=subscription.subscriber.client_name,
         topic_syntax="mqtt" if filter_.dialect == MQTT else "smf",
     )
-    plane.recorder.record(context, plane.wall_ns, filter_.original.encode(), 0, 0, 0, 0, 0, 0)
+    router_context.recorder.record(
+        context, router_context.wall_ns, filter_.original.encode(), 0, 0, 0, 0, 0, 0
+    )
 
 
 def trace_kept(

@@ -196,13 +196,14 @@ AT_ONCE: Final = 64
 
 @final
 class MessageVpn:
-    """One message VPN of a router. `plane` holds what all VPNs of the router share (ids, traces, time)."""
+    """One message VPN of a router. `context` holds what all VPNs of the router share (ids, traces, time)."""
 
     __slots__ = (
         "acl_profiles",
         "cache",
         "clients",
         "connections_of",
+        "context",
         "credentials",
         "discards",
         "egress_flows",
@@ -217,7 +218,6 @@ class MessageVpn:
         "name",
         "on_subscription",
         "partials",
-        "plane",
         "profiles",
         "publishers",
         "rejected",
@@ -239,15 +239,15 @@ class MessageVpn:
     def __init__(
         self,
         name: str,
-        plane: RouterContext,
+        context: RouterContext,
         credentials: Credentials,
         profiles: dict[str, ClientProfile],
         acl_profiles: dict[str, AclProfile],
         bounds: VpnLimits | None = None,
     ) -> None:
         self.name = name
-        self.plane = plane
-        self.vpn_id = f"{plane.router_name}/{name}"
+        self.context = context
+        self.vpn_id = f"{context.router_name}/{name}"
         self.credentials = credentials
         self.profiles = profiles
         self.acl_profiles = acl_profiles
@@ -263,7 +263,7 @@ class MessageVpn:
         self.retained = Retained(
             self.limits.max_retained_msg_count,
             self.limits.max_retained_bytes,
-            plane.retained if self.limits.max_msg_spool_usage else None,
+            context.retained if self.limits.max_msg_spool_usage else None,
         )
         # Queues and topic endpoints by kind and name; what they hold together, and flows bound to them.
         self.endpoints: dict[tuple[int, str], Keeper] = {}
@@ -271,10 +271,10 @@ class MessageVpn:
         self.endpoints_of: dict[str, int] = {}
         self.session_terms = default_session_terms()
         # Bytes of packets of clients and links that are not complete yet.
-        self.partials = Holdings(limits.PARTIAL_BYTES, plane.partials)
+        self.partials = Holdings(limits.PARTIAL_BYTES, context.partials)
         # Sessions that outlive their connection, and bytes of wills, by client username.
         self.lasting = Quota(self.limits.max_mqtt_session_count)
-        self.wills = Quota(limits.WILL_BYTES, plane.wills)
+        self.wills = Quota(limits.WILL_BYTES, context.wills)
         self.spooled_bytes = 0
         self.egress_flows = 0
         # Connections that have published guaranteed messages.
@@ -301,7 +301,7 @@ class MessageVpn:
         self.retained.most = bounds.max_retained_msg_count
         self.retained.most_bytes = bounds.max_retained_bytes
         if bounds.max_msg_spool_usage:
-            self.retained.keep_in(self.plane.retained)
+            self.retained.keep_in(self.context.retained)
         else:
             self.retained.keep_nowhere()
         self.lasting.most = bounds.max_mqtt_session_count
@@ -320,7 +320,7 @@ class MessageVpn:
 
     def report_once(self, kind: Kind, text: str) -> None:
         """Raise an event about a bound of the message VPN that is reached; not again until that has ended."""
-        events = self.plane.events
+        events = self.context.events
         if events is not None:
             events.raise_once(kind, self.name, "", f"VPN {self.name}: {text}")
 
@@ -338,8 +338,8 @@ class MessageVpn:
         else:
             matched = self.trie.match(text)
             route = build(text, topic, matched, self.groups)
-            self.plane.work += len(matched) >> 2
-        self.plane.work += ROUTE_WORK
+            self.context.work += len(matched) >> 2
+        self.context.work += ROUTE_WORK
         evicted = self.cache.evicted
         try:
             self.cache.put(topic, text, route)
@@ -368,7 +368,7 @@ class MessageVpn:
             retain(self, message)
         if message.deliver_to_one:
             outcome = deliver_to_one(self, route, message)
-            spool = self.plane.spool
+            spool = self.context.spool
             if route.endpoints and spool is not None and spool.promote(self, route, message):
                 outcome = OFFERED
         else:
@@ -591,7 +591,7 @@ class MessageVpn:
         except Exception:
             self._forget_all_routes()
             raise
-        self.plane.work += SUBSCRIPTION_WORK + ((cache.steps - steps) >> 2)
+        self.context.work += SUBSCRIPTION_WORK + ((cache.steps - steps) >> 2)
 
     def _forget_all_routes(self) -> None:
         """Drop all that is cached of topics: after an exception it may be wrong."""
@@ -632,7 +632,7 @@ class MessageVpn:
             self.drop(subscriber)
             return
         self.forget_routes(subscriber)
-        self.plane.jobs.add(Forgetting(self, subscriber))
+        self.context.jobs.add(Forgetting(self, subscriber))
 
 
 @final
@@ -648,13 +648,13 @@ class Forgetting(Job):
         self._keys = list(subscriber.subscriptions)
 
     def step(self) -> bool:
-        """Remove subscriptions until the plane is tired or none is left."""
+        """Remove subscriptions until this turn has done enough or none is left."""
         vpn = self._vpn
-        plane = vpn.plane
-        while self._keys and not plane.tired:
+        context = vpn.context
+        while self._keys and not context.tired:
             key = self._keys.pop()
             try:
                 vpn.unsubscribe(self._subscriber, key)
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                plane.barrier.of(None, error, TASK)
+                context.barrier.of(None, error, TASK)
         return not self._keys

@@ -129,7 +129,7 @@ def shortened(event: Event) -> Event:
 
 @final
 class EventLog:
-    """Whatever raises events holds this one object; a plane without it raises none.
+    """Whatever raises events holds this one object; a context without it raises none.
 
     `listeners` are called with each event, in the router's thread, and must not raise events themselves.
     `clock_ns` gives UTC since 1970. `on_fault` is called with what a listener raises: the code that raises an

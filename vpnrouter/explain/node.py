@@ -82,17 +82,19 @@ class Node:
 
     def _open_spool(self) -> None:
         config = self.loaded.config
-        plane = self.router.plane
+        context = self.router.context
         store = MemoryStore(self.number.to_bytes(STORE_ID_BYTES, "big"))
-        spool = Spool(plane, Ledger(store), config.guaranteed_msging.max_msg_spool_usage * MEGABYTE)
-        plane.spool = spool
+        spool = Spool(
+            context, Ledger(store), config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
+        )
+        context.spool = spool
         definitions, following = read_definitions(store)
         spool.start_numbers(following)
         endpoints = Endpoints(spool, definitions)
         for name, written in config.msg_vpns.items():
             endpoints.configure(self.router.vpns[name], written)
             have_lots(endpoints, self.router.vpns[name], written)
-        plane.committing = Commits(spool, store)
+        context.committing = Commits(spool, store)
         self.spool = spool
         self.flows = BridgeFlows(spool, store, endpoints)
 
@@ -101,11 +103,11 @@ class Node:
         waiting = self.router.verifications.take_all()
         for login in waiting:
             login.settle(self._verify(login))
-        plane = self.router.plane
-        plane.jobs.finish()
-        if plane.committing is not None:
-            plane.committing.step()
-        plane.ready.clear()
+        context = self.router.context
+        context.jobs.finish()
+        if context.committing is not None:
+            context.committing.step()
+        context.ready.clear()
         return bool(waiting)
 
     def _verify(self, login: Login) -> bool:

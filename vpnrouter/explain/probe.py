@@ -99,7 +99,7 @@ class Session:
         if written.basic.enabled and known is not None and known.password is not None:
             return None
         name = self.client_username
-        wall_ns = self.node.router.plane.wall_ns
+        wall_ns = self.node.router.context.wall_ns
         return PeerCertificate(name, (name,), name, wall_ns, wall_ns, 0, f"CN={name}")
 
     def subscribe(self, filters: list[tuple[str, int]]) -> None:

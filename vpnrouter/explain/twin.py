@@ -158,5 +158,5 @@ class Twin:
         return [
             event
             for node in self.nodes.values()
-            for event in take_events(node.name, node.router.plane.recorder)
+            for event in take_events(node.name, node.router.context.recorder)
         ]

@@ -49,7 +49,7 @@ class TwinBridge(BridgeDriver):
             written_vpn.bridging.tls_server_cert,
             server_certificate(node.loaded.config.listeners),
         )
-        self._now_ns = node.router.plane.now_ns
+        self._now_ns = node.router.context.now_ns
         # Each remote has one try in a pass, and a bridge that is up stays where it is.
         settings = self.configured.settings(vpn_enabled=self.vpn.enabled)
         machine = Machine(

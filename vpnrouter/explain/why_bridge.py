@@ -503,7 +503,7 @@ def _endpoints(scene: Scene, visit: Visit) -> list[Step]:
     loaded = scene.loaded(visit.router)
     if vpn is None or loaded is None:
         return []
-    if vpn.plane.spool is None:
+    if vpn.context.spool is None:
         written = loaded.config.msg_vpns[visit.msg_vpn]
         if not written.queues and not written.topic_endpoints:
             return []

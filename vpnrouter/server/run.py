@@ -96,7 +96,7 @@ class Hangups:
 
 def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
     """Disconnect everybody, `links` are the bridges' among them, and close all plain sockets."""
-    barrier = router.plane.barrier
+    barrier = router.context.barrier
     for vpn in router.vpns.values():
         for subscriber in list(vpn.clients.values()):
             if isinstance(subscriber, MqttSession) and subscriber.connection is not None:
@@ -110,7 +110,7 @@ def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
             link.goodbye(codes.SHUTTING_DOWN, codes.REASONS[codes.SHUTTING_DOWN])
         except Exception as error:  # noqa: BLE001 - the same
             barrier.end(link, error)
-    flush_ready(router.plane)
+    flush_ready(router.context)
     host.close_all()
 
 
@@ -185,7 +185,7 @@ def _host(
 
     reactor = Reactor(router)
     driving = partial(drive, reactor, verifier, alone=alone)
-    nursery.start_soon(kept, router.plane.barrier, "sockets", driving)
+    nursery.start_soon(kept, router.context.barrier, "sockets", driving)
     return reactor, reactor
 
 
@@ -279,7 +279,7 @@ async def _serve(
                 spooling.serve_with(reactor)
             runners: list[BridgeRunner] = []
             edge = Edge(
-                bridges=runners, flush=partial(flush_ready, router.plane), transport=transport_of
+                bridges=runners, flush=partial(flush_ready, router.context), transport=transport_of
             )
             sources = Sources(book=book, edge=edge)
             if reactor is not None:
@@ -291,15 +291,15 @@ async def _serve(
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
             edge.listeners = answering.figures
-            barrier = router.plane.barrier
+            barrier = router.context.barrier
 
             def begin(name: str, task: Callable[[], Awaitable[object]]) -> None:
                 nursery.start_soon(kept, barrier, name, task)
 
             begin("metrics", sources.figures.keep)
             begin("time", partial(keep_time, host, verifier))
-            begin("long work", partial(keep_working, host, router.plane))
-            connector = Connector(router.plane, host, streams)
+            begin("long work", partial(keep_working, host, router.context))
+            connector = Connector(router.context, host, streams)
             reload = Reload(config, secret, book, connector, answering, runners, nursery, spooling)
             events.follow(lambda: reload.config)
             reload.tell_ports()

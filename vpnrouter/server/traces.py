@@ -113,8 +113,8 @@ def machine() -> str:
 
 async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
     """Run the writer's thread until cancelled; then write the rest. `live` shows rows to whoever looks."""
-    recorder = router.plane.recorder
-    exporter = _exporter(written, router.name, router.plane.barrier)
+    recorder = router.context.recorder
+    exporter = _exporter(written, router.name, router.context.barrier)
     writer = Writer(
         written.directory,
         router.name,
@@ -140,7 +140,7 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
         recorder,
         time.monotonic_ns,
         say=_say_from_elsewhere(),
-        fault=_fault_from_elsewhere(router.plane.barrier, "trace writer"),
+        fault=_fault_from_elsewhere(router.context.barrier, "trace writer"),
     )
     thread.start()
     if exporter is not None:
@@ -156,7 +156,7 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
     finally:
         live.writer = None
         # In this thread: only the router's own may touch the block being filled.
-        losses = router.plane.losses
+        losses = router.context.losses
         if losses is not None:
             losses.tell()
         thread.finish()

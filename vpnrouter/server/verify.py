@@ -54,7 +54,7 @@ class Verifier:
             self._running += 1
             self._nursery.start_soon(self._verify, slow)
         if plain:
-            flush_ready(self._router.plane)
+            flush_ready(self._router.context)
 
     def _begin_derivations(self) -> None:
         """Have salted passwords computed; of strangers' only so many wait, and of one address fewer."""
@@ -71,7 +71,7 @@ class Verifier:
             if job.peer:
                 proofs[job.peer] = proofs.get(job.peer, 0) + 1
             self._nursery.start_soon(self._derive, job)
-        flush_ready(self._router.plane)
+        flush_ready(self._router.context)
 
     async def _derive(self, job: Derivation) -> None:
         try:
@@ -80,13 +80,13 @@ class Verifier:
                     salted = await trio.to_thread.run_sync(job.work, limiter=self._threads)
                     job.finish(salted)
         except Exception as error:  # noqa: BLE001 - the barrier's: no thread or memory for it
-            self._router.plane.barrier.end(job.connection, error)
+            self._router.context.barrier.end(job.connection, error)
         finally:
             if job.peer:
                 self._proofs[job.peer] -= 1
                 if not self._proofs[job.peer]:
                     del self._proofs[job.peer]
-        flush_ready(self._router.plane)
+        flush_ready(self._router.context)
 
     async def _verify(self, login: Login) -> None:
         began_ns = time.monotonic_ns()
@@ -101,5 +101,5 @@ class Verifier:
             login.settle(good)
         finally:
             self._running -= 1
-        flush_ready(self._router.plane)
+        flush_ready(self._router.context)
         self.start_waiting()

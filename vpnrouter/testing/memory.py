@@ -110,10 +110,10 @@ class Client:
 
     def drain(self) -> bytes:
         """What the router would have sent by now."""
-        self.world.router.plane.jobs.finish()
+        self.world.router.context.jobs.finish()
         outbox = self.connection.outbox
         outbox.dirty = False
-        ready = self.world.router.plane.ready
+        ready = self.world.router.context.ready
         ready[:] = [other for other in ready if other is not outbox]
         parts: list[bytes] = []
         while outbox.chunks:
@@ -201,7 +201,7 @@ class World:
         """Host one more message VPN, in place of one of the same name."""
         vpn = MessageVpn(
             name,
-            self.router.plane,
+            self.router.context,
             Credentials(basic, usernames, client_cert=client_cert),
             {"default": profile or ClientProfile("default")},
             {"default": acl or AclProfile("default")},
@@ -255,7 +255,7 @@ class World:
 
     def rows(self) -> list[Row]:
         """What the recorder holds, in order; empties it."""
-        recorder = self.router.plane.recorder
+        recorder = self.router.context.recorder
         recorder.cut()
         found: list[Row] = []
         for block in recorder.take():
@@ -292,7 +292,7 @@ class FakeLink(Subscriber):
     """A link's client as the core sees it, to `peer`. `singles` are messages encoded for it, in order."""
 
     def __init__(self, vpn: MessageVpn, peer: str, room: int = 1 << 30) -> None:
-        super().__init__(f"#bridge/{peer}", Outbox(vpn.plane.ready, room), FRAME_MQTT5)
+        super().__init__(f"#bridge/{peer}", Outbox(vpn.context.ready, room), FRAME_MQTT5)
         self.vpn = vpn
         self.is_link = True
         self.vpn_id = peer

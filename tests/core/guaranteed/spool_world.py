@@ -118,7 +118,7 @@ class Listener(Subscriber):
     """A client with QoS 0 subscriptions; `got` are payloads."""
 
     def __init__(self, vpn: MessageVpn, name: str, room: int = 1 << 30) -> None:
-        super().__init__(name, Outbox(vpn.plane.ready, room), FRAME_MQTT5)
+        super().__init__(name, Outbox(vpn.context.ready, room), FRAME_MQTT5)
         self.vpn = vpn
 
     def subscribe(self, text: str) -> None:
@@ -148,14 +148,14 @@ class SpoolWorld:
         self._start()
 
     def _start(self) -> None:
-        self.plane = RouterContext("here", 7, Recorder(), 0.0, self.trace_terms)
-        self.plane.now_ns = self.now_ns
-        self.plane.wall_ns = WALL_NS + self.now_ns - START_NS
+        self.context = RouterContext("here", 7, Recorder(), 0.0, self.trace_terms)
+        self.context.now_ns = self.now_ns
+        self.context.wall_ns = WALL_NS + self.now_ns - START_NS
         self.vpn = MessageVpn(
-            "blue", self.plane, Credentials(False, ()), {}, {}, VpnLimits(**self.bounds)
+            "blue", self.context, Credentials(False, ()), {}, {}, VpnLimits(**self.bounds)
         )
-        self.spool = Spool(self.plane, Ledger(self.store), self.max_usage)
-        self.plane.spool = self.spool
+        self.spool = Spool(self.context, Ledger(self.store), self.max_usage)
+        self.context.spool = self.spool
         self.endpoints: list[Endpoint] = []
         self.token = 0
 
@@ -237,16 +237,16 @@ class SpoolWorld:
     def advance(self, seconds: float) -> None:
         """Let time pass, and commit."""
         self.now_ns += int(seconds * SECOND_NS)
-        self.plane.now_ns = self.now_ns
-        self.plane.wall_ns = WALL_NS + self.now_ns - START_NS
-        self.plane.timers.run(self.now_ns)
+        self.context.now_ns = self.now_ns
+        self.context.wall_ns = WALL_NS + self.now_ns - START_NS
+        self.context.timers.run(self.now_ns)
         self.commit()
         # What a timer left for the next rounds.
-        while 0 <= self.plane.timers.next_ns() <= self.now_ns + 1:
+        while 0 <= self.context.timers.next_ns() <= self.now_ns + 1:
             self.now_ns += 1
-            self.plane.now_ns += 1
-            self.plane.wall_ns += 1
-            self.plane.timers.run(self.now_ns)
+            self.context.now_ns += 1
+            self.context.wall_ns += 1
+            self.context.timers.run(self.now_ns)
             self.commit()
 
     def restart(self) -> list[Endpoint]:

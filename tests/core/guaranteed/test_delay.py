@@ -16,7 +16,7 @@ def timed(world: SpoolWorld, kit: ModuleType, seconds: float, payload: bytes = b
     """Publish a message with a life time of its own."""
     message = kit.guaranteed("a", payload)
     if seconds:
-        message.expires_ns = world.plane.now_ns + int(seconds * kit.SECOND_NS)
+        message.expires_ns = world.context.now_ns + int(seconds * kit.SECOND_NS)
     world.give(message)
 
 

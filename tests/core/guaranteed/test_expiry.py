@@ -18,7 +18,7 @@ def timed(world: SpoolWorld, kit: ModuleType, seconds: float, payload: bytes = b
     """Publish a message with a life time of its own."""
     message = kit.guaranteed("a", payload)
     if seconds:
-        message.expires_ns = world.plane.now_ns + int(seconds * kit.SECOND_NS)
+        message.expires_ns = world.context.now_ns + int(seconds * kit.SECOND_NS)
     world.give(message)
 
 
@@ -115,10 +115,10 @@ def test_many_expire_in_bounded_portions(world: SpoolWorld, spool_kit: ModuleTyp
     for _ in range(4_500):
         timed(world, spool_kit, 1)
     world.commit()
-    world.plane.now_ns += 3 * spool_kit.SECOND_NS
-    assert world.plane.timers.run(world.plane.now_ns) == 1
+    world.context.now_ns += 3 * spool_kit.SECOND_NS
+    assert world.context.timers.run(world.context.now_ns) == 1
     assert queue.spooled_count == 2_500
-    world.now_ns = world.plane.now_ns
+    world.now_ns = world.context.now_ns
     world.advance(0)
     world.advance(1)
     assert queue.spooled_count == 0
@@ -144,8 +144,8 @@ def test_nothing_expires_while_the_store_fails(world: SpoolWorld, spool_kit: Mod
     world.commit()
     world.spool.down = "503 Service Unavailable"
     world.now_ns += 2 * spool_kit.SECOND_NS
-    world.plane.now_ns = world.now_ns
-    world.plane.timers.run(world.now_ns)
+    world.context.now_ns = world.now_ns
+    world.context.timers.run(world.now_ns)
     assert queue.spooled_count == 1
     world.spool.down = ""
     world.advance(1)

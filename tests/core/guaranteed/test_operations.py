@@ -37,7 +37,7 @@ def test_browse(world: SpoolWorld, spool_kit: ModuleType) -> None:
     for priority in ("9", "", "2"):
         world.publish("a", b"x" * 10, priority=priority)
     message = spool_kit.guaranteed("a", b"y", dmq_eligible="false")
-    message.expires_ns = world.plane.now_ns + 50 * spool_kit.SECOND_NS
+    message.expires_ns = world.context.now_ns + 50 * spool_kit.SECOND_NS
     world.give(message)
     world.commit()
     flow = world.bind(queue, window=2)

@@ -127,7 +127,7 @@ def test_life_times_from_now_on(world: SpoolWorld, spool_kit: ModuleType) -> Non
     queue = world.endpoint("q", "a")
     for seconds in (5, 50):
         message = spool_kit.guaranteed("a")
-        message.expires_ns = world.plane.now_ns + seconds * spool_kit.SECOND_NS
+        message.expires_ns = world.context.now_ns + seconds * spool_kit.SECOND_NS
         world.give(message)
     world.publish("a")
     world.commit()

@@ -157,7 +157,7 @@ def test_refusals(world: SpoolWorld, spool_kit: ModuleType) -> None:
     assert refused(log, shared) == reasons.REPLAY_NON_EXCLUSIVE
     assert refused(log, passing) == reasons.REPLAY_TEMPORARY
     assert refused(log, queue, after_id=77) == reasons.REPLAY_MESSAGE
-    future = world.plane.wall_ns + spool_kit.SECOND_NS
+    future = world.context.wall_ns + spool_kit.SECOND_NS
     assert refused(log, queue, from_ns=future) == reasons.REPLAY_TIME
     world.publish("other")
     world.commit()
@@ -266,7 +266,7 @@ def test_subscriptions_and_life_times_choose(world: SpoolWorld, spool_kit: Modul
     log = logged(world)
     queue = world.endpoint("q", "a", respect_ttl_enabled=True, max_msg_size=4)
     message = spool_kit.guaranteed("a", b"old")
-    message.expires_ns = world.plane.now_ns + spool_kit.SECOND_NS
+    message.expires_ns = world.context.now_ns + spool_kit.SECOND_NS
     world.give(message)
     world.publish("b", b"b")
     world.publish("a", b"kept")

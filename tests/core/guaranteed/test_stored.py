@@ -33,7 +33,7 @@ def test_a_record_tells_everything(world: SpoolWorld, spool_kit: ModuleType) -> 
     message = spool_kit.guaranteed(
         "a", b"x", 2, priority="7", dmq_eligible="false", JMSXGroupID="k"
     )
-    message.expires_ns = world.plane.now_ns + 90 * spool_kit.SECOND_NS
+    message.expires_ns = world.context.now_ns + 90 * spool_kit.SECOND_NS
     message.path = ["far/red"]
     message.hops = 1
     message.trace_high = 5
@@ -48,5 +48,5 @@ def test_a_record_tells_everything(world: SpoolWorld, spool_kit: ModuleType) -> 
     for name in ("topic", "payload", "block", "qos", "priority", "lane", "dmq_eligible", "path"):
         assert getattr(found, name) == getattr(message, name), name
     assert (found.hops, found.trace_high, found.persistent) == (1, 5, True)
-    assert found.expires_ns - world.plane.now_ns == 60 * spool_kit.SECOND_NS
+    assert found.expires_ns - world.context.now_ns == 60 * spool_kit.SECOND_NS
     assert found.ingress_ns == spool_kit.WALL_NS

@@ -44,7 +44,7 @@ def events(world: SpoolWorld) -> Any:
     """What was recorded of messages since the last call: (event, endpoint, client, reason)."""
 
     def run() -> list[tuple[str, str, str, str]]:
-        recorder = world.plane.recorder
+        recorder = world.context.recorder
         recorder.cut()
         found = []
         for block in recorder.take():
@@ -145,9 +145,9 @@ def test_it_is_traced_after_a_restart(world: SpoolWorld, publish: Any, events: A
 # -- partitions, and what is not traced ----------------------------------------------------------
 
 
-def rows(plane: Any) -> list[tuple[str, Any, int, int]]:
+def rows(router_context: Any) -> list[tuple[str, Any, int, int]]:
     """(event, context, trace, messages it stands for) of all that was recorded since the last call."""
-    recorder = plane.recorder
+    recorder = router_context.recorder
     recorder.cut()
     found = []
     for block in recorder.take():
@@ -170,7 +170,7 @@ def test_partitions_are_named(world: SpoolWorld, publish: Any, spool_kit: Any) -
         publish("a", block=lane.block)
     flow.settle_all()
     by_queue: dict[str, set[int]] = {"q": set(), "plain": set()}
-    for event, context, _, _ in rows(world.plane):
+    for event, context, _, _ in rows(world.context):
         assert event in ("enqueue", "acknowledge")
         by_queue[context.endpoint].add(context.partition)
     assert by_queue["plain"] == {-1}
@@ -189,13 +189,13 @@ def test_what_came_over_a_bridge_says_so(world: SpoolWorld, publish: Any) -> Non
     }
     world.endpoint("q", "a")
     publish("a", **came)
-    found = rows(world.plane)
+    found = rows(world.context)
     world.restart()
     flow = world.bind(world.endpoints[0])
     world.commit()
     flow.settle_all(REJECTED)
     publish("nobody", **came)
-    found += rows(world.plane)
+    found += rows(world.context)
     assert {event for event, *_ in found} == {"enqueue", "reject", "discard"}
     for _, context, _, _ in found:
         assert (context.path, context.hops) == ("far/red>near/blue", 2)
@@ -224,11 +224,11 @@ def test_rows_say_what_counters_say(spool_kit: Any, traced: bool) -> None:
     world.commit()
     flow.settle_all(REJECTED)
     world.commit()
-    world.plane.losses.tell()
+    world.context.losses.tell()
     discards: dict[tuple[str, str], int] = {}
     rejects: dict[tuple[str, str], int] = {}
     traces = []
-    for event, context, trace, count in rows(world.plane):
+    for event, context, trace, count in rows(world.context):
         if event in ("discard", "reject"):
             found = discards if event == "discard" else rejects
             key = (context.endpoint, context.reason)

@@ -71,7 +71,7 @@ def _message(world: SpoolWorld, life_s: int = 0) -> Message:
     message.persistent = True
     message.qos = 1
     if life_s:
-        message.expires_ns = world.plane.now_ns + life_s * SECOND
+        message.expires_ns = world.context.now_ns + life_s * SECOND
     return message
 
 
@@ -89,8 +89,8 @@ def test_the_next_one_has_its_turn(world: SpoolWorld, selector: str) -> None:
     beside = world.bind(other)
     world.commit()
     assert (flow.payloads(), beside.payloads()) == ([b"next"], [b"other"])
-    assert len(world.plane.troubles) == 1
-    assert "a message of q in message VPN" in world.plane.troubles[0]
+    assert len(world.context.troubles) == 1
+    assert "a message of q in message VPN" in world.context.troubles[0]
     assert queue.spooled_count == 2
 
 
@@ -102,7 +102,7 @@ def test_life_times(world: SpoolWorld, max_ttl: int) -> None:
     world.advance(20)
     world.commit()
     assert world.spool.troubles == 2
-    assert all("a message of q in message VPN" in line for line in world.plane.troubles)
+    assert all("a message of q in message VPN" in line for line in world.context.troubles)
     assert queue.spooled_count == (2 if max_ttl else 3)
     world.advance(20)
     assert world.spool.troubles == 2
@@ -186,7 +186,7 @@ def test_what_is_settled_of_a_segment_cannot_be_read(world: SpoolWorld) -> None:
     world.store.broken = True
     flow.settle_all()
     assert world.spool.troubles == 1
-    assert "may come back with the next start" in world.plane.troubles[0]
+    assert "may come back with the next start" in world.context.troubles[0]
     assert queue.spooled_count == 0
     world.commit()
     world.store = kept

@@ -128,17 +128,17 @@ class SpooledWorld(World):
 
     def add_vpn(self, name: str, *args: Any, **more: Any) -> Any:
         vpn = super().add_vpn(name, *args, **{**self._vpn, **more})
-        if self.router.plane.spool is None:
+        if self.router.context.spool is None:
             self.advance(self._later_ns / kit.SECOND_NS)
             self.start()
         return vpn
 
     def start(self) -> None:
         """Open the spool with what is in the store."""
-        plane = self.router.plane
+        context = self.router.context
         definitions, following = read_definitions(self.store)
-        spool = Spool(plane, Ledger(self.store))
-        plane.spool = spool
+        spool = Spool(context, Ledger(self.store))
+        context.spool = spool
         spool.start_numbers(following)
         self.spool = spool
         by_number: dict[int, Endpoint] = {}
@@ -178,7 +178,7 @@ class SpooledWorld(World):
 
     def settle(self) -> None:
         """Rounds until nothing is left to do."""
-        jobs = self.router.plane.jobs
+        jobs = self.router.context.jobs
         for _ in range(1_000):
             jobs.finish()
             if not self.round() and not self.spool.busy and not len(jobs):

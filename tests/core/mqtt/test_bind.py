@@ -181,7 +181,7 @@ def told_of(router: SpooledWorld) -> list[tuple[str, str]]:
     log = EventLog("here", lambda: 1)
     told: list[tuple[str, str]] = []
     log.listeners.append(lambda event: told.append((event.kind.name, event.text)))
-    router.router.plane.events = log
+    router.router.context.events = log
     return told
 
 
@@ -336,6 +336,6 @@ def test_browsing(router: SpooledWorld, by_property: bool) -> None:
     assert queue.spooled_count == 0
     client.puback(message)
     client.lose()
-    timers = len(router.router.plane.timers)
+    timers = len(router.router.context.timers)
     router.advance(5)
-    assert len(router.router.plane.timers) <= timers
+    assert len(router.router.context.timers) <= timers

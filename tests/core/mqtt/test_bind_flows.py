@@ -154,7 +154,7 @@ def test_replay_from_a_time(router: SpooledWorld, seconds: int, count: int) -> N
     """What was published since then."""
     logged(router)
     router.advance(5)
-    moment = datetime.fromtimestamp(router.router.plane.wall_ns / 1e9 + seconds, UTC)
+    moment = datetime.fromtimestamp(router.router.context.wall_ns / 1e9 + seconds, UTC)
     found = begin(router, router.join("c"), "$queue/q", moment.isoformat().replace("+00:00", "Z"))
     assert len(found) == count
 

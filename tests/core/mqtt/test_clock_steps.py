@@ -21,8 +21,8 @@ DECADES_NS = 40 * 365 * 24 * HOUR_NS
 def pass_time(router: SpooledWorld, seconds: float, step_ns: int) -> None:
     """Let time pass, and afterwards the wall clock be `step_ns` off; all bodies have to be read again."""
     router.advance(seconds)
-    plane = router.router.plane
-    router.router.tick(router.now_ns, plane.wall_ns + step_ns)
+    context = router.router.context
+    router.router.tick(router.now_ns, context.wall_ns + step_ns)
     router.settle()
     for spool_id in list(router.spool.bodies.kept):
         router.spool.bodies.drop(spool_id)

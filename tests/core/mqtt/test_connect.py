@@ -241,7 +241,7 @@ def test_message_vpns_that_strangers_cannot_tell_from_none(
     log = EventLog("here", lambda: 1)
     told: list[str] = []
     log.listeners.append(lambda event: told.append(event.text.partition(" failed: ")[2]))
-    world.router.plane.events = log
+    world.router.context.events = log
     shut = why.endswith("Shutdown") and vpn.get("basic")
     found = []
     for name in ("blue", "nowhere"):

@@ -105,7 +105,7 @@ def test_one_stored_with_its_end_is_read_as_endless(router: SpooledWorld) -> Non
     """A record that says when it ends in a century, as was written once, is read as one without end."""
     from vpnrouter.core.guaranteed.stored import from_record
 
-    now_ns, wall_ns = router.router.plane.now_ns, router.router.plane.wall_ns
+    now_ns, wall_ns = router.router.context.now_ns, router.router.context.wall_ns
     end_ns = wall_ns + ENDLESS_S * 1_000_000_000
     data = encode_record(b"t", b"x", b"", 1, 4, end_ns, wall_ns, 1, "p")
     assert from_record(data, now_ns, wall_ns).expires_ns == 0

@@ -188,7 +188,7 @@ def test_tx_counts(router: SpooledWorld) -> None:
 
 def test_a_traceparent_names_the_delivery(router: SpooledWorld) -> None:
     """A traced message says the span of this very delivery; the next one after a break is another."""
-    router.router.plane.honours = True
+    router.router.context.honours = True
     trace = 0x4BF92F3577B34DA6A3CE929D0E0E4736
     text = f"00-{trace:032x}-00f067aa0ba902b7-01"
     client = router.join("c", properties=Properties(session_expiry_interval=FOREVER))
@@ -215,13 +215,13 @@ def test_a_traceparent_names_the_delivery(router: SpooledWorld) -> None:
 
 def test_a_message_too_large_for_its_consumer_is_told(router: SpooledWorld) -> None:
     """As a discard at the endpoint, with the client that cannot take it."""
-    plane = router.router.plane
-    plane.losses = Losses(plane, True, True)
+    context = router.router.context
+    context.losses = Losses(context, True, True)
     client = router.join("c", properties=Properties(maximum_packet_size=60))
     client.sub("a")
     publisher(router).pub("a", bytes(100))
     assert client.messages() == []
-    plane.losses.tell()
+    context.losses.tell()
     (row,) = [row for row in router.rows() if row.event == "discard"]
     assert (row.context.client, row.context.reason, row.messages) == ("c", MSG_TOO_BIG, 1)
     assert row.context.endpoint

@@ -284,7 +284,7 @@ def test_queues_that_a_publisher_cannot_tell_from_none(
     answers = []
     router.add_vpn("blue", bounds=VpnLimits(**bound))
     router.queue("secret", permission=NO_ACCESS)
-    router.router.plane.events = log
+    router.router.context.events = log
     for name in ("secret", "nobody"):
         for qos in (1, 2):
             client = router.join("p", level)

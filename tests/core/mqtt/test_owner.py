@@ -152,7 +152,7 @@ def told(router: SpooledWorld) -> list[Event]:
     log = EventLog("here", lambda: 1)
     heard: list[Event] = []
     log.listeners.append(heard.append)
-    router.router.plane.events = log
+    router.router.context.events = log
     return heard
 
 

@@ -60,7 +60,7 @@ def test_sessions_that_come_and_go_leave_no_timers(world: World) -> None:
     """Expiry intervals and keep-alives of clients that are gone do not pile up."""
     for _ in range(1_000):
         world.connect("c", keep_alive_s=60_000, properties=lasting(YEAR)).lose()
-    assert len(world.router.plane.timers) < 200
+    assert len(world.router.context.timers) < 200
 
 
 def test_a_session_without_connection_gets_nothing_direct(world: World) -> None:

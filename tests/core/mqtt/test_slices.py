@@ -46,7 +46,7 @@ def test_a_long_subscribe_lets_others_have_their_turn(world: World, level: int) 
     """4,000 filters take many turns; what the client sent behind them waits, another client's packet does not."""
     client, other = world.connect("c", level=level), world.connect("other", level=level)
     client.send(Subscribe(7, many("a/{}/+", 4_000)), Pingreq())
-    jobs = world.router.plane.jobs
+    jobs = world.router.context.jobs
     turns = 0
     while len(jobs):
         assert not client.connection.outbox.chunks
@@ -73,9 +73,9 @@ def test_a_client_that_goes_ends_its_long_work(world: World) -> None:
     """The filters that it had not come to are never subscribed to."""
     client = world.connect("c")
     client.send(Subscribe(7, many("a/{}/+", 4_000)))
-    assert len(world.router.plane.jobs)
+    assert len(world.router.context.jobs)
     client.lose()
-    world.router.plane.jobs.finish()
+    world.router.context.jobs.finish()
     assert world.vpn().subscription_count == 0
 
 
@@ -88,7 +88,7 @@ def test_filters_of_a_packet_are_bounded(world: World, unsubscribe: bool) -> Non
         client.send(Unsubscribe(1, ["a"] * most), Unsubscribe(2, ["a"] * (most + 1)))
     else:
         client.send(Subscribe(1, many("a", most)), Subscribe(2, many("a", most + 1)))
-    world.router.plane.jobs.finish()
+    world.router.context.jobs.finish()
     assert client.reason() == 0x97
 
 
@@ -111,10 +111,10 @@ def test_many_small_packets_are_handled_in_turns(world: World) -> None:
     client, other = world.connect("c"), world.connect("other")
     client.raw(encode(Pingreq(), 5) * 10_000)
     turns = 0
-    while len(world.router.plane.jobs):
+    while len(world.router.context.jobs):
         other.send(Pingreq())
         assert other.connection.outbox.chunks.pop() == encode(Pingresp(), 5)
-        world.router.plane.jobs.step()
+        world.router.context.jobs.step()
         turns += 1
     assert turns > 10
     assert len(client.received()) == 10_000
@@ -127,7 +127,7 @@ def test_new_topics_are_routed_in_turns(world: World) -> None:
     client.subscribe("t/#")
     packets = [encode(Publish(b"t/%d" % number, b"%d" % number), 5) for number in range(5_000)]
     publisher.raw(b"".join(packets))
-    assert len(world.router.plane.jobs)
+    assert len(world.router.context.jobs)
     assert client.payloads() == [b"%d" % number for number in range(5_000)]
 
 
@@ -150,7 +150,7 @@ def test_retained_messages_come_as_the_client_reads(world: World) -> None:
     got: list[bytes] = []
     outbox = client.connection.outbox
     for _ in range(100):
-        world.router.plane.jobs.finish()
+        world.router.context.jobs.finish()
         assert outbox.size <= outbox.limit // 2
         got += [each.payload[:1] for each in client.received() if isinstance(each, Publish)]
         if len(got) == 300:
@@ -167,7 +167,7 @@ def test_what_is_retained_meanwhile_does_not_come_twice(world: World) -> None:
     retain(world, 200, 60_000)
     client = world.connect("c", level=4)
     client.send(Subscribe(1, [SubscriptionRequest("r/#")]))
-    world.router.plane.jobs.finish()
+    world.router.context.jobs.finish()
     client.drain()
     source = world.connect("source2")
     for number in range(200):
@@ -241,7 +241,7 @@ def test_the_subscriptions_of_a_client_that_went_go_bit_by_bit(world: World) -> 
     again = world.connect("c")
     publisher.publish("a/1/x")
     assert again.payloads() == []
-    world.router.plane.jobs.finish()
+    world.router.context.jobs.finish()
     assert world.vpn().subscription_count == 0
     assert len(world.vpn().trie) == 0
     assert not world.vpn().groups
@@ -253,7 +253,7 @@ def test_a_subscription_changes_no_route_but_those_that_it_must(world: World) ->
     topics = [f"a/b/c/d/e/f/g/{number}/x" for number in range(20_000)]
     for topic in topics:
         publisher.publish(topic)
-    world.router.plane.jobs.finish()
+    world.router.context.jobs.finish()
     vpn = world.vpn()
     kept = len(vpn.cache)
     assert kept >= 15_000

@@ -111,7 +111,7 @@ def serving(app: Any) -> Iterator[str]:
             token = trio.lowlevel.current_trio_token()
             stop.append(lambda: token.run_sync_soon(scope.cancel))
             began.set()
-            await serve_http(sock, None, 100, app, Router("here", 1, Recorder()).plane.barrier)
+            await serve_http(sock, None, 100, app, Router("here", 1, Recorder()).context.barrier)
 
     thread = threading.Thread(target=trio.run, args=(run,))
     thread.start()

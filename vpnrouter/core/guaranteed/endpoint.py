@@ -143,7 +143,7 @@ class Endpoint(Keeper):
         terms: EndpointTerms,
         durable: bool = True,
     ) -> None:
-        super().__init__(name, Outbox(vpn.plane.ready, 0), FRAME_OWN, terms)
+        super().__init__(name, Outbox(vpn.context.ready, 0), FRAME_OWN, terms)
         self.spool = spool
         self.vpn = vpn
         self.kind = kind
@@ -325,13 +325,13 @@ class Endpoint(Keeper):
         """The message, which no longer waits or is about to; None when it cannot be read.
 
         Such a one stays in the store, counts as there, and is tried again after the next start; the edge tells
-        what is in `plane.troubles`.
+        what is in `context.troubles`.
         """
         try:
             return self.spool.message(message_id)
         except SpoolError as error:
             self.report_unreadable(error)
-            self.schedule.delayed.add(message_id, self.vpn.plane.now_ns + 100 * YEAR_NS)
+            self.schedule.delayed.add(message_id, self.vpn.context.now_ns + 100 * YEAR_NS)
             return None
 
     def size_in_store(self, message_id: int) -> int:
@@ -419,7 +419,7 @@ class Endpoint(Keeper):
             self._report_bind(flow, bind=False)
 
     def _give_back(self, flow: Flow, outcome: int) -> None:
-        barrier = self.vpn.plane.barrier
+        barrier = self.vpn.context.barrier
         for message_id in list(flow.unacked):
             try:
                 self.settle(flow, message_id, outcome)
@@ -455,7 +455,7 @@ class Endpoint(Keeper):
 
     def _report_bind(self, consumer: Flow, *, bind: bool) -> None:
         """Raise the event of a consumer that came to a queue or topic endpoint, or went."""
-        events = self.vpn.plane.events
+        events = self.vpn.context.events
         if events is None or self.kind not in (QUEUE, TOPIC_ENDPOINT):
             return
         vpn = self.vpn.name
@@ -878,7 +878,7 @@ class Endpoint(Keeper):
 
     def _trace_replaced(self, reason: str, count: int) -> None:
         """Add up messages that newer ones took the place of; what they were is not looked at."""
-        losses = self.vpn.plane.losses
+        losses = self.vpn.context.losses
         if losses is not None and count:
             name = self.vpn.name
             losses.add(
@@ -921,7 +921,7 @@ class Row:
     )
 
     def __init__(self, endpoint: Endpoint, msg_id: int, message: Message, in_hand: bool) -> None:
-        plane = endpoint.vpn.plane
+        context = endpoint.vpn.context
         self.msg_id = msg_id
         self.message = message
         self.topic = message.topic
@@ -932,7 +932,7 @@ class Row:
         self.expiry_time_ns = 0
         terms = endpoint.terms
         if message.expires_ns:
-            self.expiry_time_ns = message.expires_ns - plane.now_ns + plane.steady_ns
+            self.expiry_time_ns = message.expires_ns - context.now_ns + context.steady_ns
         if terms.respect_ttl_enabled and terms.max_ttl:
             latest_ns = message.ingress_ns + terms.max_ttl * 1_000_000_000
             self.expiry_time_ns = min(self.expiry_time_ns or latest_ns, latest_ns)

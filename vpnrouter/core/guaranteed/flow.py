@@ -167,9 +167,9 @@ class Partitions(Timed):
                 load[flow].append(lane)
         counts = [len(lanes) for lanes in load.values()]
         if max(counts) - min(counts) > 1 and self._rebalance is None:
-            plane = self._endpoint.vpn.plane
+            context = self._endpoint.vpn.context
             delay_ns = self._endpoint.terms.partition_rebalance_delay * SECOND_NS
-            self._rebalance = plane.timers.arm(plane.now_ns + delay_ns, self, REBALANCE)
+            self._rebalance = context.timers.arm(context.now_ns + delay_ns, self, REBALANCE)
 
     def _load(self) -> dict[Flow, list[int]]:
         """The partitions that each flow has or is to have."""
@@ -230,9 +230,9 @@ class Partitions(Timed):
             else:
                 self.heirs[lane] = least
         if self.heirs and self._hand_off is None:
-            plane = self._endpoint.vpn.plane
+            context = self._endpoint.vpn.context
             wait_ns = self._endpoint.terms.partition_rebalance_max_handoff_time * SECOND_NS
-            self._hand_off = plane.timers.arm(plane.now_ns + wait_ns, self, HAND_OFF)
+            self._hand_off = context.timers.arm(context.now_ns + wait_ns, self, HAND_OFF)
         self._hand_over(late=False)
 
     def _hand_over(self, *, late: bool) -> None:

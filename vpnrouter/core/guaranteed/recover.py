@@ -58,7 +58,7 @@ def recover(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> int:
 
 
 def _hand_over(endpoint: Endpoint, portion: Recovered) -> None:
-    plane = endpoint.vpn.plane
+    context = endpoint.vpn.context
     ids = portion.ids
     size = sum(portion.sizes)
     endpoint.vpn.spooled_bytes += size
@@ -67,7 +67,7 @@ def _hand_over(endpoint: Endpoint, portion: Recovered) -> None:
     if endpoint.terms.respect_ttl_enabled and any(portion.expires):
         for message_id, wall_ns in zip(ids, portion.expires, strict=True):
             if wall_ns:
-                expires.append((message_id, wall_ns - plane.steady_ns + plane.now_ns))
+                expires.append((message_id, wall_ns - context.steady_ns + context.now_ns))
     by_priority = endpoint.terms.respect_msg_priority_enabled
     lanes = len(endpoint.waiting)
     if not by_priority and lanes == 1:
@@ -97,7 +97,7 @@ def recover_retained(store: Store, vpns: dict[str, MessageVpn]) -> int:
         vpn = vpns.get(name)
         if vpn is None:
             continue
-        message = from_record(value, vpn.plane.now_ns, vpn.plane.steady_ns)
+        message = from_record(value, vpn.context.now_ns, vpn.context.steady_ns)
         message.retain = True
         vpn.retained.keep(message)
         count += 1

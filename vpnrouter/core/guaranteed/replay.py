@@ -194,8 +194,8 @@ class Replay(Timed):
                 self._cursor = message_id
                 continue
             if self._wanted(message) and not self._bring_one(message_id, message):
-                plane = endpoint.vpn.plane
-                plane.timers.arm(plane.now_ns + RETRY_NS, self, 0)
+                context = endpoint.vpn.context
+                context.timers.arm(context.now_ns + RETRY_NS, self, 0)
                 return
             self._cursor = message_id
         if not ids or self._cursor >= self._end or ids[-1] > self._end:
@@ -231,7 +231,7 @@ class Replay(Timed):
         """True when a subscription of the queue matches the message, and the message has not expired."""
         endpoint = self._endpoint
         vpn = endpoint.vpn
-        now_ns = vpn.plane.now_ns
+        now_ns = vpn.context.now_ns
         if (
             endpoint.terms.respect_ttl_enabled
             and message.expires_ns
@@ -424,7 +424,7 @@ class ReplayLog:
             raise Refused(reasons.REPLAY_TEMPORARY)
         if not endpoint.terms.exclusive:
             raise Refused(reasons.REPLAY_NON_EXCLUSIVE)
-        if from_ns > endpoint.vpn.plane.wall_ns:
+        if from_ns > endpoint.vpn.context.wall_ns:
             raise Refused(reasons.REPLAY_TIME)
         if after_id and after_id != self.trimmed and not self.endpoint.waits(after_id):
             raise Refused(reasons.REPLAY_MESSAGE)

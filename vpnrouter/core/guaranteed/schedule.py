@@ -80,13 +80,13 @@ class Schedule(Timed):
         if first < 0:
             return
         # What is due already comes with the next round.
-        first = max(first, endpoint.vpn.plane.now_ns + 1)
+        first = max(first, endpoint.vpn.context.now_ns + 1)
         if self._timer is not None:
             if self._armed_ns <= first:
                 return
             self._timer.cancel()
         self._armed_ns = first
-        self._timer = endpoint.vpn.plane.timers.arm(first, self, 0)
+        self._timer = endpoint.vpn.context.timers.arm(first, self, 0)
 
     def disarm(self) -> None:
         """Cancel the timer: nothing is due any more."""
@@ -103,7 +103,7 @@ class Schedule(Timed):
         if endpoint.spool.down:
             # Nothing can be written: look again a second later.
             self._armed_ns = now_ns + SECOND_NS
-            self._timer = endpoint.vpn.plane.timers.arm(self._armed_ns, self, 0)
+            self._timer = endpoint.vpn.context.timers.arm(self._armed_ns, self, 0)
             return
         self._run_expiry(now_ns)
         self._run_delay(now_ns)
@@ -119,9 +119,9 @@ class Schedule(Timed):
             return 0
         end_ns = message.expires_ns
         if terms.max_ttl:
-            plane = endpoint.vpn.plane
+            context = endpoint.vpn.context
             latest_ns = (
-                message.ingress_ns - plane.steady_ns + plane.now_ns + terms.max_ttl * SECOND_NS
+                message.ingress_ns - context.steady_ns + context.now_ns + terms.max_ttl * SECOND_NS
             )
             end_ns = min(end_ns, latest_ns) if end_ns else latest_ns
             # Only 0 is never.
@@ -131,7 +131,7 @@ class Schedule(Timed):
     def expired(self, message: Message) -> bool:
         """True when its time is over."""
         end_ns = self.expires_ns(message)
-        return end_ns != 0 and end_ns <= self._endpoint.vpn.plane.now_ns
+        return end_ns != 0 and end_ns <= self._endpoint.vpn.context.now_ns
 
     def note(self, message_id: int, message: Message) -> None:
         """Note when a message that has arrived expires, where life times are respected."""
@@ -144,7 +144,7 @@ class Schedule(Timed):
                 self._sweep()
         if endpoint.terms.max_ttl and self._oldest_due_ns == 0:
             self._oldest_due_ns = (
-                endpoint.vpn.plane.now_ns + (endpoint.terms.max_ttl + 1) * SECOND_NS
+                endpoint.vpn.context.now_ns + (endpoint.terms.max_ttl + 1) * SECOND_NS
             )
             self.arm()
 
@@ -170,7 +170,7 @@ class Schedule(Timed):
             endpoint.expire(message_id, message)
         except Exception:
             endpoint.mend(message_id, message)
-            self.expiring.add(message_id, endpoint.vpn.plane.now_ns)
+            self.expiring.add(message_id, endpoint.vpn.context.now_ns)
             raise
 
     def _oldest(self, now_ns: int, left: int) -> None:
@@ -218,7 +218,7 @@ class Schedule(Timed):
 
     def redeliver(self, message_id: int, delay_ns: int) -> None:
         """Have a message wait for so long before it is delivered again."""
-        self.delayed.add(message_id, self._endpoint.vpn.plane.now_ns + delay_ns)
+        self.delayed.add(message_id, self._endpoint.vpn.context.now_ns + delay_ns)
         self.arm()
 
     def hold(self, message_id: int, message: Message) -> None:
@@ -239,7 +239,7 @@ class Schedule(Timed):
             held = Waiting()
             self.held = held
         held.extend(ids, 0)
-        self._held_due_ns = self._endpoint.vpn.plane.now_ns + 1
+        self._held_due_ns = self._endpoint.vpn.context.now_ns + 1
 
     def _run_delay(self, now_ns: int) -> None:
         """Let messages go whose delay is over; a bounded number now, the rest in the next round."""
@@ -274,8 +274,8 @@ class Schedule(Timed):
     def _due(self, message: Message) -> int:
         """When the delivery delay of a message is over (monotonic)."""
         endpoint = self._endpoint
-        plane = endpoint.vpn.plane
-        arrived_ns = message.ingress_ns - plane.steady_ns + plane.now_ns
+        context = endpoint.vpn.context
+        arrived_ns = message.ingress_ns - context.steady_ns + context.now_ns
         return max(1, arrived_ns + endpoint.terms.delivery_delay * SECOND_NS)
 
     def recovered(self, some: bool, expires: list[tuple[int, int]]) -> None:
@@ -286,7 +286,7 @@ class Schedule(Timed):
         terms = endpoint.terms
         if terms.respect_ttl_enabled:
             if some and terms.max_ttl:
-                self._oldest_due_ns = endpoint.vpn.plane.now_ns + 1
+                self._oldest_due_ns = endpoint.vpn.context.now_ns + 1
             for message_id, due_ns in expires:
                 self.expiring.add(message_id, due_ns)
         self.arm()
@@ -305,7 +305,7 @@ class Schedule(Timed):
         self._take_life_times(before)
         endpoint = self._endpoint
         if self.held is not None and before.delivery_delay != endpoint.terms.delivery_delay:
-            self._held_due_ns = endpoint.vpn.plane.now_ns + 1
+            self._held_due_ns = endpoint.vpn.context.now_ns + 1
         self.arm()
 
     def _take_life_times(self, before: EndpointTerms) -> None:
@@ -315,4 +315,4 @@ class Schedule(Timed):
             self.expiring.take_all()
             return
         if terms.max_ttl and (terms.max_ttl != before.max_ttl or not before.respect_ttl_enabled):
-            self._oldest_due_ns = self._endpoint.vpn.plane.now_ns + 1
+            self._oldest_due_ns = self._endpoint.vpn.context.now_ns + 1

@@ -168,6 +168,7 @@ class Spool(SpoolPort):
         "_refused",
         "_rests_ns",
         "bodies",
+        "context",
         "dirty",
         "down",
         "failing",
@@ -177,7 +178,6 @@ class Spool(SpoolPort):
         "gone_id",
         "later",
         "max_usage",
-        "plane",
         "replay_logs",
         "sealed",
         "syncing",
@@ -186,8 +186,8 @@ class Spool(SpoolPort):
         "usage",
     )
 
-    def __init__(self, plane: RouterContext, ledger: Ledger, max_usage: int = 0) -> None:
-        self.plane = plane
+    def __init__(self, context: RouterContext, ledger: Ledger, max_usage: int = 0) -> None:
+        self.context = context
         super().__init__(ledger)
         self.max_usage = max_usage
         self.usage = 0
@@ -260,7 +260,7 @@ class Spool(SpoolPort):
             takers = self._logged(vpn, message, size, takers)
         if takers:
             if route.many_links and message.message_id == 0:
-                message.message_id = vpn.plane.ids.new_message_id()
+                message.message_id = vpn.context.ids.new_message_id()
             self._add(message, size, takers)
         if message.deliver_to_one:
             demoted = demote_to_one(vpn, route, message)
@@ -297,7 +297,7 @@ class Spool(SpoolPort):
     @property
     def taken(self) -> int:
         """Bytes of all endpoints and of retained messages."""
-        return self.usage + self.plane.retained.bytes_
+        return self.usage + self.context.retained.bytes_
 
     @override
     def obstacle(self, vpn: MessageVpn, size: int) -> str:
@@ -366,11 +366,11 @@ class Spool(SpoolPort):
         return ""
 
     def _add(self, message: Message, size: int, takers: list[Endpoint]) -> None:
-        plane = self.plane
+        context = self.context
         if message.ingress_ns == 0:
-            message.ingress_ns = plane.steady_ns
-        data = to_record(message, plane.now_ns, plane.steady_ns)
-        expires_ns = wall_expiry_ns(message, plane.now_ns, plane.steady_ns)
+            message.ingress_ns = context.steady_ns
+        data = to_record(message, context.now_ns, context.steady_ns)
+        expires_ns = wall_expiry_ns(message, context.now_ns, context.steady_ns)
         numbers = [endpoint.number for endpoint in takers]
         ledger = self.ledger
         unit = self.unit
@@ -442,7 +442,7 @@ class Spool(SpoolPort):
         found = self.bodies.kept.get(spool_id)
         if found is not None:
             return found
-        return self.bodies.read(self.ledger, self.plane, spool_id)
+        return self.bodies.read(self.ledger, self.context, spool_id)
 
     def settle(
         self, endpoint: Endpoint, spool_id: int, size: int, cause: int, reason: str = ""
@@ -477,7 +477,7 @@ class Spool(SpoolPort):
         try:
             self._gone(endpoint, spool_id)
         except Exception as error:  # noqa: BLE001 - given to the barrier: the message is gone all the same
-            self.plane.barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
+            self.context.barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
 
     def _gone(self, endpoint: Endpoint, spool_id: int) -> None:
         """Drop the body and the notes of a message that has left an endpoint."""
@@ -496,7 +496,7 @@ class Spool(SpoolPort):
     def trouble(self, text: str) -> None:
         """Count and tell something that the store cannot do with a single message."""
         self.troubles += 1
-        told = self.plane.troubles
+        told = self.context.troubles
         if len(told) < limits.TROUBLES:
             told.append(text)
 
@@ -562,7 +562,7 @@ class Spool(SpoolPort):
 
     def end_round(self) -> Batch | None:
         """Deliver what can be delivered; the batch to commit, if any. None while one is being synced."""
-        barrier = self.plane.barrier
+        barrier = self.context.barrier
         while self.later:
             self.later.pop().wake()
         self._deliver()
@@ -596,23 +596,23 @@ class Spool(SpoolPort):
 
     def _seal(self) -> Batch | None:
         """End the unit being built. If this raises, the unit stays as it is and is tried again a second later."""
-        plane = self.plane
+        context = self.context
         ledger = self.ledger
         unit = self.unit
         fresh = Unit()
-        if self._rests_ns and plane.now_ns < self._rests_ns:
+        if self._rests_ns and context.now_ns < self._rests_ns:
             return None
         batch: Batch | None = None
         try:
             self._mark_ahead()
             if not ledger.pending:
                 self.unit = fresh
-                unit.answer(plane.barrier)
+                unit.answer(context.barrier)
                 self._deliver()
                 return None
             batch = ledger.seal()
         except Exception as error:  # noqa: BLE001 - given to the barrier
-            fault = plane.barrier.caught(error, SPOOL, "", "", "the unit is tried again")
+            fault = context.barrier.caught(error, SPOOL, "", "", "the unit is tried again")
             if self.unit is fresh:
                 # There was nothing to write, and telling the receipts raised.
                 fresh.answers_for(unit)
@@ -620,14 +620,14 @@ class Spool(SpoolPort):
             # The unit may have been sealed before the exception.
             batch = ledger.sealed
             if batch is None:
-                self._rests_ns = plane.now_ns + RETRY_NS
+                self._rests_ns = context.now_ns + RETRY_NS
                 self.down = reasons.SERVICE_UNAVAILABLE
                 self.trouble(
                     f"fault {fault}: guaranteed messages are refused until a unit can be written"
                 )
                 return None
         for mended in ledger.faults:
-            plane.barrier.caught(mended, SPOOL, "", "", "made good")
+            context.barrier.caught(mended, SPOOL, "", "", "made good")
         ledger.faults.clear()
         self.unit = fresh
         self.syncing = unit
@@ -649,11 +649,11 @@ class Spool(SpoolPort):
         """Close the flow whose delivery raised; the other flows have their turn."""
         flow, self.failing = self.failing, None
         endpoint.dirty = False
-        plane = self.plane
+        context = self.context
         party = None if flow is None else flow.party()
-        plane.barrier.of(party, error)
+        context.barrier.of(party, error)
         if party is None:
-            plane.timers.arm(plane.now_ns + RETRY_NS, endpoint, 0)
+            context.timers.arm(context.now_ns + RETRY_NS, endpoint, 0)
         else:
             self.later.append(endpoint)
 
@@ -679,7 +679,7 @@ class Spool(SpoolPort):
             unit.arrived += 1
             unit.placed = 0
         self.syncing = None
-        unit.answer(self.plane.barrier)
+        unit.answer(self.context.barrier)
         self.finishing = None
         self._deliver()
 
@@ -689,7 +689,7 @@ class Spool(SpoolPort):
         return self.finishing is not None
 
     def _arrived(self, unit: Unit, index: int) -> None:
-        barrier = self.plane.barrier
+        barrier = self.context.barrier
         spool_id = unit.ids[index]
         message = unit.messages[index]
         takers = unit.takers[index]
@@ -747,6 +747,6 @@ class Spool(SpoolPort):
         return bool(work or (self._freed and self._hungry))
 
 
-def spool_of(plane: RouterContext) -> Spool | None:
+def spool_of(context: RouterContext) -> Spool | None:
     """The message spool of a router, None where guaranteed messaging is off."""
-    return cast("Spool | None", plane.spool)
+    return cast("Spool | None", context.spool)

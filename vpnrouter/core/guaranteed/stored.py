@@ -189,7 +189,7 @@ class MessageCache:
         if message is not None:
             self.size -= message.size + limits.SPOOL_BODY_COST
 
-    def read(self, ledger: Ledger, plane: TurnContext, spool_id: int) -> Message:
+    def read(self, ledger: Ledger, context: TurnContext, spool_id: int) -> Message:
         """Read a message from the store, and those of its segment that come after it.
 
         Raises SpoolError when the store has lost it.
@@ -202,7 +202,7 @@ class MessageCache:
         for other, data in records:
             if other < spool_id or other in self.kept:
                 continue
-            message = from_record(data, plane.now_ns, plane.steady_ns)
+            message = from_record(data, context.now_ns, context.steady_ns)
             if other == spool_id:
                 found = message
             elif self.size > limits.SPOOL_BODY_BYTES:

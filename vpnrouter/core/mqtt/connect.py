@@ -141,13 +141,13 @@ class Opening:
         connection = self._connection
         packet = self._packet
         profile = admission.profile
-        plane = admission.vpn.plane
+        context = admission.vpn.context
         client_id = packet.client_id
         assigned = ""
         if not client_id:
-            assigned = admission.vpn.credentials.assigned_client_id(plane.ids.next())
+            assigned = admission.vpn.credentials.assigned_client_id(context.ids.next())
             client_id = assigned
-        spool = spool_of(plane) if profile.allow_guaranteed_msg_send_enabled else None
+        spool = spool_of(context) if profile.allow_guaranteed_msg_send_enabled else None
         session, present = self._take_session(admission, client_id, spool is not None)
         publisher = self._publish(admission, session)
         if spool is not None:
@@ -206,7 +206,7 @@ class Opening:
         if expiry_s:
             session.last()
         if not present:
-            session.durable = session.expiry_s > 0 and vpn.plane.spool is not None
+            session.durable = session.expiry_s > 0 and vpn.context.spool is not None
         session.have_will(will)
         changed = session.judge(admission)
         if changed and present:
@@ -224,7 +224,7 @@ class Opening:
         """Let the connection publish, as what holds now allows."""
         connection = self._connection
         vpn = admission.vpn
-        plane = vpn.plane
+        context = vpn.context
         publisher = Publisher(
             vpn,
             session,
@@ -237,10 +237,10 @@ class Opening:
         if 0 < large < publisher.max_frame:
             # Those above are looked at one by one: the batch path asks for nothing more than before.
             publisher.max_frame = large
-        if plane.filters:
-            assign(plane, publisher, admission.username.name)
-        if plane.losses is not None:
-            connection.outbox.losses = plane.losses.of(vpn.name, session)
+        if context.filters:
+            assign(context, publisher, admission.username.name)
+        if context.losses is not None:
+            connection.outbox.losses = context.losses.of(vpn.name, session)
         vpn.occupy(admission.username.name)
         connection.publisher = publisher
         connection.max_packet = (
@@ -269,7 +269,7 @@ class Opening:
                 properties.assigned_client_identifier = assigned
             if packet.properties.request_response_information:
                 client = assigned or packet.client_id
-                properties.response_information = f"_P2P/{connection.plane.router_name}/{client}"
+                properties.response_information = f"_P2P/{connection.context.router_name}/{client}"
         return connection.fitting(answer)
 
 

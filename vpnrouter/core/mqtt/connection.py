@@ -126,7 +126,7 @@ class MqttConnection(Connection):
     )
 
     def __init__(self, router: Router, peer: str, listener_vpn: str) -> None:
-        super().__init__(router.plane, peer, limits.OUTBOX_BYTES)
+        super().__init__(router.context, peer, limits.OUTBOX_BYTES)
         self.router = router
         self.admission: Admission | None = None
         self.hold_in(router.entrance.held, 0)
@@ -141,8 +141,8 @@ class MqttConnection(Connection):
         self.wants_problem_information = True
         self._alias_topics: dict[int, bytes] = {}
         self._keep_alive_ns = 0
-        self._timer: Timer | None = self.plane.timers.arm(
-            self.plane.now_ns + limits.CONNECT_TIMEOUT_S * SECOND_NS, self, CONNECT_TIMEOUT
+        self._timer: Timer | None = self.context.timers.arm(
+            self.context.now_ns + limits.CONNECT_TIMEOUT_S * SECOND_NS, self, CONNECT_TIMEOUT
         )
 
     # -- input -----------------------------------------------------------------------------------
@@ -153,10 +153,10 @@ class MqttConnection(Connection):
             return -1
         pos = 0
         end = len(data)
-        plane = self.plane
+        context = self.context
         try:
             while pos < end and not self.paused:
-                if plane.work > plane.allowance:
+                if context.work > context.allowance:
                     self.rest()
                     break
                 publisher = self.publisher
@@ -169,7 +169,7 @@ class MqttConnection(Connection):
                         pos = self._scan_publish(data, pos, end)
                     elif first & 0xC0 == 0x40:
                         pos = self._scan_acks(data, pos, min(end, pos + ACK_BYTES))
-                        plane.work += ACK_WORK
+                        context.work += ACK_WORK
                     if pos >= end or self.paused:
                         break
                     if pos != before and data[pos] != first:
@@ -177,7 +177,7 @@ class MqttConnection(Connection):
                 length = frame_at(data, pos, end, self.max_packet)
                 if length == 0:
                     break
-                plane.work += PACKET_WORK
+                context.work += PACKET_WORK
                 self._handle(data, pos, length)
                 pos += length
                 if self.state == ENDED:
@@ -240,7 +240,7 @@ class MqttConnection(Connection):
         """Run the job in this turn if it is short; otherwise the client's next packets wait for it (MQTT-4.6.0-1)."""
         if not job.step():
             self.hold()
-            self.plane.jobs.add(job)
+            self.context.jobs.add(job)
 
     # -- acknowledgements ------------------------------------------------------------------------
 
@@ -478,8 +478,8 @@ class MqttConnection(Connection):
         message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
         message.qos = qos
         if expiry_s >= 0:
-            message.expires_ns = vpn.plane.now_ns + expiry_s * SECOND_NS
-        parent = read(block) if block and vpn.plane.honours else None
+            message.expires_ns = vpn.context.now_ns + expiry_s * SECOND_NS
+        parent = read(block) if block and vpn.context.honours else None
         if parent is not None and parent.sampled:
             # Who publishes traces it: that is no draw of ours.
             trace(publisher, message, parent)
@@ -546,8 +546,8 @@ class MqttConnection(Connection):
         if keep_alive_s:
             # One and a half times the interval, MQTT 5, 3.1.2.10.
             self._keep_alive_ns = keep_alive_s * SECOND_NS * 3 // 2
-            self._timer = self.plane.timers.arm(
-                self.plane.now_ns + self._keep_alive_ns, self, KEEP_ALIVE
+            self._timer = self.context.timers.arm(
+                self.context.now_ns + self._keep_alive_ns, self, KEEP_ALIVE
             )
 
     # -- end -------------------------------------------------------------------------------------
@@ -658,11 +658,11 @@ class MqttConnection(Connection):
             except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
                 name, msg_vpn = self.whose()
                 cost = "the end of the connection goes on"
-                self.plane.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
+                self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
         if not self.outbox.dirty:
             # Nothing to send: the edge still has to hear that it may close.
             self.outbox.dirty = True
-            self.plane.ready.append(self.outbox)
+            self.context.ready.append(self.outbox)
 
     def _let_go(self, step: int, publisher: Publisher | None, publish_will: bool, why: str) -> None:
         if step == 0:
@@ -726,7 +726,7 @@ class MqttConnection(Connection):
             # It is we who do not listen.
             quiet_until = now_ns + self._keep_alive_ns
         if quiet_until > now_ns:
-            self._timer = self.plane.timers.arm(quiet_until, self, KEEP_ALIVE)
+            self._timer = self.context.timers.arm(quiet_until, self, KEEP_ALIVE)
         else:
             self.fail(
                 reason.KEEP_ALIVE_TIMEOUT, "nothing heard for one and a half keep-alive intervals"
@@ -762,7 +762,7 @@ class MqttConnection(Connection):
             self._report_failed(None if self.admission is None else self.admission.vpn, why)
 
     def _report(self, kind: Kind, publisher: Publisher, text: str) -> None:
-        events = self.plane.events
+        events = self.context.events
         if events is not None:
             vpn = publisher.vpn.name
             name = publisher.subscriber.client_name
@@ -771,7 +771,7 @@ class MqttConnection(Connection):
             events.raise_event(kind, vpn, name, who + text)
 
     def _report_failed(self, vpn: MessageVpn | None, why: str) -> None:
-        events = self.plane.events
+        events = self.context.events
         packet = self.connect_packet
         if events is None or packet is None:
             return

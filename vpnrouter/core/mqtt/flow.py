@@ -219,7 +219,7 @@ class MqttFlow(Flow):
             vpn = session.vpn
             where = endpoint.name
             block = leaving(
-                vpn.plane, message, block, vpn.name, EVENT_NAMES[event], self.client_name, where
+                vpn.context, message, block, vpn.name, EVENT_NAMES[event], self.client_name, where
             )
         frame = session.encoded(message, block, retain, identifiers, held.qos, dup, packet_id)
         if not frame:

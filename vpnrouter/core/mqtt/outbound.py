@@ -172,7 +172,7 @@ class Outbound(Receipt):
     def abandon(self, packet_id: int) -> None:
         """The message has gone elsewhere: PUBREL ends the exchange, whether PUBREC has come or not."""
         session = self.session
-        spool = spool_of(session.vpn.plane)
+        spool = spool_of(session.vpn.context)
         self.releasing[packet_id] = SYNCED
         if session.durable and spool is not None:
             self.releasing[packet_id] = SYNCED | KEYED
@@ -209,14 +209,14 @@ class Outbound(Receipt):
         self.reserved.discard(packet_id)
         if state & KEYED:
             self.forget_key(packet_id)
-        spool = spool_of(self.session.vpn.plane)
+        spool = spool_of(self.session.vpn.context)
         if spool is not None and spool.fault is not None:
             spool.fault("pubcomp-received")
         self.wake()
 
     def forget_key(self, packet_id: int) -> None:
         """Delete an identifier from the spool."""
-        spool = spool_of(self.session.vpn.plane)
+        spool = spool_of(self.session.vpn.context)
         if spool is not None:
             spool.ledger.delete(keys.outbound(self.session.number, packet_id))
 
@@ -257,7 +257,7 @@ class Outbound(Receipt):
 
     def resume(self) -> None:
         """CONNACK is out: go on with what the client has received and not completed (MQTT-4.4.0-1)."""
-        spool = spool_of(self.session.vpn.plane)
+        spool = spool_of(self.session.vpn.context)
         for packet_id, state in self.releasing.items():
             if state & SYNCED:
                 self.send_pubrel(packet_id)
@@ -365,7 +365,7 @@ class Outbound(Receipt):
                 endpoint.unbind(flow, counts=counts)
             except Exception as error:  # noqa: BLE001 - given to the barrier: other flows are unbound all the same
                 vpn = endpoint.vpn
-                vpn.plane.barrier.caught(error, CONNECTION, flow.client_name, vpn.name, "goes on")
+                vpn.context.barrier.caught(error, CONNECTION, flow.client_name, vpn.name, "goes on")
             else:
                 return
 
@@ -465,8 +465,8 @@ class Outbound(Receipt):
         """The client takes messages slowly: look again soon, whether it acknowledges any or not."""
         if not self._draining:
             self._draining = True
-            plane = self.session.vpn.plane
-            plane.timers.arm(plane.now_ns + DRAIN_NS, self.session, DRAIN)
+            context = self.session.vpn.context
+            context.timers.arm(context.now_ns + DRAIN_NS, self.session, DRAIN)
 
     def drained(self) -> None:
         """Look again for something to deliver, after `drain_later`."""

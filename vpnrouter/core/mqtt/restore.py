@@ -63,7 +63,7 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
     (promise OWNER). A message VPN without ACL profiles is not configured itself. To be called before
     anything else happens in `vpn`, with the clocks set. Raises SpoolError for what cannot be read.
     """
-    spool = spool_of(vpn.plane)
+    spool = spool_of(vpn.context)
     if spool is None:
         return []
     found: list[Endpoint] = []
@@ -103,10 +103,10 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
 
 def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> MqttSession | None:
     """One session as its client left it, without subscriptions; None when it has expired."""
-    left_ns = row.left(vpn.plane.steady_ns)
+    left_ns = row.left(vpn.context.steady_ns)
     if row.expiry_s == 0 or (left_ns <= 0 and row.expiry_s != NEVER_S):
         return None
-    session = MqttSession(vpn, client_id, Outbox(vpn.plane.ready, 0), row.owner)
+    session = MqttSession(vpn, client_id, Outbox(vpn.context.ready, 0), row.owner)
     session.level = row.level
     session.expiry_s = row.expiry_s
     session.durable = True
@@ -127,15 +127,15 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
     or after its delay where the session lives on and its client may still come back. A will that its client
     username may not publish any more is forgotten. Raises SpoolError for what cannot be read.
     """
-    spool = spool_of(vpn.plane)
+    spool = spool_of(vpn.context)
     if spool is None:
         return 0
     count = 0
-    plane = vpn.plane
+    context = vpn.context
     for key, value in store.scan(keys.of_vpn(keys.WILL, vpn.name)):
         _, rest = keys.vpn_and_rest(key)
         client_id = rest.decode()
-        will, owner, due_ns = _read_will(value, plane)
+        will, owner, due_ns = _read_will(value, context)
         will.message.source_name = client_id
         known = vpn.clients.get(client_id)
         session = known if isinstance(known, MqttSession) else None
@@ -147,10 +147,10 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
         if session is not None:
             left_ns = min(will.delay_s, session.expiry_s) * SECOND_NS
             if due_ns:
-                left_ns = min(left_ns, due_ns - plane.steady_ns)
+                left_ns = min(left_ns, due_ns - context.steady_ns)
         else:
             # Its session ended with the connection, or while the router was down.
-            session = MqttSession(vpn, client_id, Outbox(plane.ready, 0), owner)
+            session = MqttSession(vpn, client_id, Outbox(context.ready, 0), owner)
         session.judge(rights)
         session.will_kept = True
         if left_ns > 0:
@@ -162,12 +162,12 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
     return count
 
 
-def _read_will(value: bytes, plane: RouterContext) -> tuple[Will, str, int]:
+def _read_will(value: bytes, context: RouterContext) -> tuple[Will, str, int]:
     """A stored will, its client username, and when it was due (wall clock), 0 while its client was connected."""
     said, _, record = value.partition(WILL_END)
     try:
         row = json.loads(said)
-        message = from_record(record, plane.now_ns, plane.steady_ns)
+        message = from_record(record, context.now_ns, context.steady_ns)
         # It is a new message, as if it came now.
         message.ingress_ns = 0
         message.qos = int(row["qos"])

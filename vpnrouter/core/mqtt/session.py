@@ -282,7 +282,7 @@ class MqttSession(Subscriber):
 
     def _raised(self, error: Exception) -> None:
         cost = "the end of the session goes on"
-        barrier = self.vpn.plane.barrier
+        barrier = self.vpn.context.barrier
         barrier.caught(error, CONNECTION, self.client_name, self.vpn.name, cost)
 
     def expire_in(self, left_ns: int) -> None:
@@ -291,8 +291,8 @@ class MqttSession(Subscriber):
             # The client came back, and its connection was lost before it was attached.
             self._expiry_timer.cancel()
         if self.expiry_s != NEVER_S:
-            plane = self.vpn.plane
-            self._expiry_timer = plane.timers.arm(plane.now_ns + left_ns, self, EXPIRE)
+            context = self.vpn.context
+            self._expiry_timer = context.timers.arm(context.now_ns + left_ns, self, EXPIRE)
 
     def end(self) -> None:
         """The session is over: a waiting will is published now, everything else forgotten."""
@@ -338,7 +338,7 @@ class MqttSession(Subscriber):
         """Set the will, in the store too; None for no will."""
         self._count_will(will)
         if will is not None:
-            self.will_kept = self.vpn.plane.spool is not None
+            self.will_kept = self.vpn.context.spool is not None
             self._keep_will(will)
         elif self.will_kept:
             self.will_kept = False
@@ -359,10 +359,10 @@ class MqttSession(Subscriber):
 
     def await_will(self, will: Will, left_ns: int) -> None:
         """Publish the will when its client has not come back by then."""
-        plane = self.vpn.plane
+        context = self.vpn.context
         self._count_will(will)
-        will.due_ns = plane.now_ns + left_ns
-        self._will_timer = plane.timers.arm(will.due_ns, self, WILL)
+        will.due_ns = context.now_ns + left_ns
+        self._will_timer = context.timers.arm(will.due_ns, self, WILL)
 
     def publish_will(self) -> None:
         """Publish the will, once, if its client may publish it now.
@@ -387,8 +387,8 @@ class MqttSession(Subscriber):
             self.vpn.discard(message, PUBLISH_TOPIC_ACL)
             return
         if will.expiry_s >= 0:
-            message.expires_ns = self.vpn.plane.now_ns + will.expiry_s * SECOND_NS
-        spool = spool_of(self.vpn.plane)
+            message.expires_ns = self.vpn.context.now_ns + will.expiry_s * SECOND_NS
+        spool = spool_of(self.vpn.context)
         if not self.sends:
             message.qos = 0
         if message.qos and spool is not None:
@@ -516,7 +516,7 @@ class MqttSession(Subscriber):
         self._report(table.SESSION_END, self.owner, text)
 
     def _report(self, kind: Kind, username: str, text: str) -> None:
-        events = self.vpn.plane.events
+        events = self.vpn.context.events
         if events is not None:
             vpn = self.vpn.name
             name = self.client_name
@@ -535,7 +535,7 @@ class MqttSession(Subscriber):
 
     def keep(self) -> None:
         """Write down a session that is to last, as it is now: `left_ns` is 0 while its client is here."""
-        spool = spool_of(self.vpn.plane)
+        spool = spool_of(self.vpn.context)
         if spool is None:
             return
         row = {
@@ -543,7 +543,7 @@ class MqttSession(Subscriber):
             "expiry": self.expiry_s,
             "number": self.number,
             "endpoint": self.endpoint is not None,
-            "left_ns": 0 if self.connected else self.vpn.plane.steady_ns,
+            "left_ns": 0 if self.connected else self.vpn.context.steady_ns,
             "owner": self.owner,
         }
         spool.ledger.put(keys.session(self.vpn.name, self.client_name), json.dumps(row).encode())
@@ -552,7 +552,7 @@ class MqttSession(Subscriber):
 
     def keep_subscription(self, subscription: Subscription) -> None:
         """Write down one subscription with its options."""
-        spool = spool_of(self.vpn.plane)
+        spool = spool_of(self.vpn.context)
         if spool is None:
             return
         row = {
@@ -565,13 +565,13 @@ class MqttSession(Subscriber):
 
     def forget_subscription(self, text: str) -> None:
         """Delete the row of one subscription."""
-        spool = spool_of(self.vpn.plane)
+        spool = spool_of(self.vpn.context)
         if spool is not None:
             spool.ledger.delete(self._subscription_key(text))
 
     def _erase(self) -> None:
         """Delete all rows of a session, but those of its endpoint."""
-        spool = spool_of(self.vpn.plane)
+        spool = spool_of(self.vpn.context)
         if spool is None:
             return
         ledger = spool.ledger
@@ -589,8 +589,8 @@ class MqttSession(Subscriber):
 
         The stored `due_ns` is wall clock time while the delay runs, 0 while the client is connected.
         """
-        plane = self.vpn.plane
-        spool = spool_of(plane)
+        context = self.vpn.context
+        spool = spool_of(context)
         if spool is None:
             return
         message = will.message
@@ -599,15 +599,15 @@ class MqttSession(Subscriber):
             "expiry": will.expiry_s,
             "qos": message.qos,
             "owner": self.owner,
-            "due_ns": will.due_ns - plane.now_ns + plane.steady_ns if will.due_ns else 0,
+            "due_ns": will.due_ns - context.now_ns + context.steady_ns if will.due_ns else 0,
         }
-        record = to_record(message, plane.now_ns, plane.steady_ns)
+        record = to_record(message, context.now_ns, context.steady_ns)
         key = keys.will(self.vpn.name, self.client_name)
         spool.ledger.put(key, json.dumps(row).encode() + WILL_END + record)
 
     def _forget_will(self) -> None:
         """Delete the stored will: the same unit publishes it, or it will never be published."""
-        spool = spool_of(self.vpn.plane)
+        spool = spool_of(self.vpn.context)
         if spool is not None:
             spool.ledger.delete(keys.will(self.vpn.name, self.client_name))
 
@@ -640,7 +640,7 @@ class MqttSession(Subscriber):
         if message.traced and self.level == 5:
             vpn = self.vpn
             name = EVENT_NAMES[DELIVER]
-            block = leaving(vpn.plane, message, block, vpn.name, name, self.client_name, "")
+            block = leaving(vpn.context, message, block, vpn.name, name, self.client_name, "")
         frame = self.encoded(message, block, retain, identifiers)
         if not frame:
             # MQTT 5, 3.1.2.11.4: the client must not get it; the delivery counts as done.
@@ -695,7 +695,7 @@ class MqttSession(Subscriber):
     ) -> bytes:
         expiry_s = -1
         if message.expires_ns:
-            left_ns = message.expires_ns - self.vpn.plane.now_ns
+            left_ns = message.expires_ns - self.vpn.context.now_ns
             # It can be more than the interval where the clock was set back while the router was down.
             expiry_s = min(max(0, -(-left_ns // SECOND_NS)), limits.MESSAGE_EXPIRY_S)
         topic = message.topic

@@ -98,12 +98,12 @@ class Wishes:
         self._selector: Selector | None = None
         self._refused = ""
 
-    def selector(self, plane: RouterContext) -> Selector | None:
+    def selector(self, context: RouterContext) -> Selector | None:
         """The selector that is wanted, None for none. Raises Refused for a bad one."""
         if not self._read and self._selector_text:
             self._read = True
             # Half a microsecond for each character.
-            plane.work += len(self._selector_text) >> 1
+            context.work += len(self._selector_text) >> 1
             try:
                 self._selector = parse_selector(self._selector_text)
             except SelectorError as error:
@@ -149,7 +149,7 @@ def send_retained(session: MqttSession, subscriptions: list[Subscription]) -> No
     for subscription in subscriptions:
         feed.want(subscription)
     if not feed.step():
-        session.vpn.plane.jobs.add(feed)
+        session.vpn.context.jobs.add(feed)
 
 
 @final
@@ -185,10 +185,10 @@ class RetainedFeed(Job):
         self._wanted[key] = (subscription, self._session.vpn.retained.last)
 
     def step(self) -> bool:
-        """Send retained messages until the plane is tired, or the client has no room."""
+        """Send retained messages until this turn has done enough, or the client has no room."""
         session = self._session
-        plane = session.vpn.plane
-        while not plane.tired:
+        context = session.vpn.context
+        while not context.tired:
             if session.gone:
                 self._end()
                 return True
@@ -211,7 +211,7 @@ class RetainedFeed(Job):
             if walk is not None and not walk.done:
                 steps = walk.steps
                 self._found = walk.go_on(STEPS)
-                plane.work += (walk.steps - steps) >> 2
+                context.work += (walk.steps - steps) >> 2
                 continue
             if not self._begin():
                 self._end()
@@ -223,7 +223,7 @@ class RetainedFeed(Job):
     def go_on(self) -> None:
         """Go on: the client is back, has ended, or may have room."""
         self._waits = False
-        self._session.vpn.plane.jobs.add(self)
+        self._session.vpn.context.jobs.add(self)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Look again whether the client has room."""
@@ -266,27 +266,27 @@ class RetainedFeed(Job):
 
     def _wait(self) -> None:
         self._waits = True
-        plane = self._session.vpn.plane
-        plane.timers.arm(plane.now_ns + LATER_NS, self, 0)
+        context = self._session.vpn.context
+        context.timers.arm(context.now_ns + LATER_NS, self, 0)
 
     def _send(self, topic: bytes) -> bool:
         """Send what is retained on one topic, if anything; False where the client has no room yet."""
         session = self._session
         subscription = self._subscription
         vpn = session.vpn
-        plane = vpn.plane
-        message = vpn.retained.message(topic, self._since, plane.now_ns)
+        context = vpn.context
+        message = vpn.retained.message(topic, self._since, context.now_ns)
         if message is None or subscription is None:
-            plane.work += 1
+            context.work += 1
             return True
         if subscription.no_local and message.source_name == session.client_name:
             return True
         if session.rule is not None and not session.rule.allows_topic(topic.decode()):
-            plane.work += 1
+            context.work += 1
             return True
-        spool = spool_of(plane)
+        spool = spool_of(context)
         endpoint = endpoint_of(session)
-        plane.work += MESSAGE_WORK + len(message.payload) // 1024
+        context.work += MESSAGE_WORK + len(message.payload) // 1024
         if message.qos and subscription.qos and spool is not None and endpoint is not None:
             if not self._may_place(endpoint, message):
                 return False
@@ -340,16 +340,16 @@ class _FilterJob(Job):
         self._codes: list[int] = []
 
     def step(self) -> bool:
-        """Handle filters until the plane is tired; after the last one, answer and read the client again."""
+        """Handle filters until this turn has done enough; after the last one, answer and read the client again."""
         connection = self._connection
         session = self._session
         if connection.session is not session:
             return True
-        plane = connection.plane
+        context = connection.context
         while len(self._codes) < self._count:
-            if plane.tired:
+            if context.tired:
                 return False
-            plane.work += FILTER_WORK
+            context.work += FILTER_WORK
             self._codes.append(self._one(connection, session, len(self._codes)))
         self._answer(connection, session)
         if connection.held:
@@ -429,7 +429,7 @@ class Subscribing(_FilterJob):
         if session.max_packet and len(frame) > session.max_packet:
             answer.properties.reason_string = None
             frame = encode(answer, connection.level)
-        spool = spool_of(session.vpn.plane)
+        spool = spool_of(session.vpn.context)
         if self._promised and spool is not None:
             # A subscription that outlives the router is granted when it is in the spool.
             spool.when_synced(Answer(connection, frame), 0)
@@ -443,7 +443,7 @@ class Subscribing(_FilterJob):
         session = self._session
         vpn = session.vpn
         admission = connection.admission
-        spool = spool_of(vpn.plane)
+        spool = spool_of(vpn.context)
         if spool is None or admission is None:
             raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
         if not admission.profile.allow_guaranteed_msg_receive_enabled:
@@ -467,7 +467,7 @@ class Subscribing(_FilterJob):
         permission = admission.username.permission_on(endpoint.terms)
         # Before anything that differs from what is said of one that is not there, or that may cost time.
         endpoint.permit(permission, READ_ONLY if browsing else CONSUME)
-        selector = self._wishes.selector(vpn.plane)
+        selector = self._wishes.selector(vpn.context)
         replay_from = self._wishes.replay_from()
         if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
             self._let_attract(endpoint, topics, permission)
@@ -609,7 +609,7 @@ class Subscribing(_FilterJob):
         Raises Refused where there is no room for an endpoint or a flow.
         """
         session = self._session
-        spool = spool_of(session.vpn.plane)
+        spool = spool_of(session.vpn.context)
         admission = self._connection.admission
         if asked == 0 or spool is None or admission is None:
             return 0

@@ -124,7 +124,7 @@ class Figures:
         self._meters = meters
         self._traces = traces
         self._edge = edge
-        spool = spool_of(router.plane)
+        spool = spool_of(router.context)
         self._queues = None if spool is None else QueueNumbers(spool)
         self._lag = Durations()
         self._began_s = time.monotonic()
@@ -159,7 +159,7 @@ class Figures:
             router.logins_refused,
             refused,
             errors,
-            dict(router.plane.barrier.counts),
+            dict(router.context.barrier.counts),
             router.entrance.strangers,
             len(router.verifications),
             dict(router.entrance.refused),
@@ -172,7 +172,7 @@ class Figures:
 
     def spool(self) -> SpoolFigures | None:
         """The figures of the message spool; None where guaranteed messaging is off."""
-        spool = spool_of(self._router.plane)
+        spool = spool_of(self._router.context)
         if spool is None:
             return None
         commits, failed = self._edge.commits()

@@ -103,7 +103,7 @@ def oldest_age_ms(endpoints: Iterable[Endpoint]) -> int:
         except SpoolError:
             continue
         for row in rows:
-            age_ns = endpoint.vpn.plane.steady_ns - row.spooled_time_ns
+            age_ns = endpoint.vpn.context.steady_ns - row.spooled_time_ns
             found = max(found, age_ns // 1_000_000)
     return found
 

@@ -590,14 +590,14 @@ class Clients:
         if session is None or session.connection is not None:
             return False
         session.end()
-        plane = self._router.plane
+        context = self._router.context
         self._edge.flush()
-        spool = spool_of(plane)
+        spool = spool_of(context)
         if spool is not None:
             receipt = Synced()
             spool.when_synced(receipt, 0)
-            if plane.committing is not None:
-                plane.committing.step()
+            if context.committing is not None:
+                context.committing.step()
             await receipt.done.wait()
         return True
 

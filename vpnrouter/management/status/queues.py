@@ -73,7 +73,7 @@ def _too_many(counts: EndpointCounters) -> int:
 
 def _oldest_age_ms(one: Endpoint, _: EndpointCounters) -> int:
     oldest = one.browse(0, 1)
-    return (one.vpn.plane.steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1
+    return (one.vpn.context.steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,7 +461,7 @@ class Queues:
             self._spool.when_purged(receipt, 0)
         else:
             self._spool.when_synced(receipt, 0)
-        committing = self._router.plane.committing
+        committing = self._router.context.committing
         if committing is not None:
             committing.step()
         await receipt.done.wait()
@@ -544,7 +544,7 @@ class QueueNumbers:
 
     def look(self) -> None:
         """Note what the newest message is; about twice a second."""
-        self._times.note(self.spool.ledger.next_id, self.spool.plane.now_ns)
+        self._times.note(self.spool.ledger.next_id, self.spool.context.now_ns)
         self._left = READS
 
     def of(self, msg_vpn: str, endpoint: Endpoint) -> QueueFigures:
@@ -583,13 +583,13 @@ class QueueNumbers:
         number = oldest_id(endpoint)
         if not number:
             return 0.0
-        plane = self.spool.plane
+        context = self.spool.context
         if self._times.knows(number):
-            return round(self._times.age_ns(number, plane.now_ns) / SECOND_NS, 3)
+            return round(self._times.age_ns(number, context.now_ns) / SECOND_NS, 3)
         known = self._read.get(endpoint.number)
         if known is None or known[0] != number:
             if self._left <= 0:
-                return round(self._times.age_ns(number, plane.now_ns) / SECOND_NS, 3)
+                return round(self._times.age_ns(number, context.now_ns) / SECOND_NS, 3)
             self._left -= 1
             try:
                 since_ns = self.spool.message(number).ingress_ns
@@ -597,7 +597,7 @@ class QueueNumbers:
                 return 0.0
             known = (number, since_ns)
             self._read[endpoint.number] = known
-        return round(max(0, plane.steady_ns - known[1]) / SECOND_NS, 3)
+        return round(max(0, context.steady_ns - known[1]) / SECOND_NS, 3)
 
 
 def oldest_id(endpoint: Endpoint) -> int:

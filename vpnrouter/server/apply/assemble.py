@@ -33,7 +33,7 @@ def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
     trace = config.trace
     sample = trace.sample if trace is not None and trace.enabled else 0.0
     router = Router(config.router.name, seed, Recorder(), sample, trace_terms_of(trace, seed))
-    router.plane.ids.draw_by(sha256(b"message ids" + secret).digest())
+    router.context.ids.draw_by(sha256(b"message ids" + secret).digest())
     for name, written in config.msg_vpns.items():
         router.add(vpn_of(router, name, written, secret))
     return router
@@ -43,7 +43,7 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
     """One message VPN of `router`, without clients."""
     vpn = MessageVpn(
         name,
-        router.plane,
+        router.context,
         credentials_of(name, written, secret),
         {key: profile_of(key, value) for key, value in written.client_profiles.items()},
         {key: acl_of(key, value) for key, value in written.acl_profiles.items()},

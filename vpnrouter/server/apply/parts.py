@@ -300,7 +300,7 @@ def change_message_vpn(
     vpn.enabled = after.enabled
     if before.enabled != after.enabled:
         state = "up" if after.enabled else "down"
-        tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} {state}", vpn.name)
+        tell_of(vpn.context, VPN_STATE, f"VPN {vpn.name} {state}", vpn.name)
     if goes_down:
         put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was disabled")
     if (
@@ -347,7 +347,7 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
             changed += 1
     if changed > CHANGES_TOLD:
         text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
-        tell_of(vpn.plane, PERMISSIONS, text, vpn.name)
+        tell_of(vpn.context, PERMISSIONS, text, vpn.name)
     for endpoint in endpoints_of(vpn).values():
         judge_endpoint(endpoint)
     vpn.forget_all_routes()
@@ -372,7 +372,7 @@ def remove_message_vpn(vpn: MessageVpn, book: LinkRegistry) -> None:
     """Take `vpn` out of its router; its clients and those bridges of others that use it have to go."""
     vpn.enabled = False
     del book.router.vpns[vpn.name]
-    tell_of(vpn.plane, VPN_STATE, f"VPN {vpn.name} removed", vpn.name)
+    tell_of(vpn.context, VPN_STATE, f"VPN {vpn.name} removed", vpn.name)
     put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was removed")
     for session in list(vpn.clients.values()):
         if isinstance(session, MqttSession):

@@ -249,7 +249,7 @@ class Reload:
         self.tell_ports()
         rename_outward(self._book)
         self.config = after
-        flush_ready(router.plane)
+        flush_ready(router.context)
         return [describe(change) for change in found] + told
 
     def begin_all(self) -> None:

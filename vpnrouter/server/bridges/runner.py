@@ -103,14 +103,14 @@ class BridgeRunner(BridgeDriver):
         facts = self.configured.facts(self.links.book.router.name, self.vpn.name)
         settings = self.configured.settings(vpn_enabled=self.vpn.enabled)
         self.perform(self.machine.configure(facts, settings, self.now_ns(), reconnect=reconnect))
-        flush_ready(self.vpn.plane)
+        flush_ready(self.vpn.context)
         self.poke()
 
     def remove(self) -> None:
         """Log out at once, for good: the bridge is no more part of the configuration. The task ends."""
         self.links.forget()
         self.perform(self.machine.remove())
-        flush_ready(self.vpn.plane)
+        flush_ready(self.vpn.context)
         self.poke()
 
     # -- the task --------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class BridgeRunner(BridgeDriver):
                         self.work(self._draw())
                     except Exception as error:  # noqa: BLE001 - given to the barrier
                         self._begin_anew(error)
-                    flush_ready(self.vpn.plane)
+                    flush_ready(self.vpn.context)
                     await self._pause()
                 nursery.cancel_scope.cancel()
         finally:
@@ -145,8 +145,8 @@ class BridgeRunner(BridgeDriver):
 
     def _begin_anew(self, error: Exception) -> None:
         """Release everything after an unexpected exception."""
-        plane = self.vpn.plane
-        barrier = plane.barrier
+        context = self.vpn.context
+        barrier = context.barrier
         fault = barrier.caught(error, BRIDGE, self.name, self.vpn.name, "the bridge begins anew")
         try:
             why = f"fault {fault} of the router"
@@ -217,7 +217,7 @@ class BridgeRunner(BridgeDriver):
         except BaseException:
             await connector.drop(transport)
             raise
-        flush_ready(link.plane)
+        flush_ready(link.context)
 
     def _tls(self, remote: Remote) -> TlsTerms | None:
         if not remote.tls:

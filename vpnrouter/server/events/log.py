@@ -205,8 +205,8 @@ class RouterEvents:
         self.publisher = EventPublisher(router, self._config)
         self.publisher.watch()
         self.log.listeners += [self._stderr, self.publisher]
-        router.plane.events = self.log
-        barrier = router.plane.barrier
+        router.context.events = self.log
+        barrier = router.context.barrier
         self.log.on_fault = lambda error: barrier.caught(error, TASK, "event log", "", "one event")
         log_to(self.log)
 

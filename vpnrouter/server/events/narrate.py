@@ -54,9 +54,11 @@ def tell(
         print(readable(Event(0, time.time_ns(), kind, msg_vpn, name, text)), file=sys.stderr)
 
 
-def tell_of(plane: RouterContext, kind: Kind, text: str, msg_vpn: str = "", name: str = "") -> None:
-    """Raise one event in the log of a plane, which may be called from any task."""
-    tell(kind, text, msg_vpn, name, plane.events)
+def tell_of(
+    context: RouterContext, kind: Kind, text: str, msg_vpn: str = "", name: str = ""
+) -> None:
+    """Raise one event in the log of a router, which may be called from any task."""
+    tell(kind, text, msg_vpn, name, context.events)
 
 
 def say(event: str, text: str) -> None:

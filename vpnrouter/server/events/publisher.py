@@ -109,7 +109,7 @@ class EventPublisher:
             self.publish_waiting()
 
     def publish_waiting(self) -> None:
-        """Publish what waits; the plane's clocks have been set."""
+        """Publish what waits; the clocks of the context have been set."""
         waiting = self._waiting
         self._waiting = deque()
         for name, topic, text in waiting:
@@ -119,7 +119,7 @@ class EventPublisher:
                 continue
             for form in _topics(written.event.publish.topic_format, topic):
                 vpn.announce(Message(form.encode(), _tagged(written, text).encode(), b""))
-        flush_ready(self._router.plane)
+        flush_ready(self._router.context)
 
     def _add(self, msg_vpn: str, topic: str, text: str) -> None:
         if len(self._waiting) >= limits.EVENTS_TO_PUBLISH:

@@ -209,7 +209,7 @@ class EventSampler:
             self._log.clear(table.SPOOL_QUOTA, vpn, name)
 
     def _spool(self) -> None:
-        spool = spool_of(self._router.plane)
+        spool = spool_of(self._router.context)
         if spool is None or not spool.max_usage:
             return
         self._look(SYSTEM_SPOOL, "", "", spool.taken, spool.max_usage, SYSTEM_MARKS)

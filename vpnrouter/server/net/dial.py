@@ -97,8 +97,8 @@ class TlsTerms:
 class Connector:
     """How bridges reach their remotes; `streams` is where TLS connections are served."""
 
-    def __init__(self, plane: RouterContext, host: Host, streams: trio.Nursery) -> None:
-        self._plane = plane
+    def __init__(self, router_context: RouterContext, host: Host, streams: trio.Nursery) -> None:
+        self._context = router_context
         self._host = host
         self._streams = streams
         self._lookups = trio.CapacityLimiter(LOOKUPS)
@@ -106,7 +106,7 @@ class Connector:
         """Which locations from the management API may be dialled (config/locations.py)."""
 
     def set_clocks(self) -> None:
-        """Set the plane's times before a connection is made."""
+        """Set the times of the router's context before a connection is made."""
         self._host.set_clocks()
 
     async def open(
@@ -154,7 +154,7 @@ class Connector:
             self._host.add(transport, connection)
         else:
             connection.binding = binding_of(transport)
-            self._streams.start_soon(serve_stream, self._plane, transport, connection)
+            self._streams.start_soon(serve_stream, self._context, transport, connection)
 
     def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
         """IP address and port of the peer, and IP address of this end; `dialled` and "" where they are not known."""

@@ -234,7 +234,7 @@ async def _take(
         # The peer has gone already.
         await trio.aclose_forcefully(stream)
         return
-    door.router.plane.now_ns = time.monotonic_ns()
+    door.router.context.now_ns = time.monotonic_ns()
     # The number is negative where the bound was lowered.
     if places.available_tokens <= 0 or not entrance.has_place(strangers, peer):
         await trio.aclose_forcefully(stream)
@@ -290,7 +290,7 @@ async def _serve_one(
             async with places:
                 await _serve_placed(door, socket_stream, strangers, guest)
     except Exception as error:  # noqa: BLE001 - given to the barrier
-        barrier = door.router.plane.barrier
+        barrier = door.router.context.barrier
         barrier.caught(error, LISTENER, door.name, "", "one connection is closed")
     finally:
         guest.leave()
@@ -329,7 +329,7 @@ async def _serve_placed(
     connection.certificate = certificate
     if isinstance(stream, trio.SSLStream):
         connection.binding = binding_of(stream)
-    await serve_stream(door.router.plane, stream, connection)
+    await serve_stream(door.router.context, stream, connection)
 
 
 async def _secure(
@@ -436,7 +436,7 @@ class Answering:
         self.open[key] = answer
         written = bound.written
         where = f"{written.protocol} {bound.address}"
-        tell_of(self._book.router.plane, LISTEN_PORT, f"{where} up", name=where)
+        tell_of(self._book.router.context, LISTEN_PORT, f"{where} up", name=where)
         if written.protocol in MANAGEMENT_PROTOCOLS:
             load_management()
             self._nursery.start_soon(self._manage, answer)
@@ -479,7 +479,7 @@ class Answering:
         """
         answer = self.open.pop(key)
         where = f"{answer.bound.written.protocol} {answer.bound.address}"
-        tell_of(self._book.router.plane, LISTEN_PORT, f"{where} down", name=where)
+        tell_of(self._book.router.context, LISTEN_PORT, f"{where} down", name=where)
         sock = answer.bound.sock
         if self._reactor is not None and not answer.in_tasks:
             self._reactor.unlisten(sock)
@@ -544,5 +544,5 @@ class Answering:
                 bound.context,
                 bound.written.max_connection_count,
                 build_app(self._sources, answer.access),
-                self._book.router.plane.barrier,
+                self._book.router.context.barrier,
             )

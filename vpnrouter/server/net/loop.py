@@ -54,7 +54,7 @@ class TaskHost:
 
     def __init__(self, router: Router, nursery: trio.Nursery, streams: trio.Nursery) -> None:
         self._router = router
-        self._plane = router.plane
+        self._context = router.context
         self._nursery = nursery
         self._streams = streams
 
@@ -68,22 +68,22 @@ class TaskHost:
         """Serve `sock` (connected) with tasks that feed `connection`."""
         sock.setblocking(False)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        self._streams.start_soon(serve_stream, self._plane, stream, connection)
+        self._streams.start_soon(serve_stream, self._context, stream, connection)
 
     def set_clocks(self) -> None:
         """Set the times of the data plane: monotonic for timers, UTC for traces."""
-        self._plane.now_ns = time.monotonic_ns()
-        self._plane.wall_ns = time.time_ns()
+        self._context.now_ns = time.monotonic_ns()
+        self._context.wall_ns = time.time_ns()
 
     def tick(self) -> None:
         """Set the clocks, run the timers that are due, and flush what is ready."""
         self.set_clocks()
-        self._plane.timers.run(self._plane.now_ns)
-        flush_ready(self._plane)
+        self._context.timers.run(self._context.now_ns)
+        flush_ready(self._context)
 
     def close_all(self) -> None:
         """Flush what is ready; the tasks close their sockets when all is sent."""
-        flush_ready(self._plane)
+        flush_ready(self._context)
 
 
 SWITCH_S: Final = 0.0005
@@ -213,7 +213,7 @@ async def drive(reactor: Reactor, verifier: Verifier, *, alone: bool) -> None:
     """
     descriptor = _trio_epoll() if alone else -1
     if alone and descriptor < 0:
-        tell_of(reactor.plane, NOTE, HIDDEN)
+        tell_of(reactor.context, NOTE, HIDDEN)
     if descriptor < 0:
         await _drive_blind(reactor, verifier)
     runnable = Runnable()
@@ -254,12 +254,12 @@ def _trio_epoll() -> int:
 async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
     """Run rounds without trio's epoll; trio gets its turn after a bounded number of rounds."""
     descriptor = reactor.fileno()
-    plane = reactor.plane
+    context = reactor.context
     while True:
         await trio.lowlevel.wait_readable(descriptor)
         if not reactor.round():
             continue
-        linger_s = 0.0 if plane.streams else LINGER_S
+        linger_s = 0.0 if context.streams else LINGER_S
         for _ in range(ROUNDS):
             if not reactor.round(linger_s):
                 break
@@ -267,19 +267,19 @@ async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
         verifier.start_waiting()
 
 
-async def keep_working(host: Host, plane: RouterContext) -> None:
+async def keep_working(host: Host, context: RouterContext) -> None:
     """Run jobs in slices until cancelled; all other work has its turn between the slices."""
     while True:
-        if not len(plane.jobs):
+        if not len(context.jobs):
             begun = trio.Event()
-            plane.jobs.wake = begun.set
+            context.jobs.wake = begun.set
             await begun.wait()
         host.set_clocks()
-        plane.allowance = limits.TURN_WORK
-        until_ns = plane.now_ns + SLICE_NS
-        while len(plane.jobs) and time.monotonic_ns() < until_ns:
-            plane.jobs.step()
-        flush_ready(plane)
+        context.allowance = limits.TURN_WORK
+        until_ns = context.now_ns + SLICE_NS
+        while len(context.jobs) and time.monotonic_ns() < until_ns:
+            context.jobs.step()
+        flush_ready(context)
         # trio runs tasks in any order: only after two turns has each of the others, the rounds too, had one.
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()

@@ -39,7 +39,7 @@ class Host(Protocol):
         """Serve a connected socket."""
 
     def set_clocks(self) -> None:
-        """Set the plane's times."""
+        """Set the times of the router's context."""
 
     def tick(self) -> None:
         """Fire timers and flush; about ten times a second."""
@@ -74,22 +74,22 @@ LARGE_NS: Final = 3_000_000
 """Nanoseconds of one round that are spent on outboxes with more."""
 
 
-def flush_ready(plane: TurnContext) -> None:
+def flush_ready(context: TurnContext) -> None:
     """Hand each outbox that got something in this round to its channel; large ones come last.
 
-    Copying a long message for many receivers takes long: outboxes beyond this round's time wait in `plane.large`.
+    Copying a long message for many receivers takes long: outboxes beyond this round's time wait in `context.large`.
 
     A flush can find a peer gone, whose will then makes others dirty: so until nobody is. That ends,
     because each connection is lost once.
     """
-    committing = plane.committing
+    committing = context.committing
     if committing is not None:
         try:
             committing.step()
         except Exception as error:  # noqa: BLE001 - given to the barrier
-            plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
-    ready = plane.ready
-    large = plane.large
+            context.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
+    ready = context.ready
+    large = context.large
     until_ns = 0
     while ready or large:
         batch = ready[:]
@@ -186,14 +186,14 @@ class SocketChannel(Channel):
                 return
             self._write()
         except Exception as error:  # noqa: BLE001 - the barrier's
-            self.reactor.plane.barrier.end(self.connection, error)
+            self.reactor.context.barrier.end(self.connection, error)
 
     def drain(self) -> None:
         """Write what waits: the kernel takes more."""
         try:
             self._write()
         except Exception as error:  # noqa: BLE001 - the barrier's
-            self.reactor.plane.barrier.end(self.connection, error)
+            self.reactor.context.barrier.end(self.connection, error)
 
     def _write(self) -> None:
         outbox = self.connection.outbox
@@ -271,7 +271,7 @@ class Reactor:
 
     def __init__(self, router: Router) -> None:
         self.router = router
-        self.plane = router.plane
+        self.context = router.context
         self.entrance = router.entrance
         self.spare = Spare()
         self.epoll = select.epoll()
@@ -356,8 +356,8 @@ class Reactor:
 
     def set_clocks(self) -> None:
         """Set the times of this round: monotonic for timers, UTC for traces."""
-        self.plane.now_ns = time.monotonic_ns()
-        self.plane.wall_ns = time.time_ns()
+        self.context.now_ns = time.monotonic_ns()
+        self.context.wall_ns = time.time_ns()
 
     def round(self, wait_s: float = 0.0) -> bool:
         """One poll, one receive per ready socket, one flush; False when nothing was ready.
@@ -365,22 +365,22 @@ class Reactor:
         The poll waits up to `wait_s` seconds, which holds up every other task: see loop.py.
         """
         self.wanted = False
-        plane = self.plane
-        events = self.epoll.poll(0.0 if plane.large else wait_s, ROUND_EVENTS)
+        context = self.context
+        events = self.epoll.poll(0.0 if context.large else wait_s, ROUND_EVENTS)
         if not events:
-            if not plane.large:
+            if not context.large:
                 return False
             self.set_clocks()
-            flush_ready(plane)
+            flush_ready(context)
             return True
         self.set_clocks()
-        recorder = plane.recorder
+        recorder = context.recorder
         recorder.begin_round()
         recorded = recorder.recorded
         share = ROUND_BYTES // len(events)
         self._receive_bytes = min(RECEIVE_BYTES, max(RECEIVE_LEAST, share))
-        plane.allowance = min(TURN_WORK, max(TURN_LEAST, ROUND_WORK // len(events)))
-        committing = plane.committing
+        context.allowance = min(TURN_WORK, max(TURN_LEAST, ROUND_WORK // len(events)))
+        committing = context.committing
         spent_ns = 0 if committing is None else committing.spent_ns
         spooled: list[SocketChannel] = []
         for fd, mask in events:
@@ -418,13 +418,13 @@ class Reactor:
                 self._call()
         except Exception as error:  # noqa: BLE001 - the barrier's
             kind = SPOOL if listening is None else LISTENER
-            self.plane.barrier.caught(error, kind, "", "", "goes on")
+            self.context.barrier.caught(error, kind, "", "", "goes on")
 
     def _flush(self, recorded: int) -> None:
         """Send what the round has to send, and note when that began if it has `recorded` more events."""
         # Before the first byte leaves: a peer on this machine may have it a moment later.
-        self._sent_ns = time.time_ns() if self.plane.recorder.recorded != recorded else 0
-        flush_ready(self.plane)
+        self._sent_ns = time.time_ns() if self.context.recorder.recorded != recorded else 0
+        flush_ready(self.context)
 
     def _share(
         self, committing: Committing, spooled: list[SocketChannel], before_ns: int, recorded: int
@@ -435,9 +435,9 @@ class Reactor:
         traffic is heavy, guaranteed messages wait in their sockets for their part of the thread's time.
         `before_ns` is what the spool had of it when the round began, `recorded` how many trace events there were.
         """
-        plane = self.plane
-        if plane.now_ns - self._window_ns > WINDOW_NS:
-            self._window_ns = plane.now_ns
+        context = self.context
+        if context.now_ns - self._window_ns > WINDOW_NS:
+            self._window_ns = context.now_ns
             self._heavy = self._direct_bytes >= HEAVY_BYTES
             self._direct_bytes = 0
         heavy = self._heavy or self._direct_bytes >= HEAVY_BYTES
@@ -454,7 +454,7 @@ class Reactor:
         self._flush(recorded)
         if heavy:
             spent_ns = committing.spent_ns - before_ns
-            rest_ns = time.monotonic_ns() - plane.now_ns - spent_ns
+            rest_ns = time.monotonic_ns() - context.now_ns - spent_ns
             owed_ns = self._owed_ns + spent_ns * DIRECT_SHARE - rest_ns * SPOOL_SHARE
             self._owed_ns = min(max(owed_ns, 0), OWED_NS)
 
@@ -475,14 +475,14 @@ class Reactor:
             # A peer that goes on sending after we said goodbye gets no more memory.
             return 0
         try:
-            if self.plane.tracing and isinstance(connection, Link):
+            if self.context.tracing and isinstance(connection, Link):
                 # The round began before this came: its time would be one at which the message was not here.
-                self.plane.wall_ns = time.time_ns()
+                self.context.wall_ns = time.time_ns()
             connection.feed(data)
             if connection.paused:
                 channel.pause()
         except Exception as error:  # noqa: BLE001 - the barrier's
-            self.plane.barrier.end(connection, error)
+            self.context.barrier.end(connection, error)
         return len(data)
 
     def _accept(self, listening: Listening) -> None:
@@ -512,7 +512,7 @@ class Reactor:
                 connection = listening.acceptor.accepted(peer)
                 channel = self.add(sock, connection)
             except Exception as error:  # noqa: BLE001 - the barrier's
-                self.plane.barrier.caught(error, LISTENER, "", "", "one connection is closed")
+                self.context.barrier.caught(error, LISTENER, "", "", "one connection is closed")
                 sock.close()
                 continue
             listening.open += 1
@@ -527,24 +527,24 @@ class Reactor:
             for listening in self._resting:
                 self.epoll.modify(listening.sock.fileno(), select.EPOLLIN)
             self._resting.clear()
-        self.plane.timers.run(self.plane.now_ns)
+        self.context.timers.run(self.context.now_ns)
         if self._leaving:
             for channel, deadline_ns in list(self._leaving.items()):
-                if deadline_ns <= self.plane.now_ns:
+                if deadline_ns <= self.context.now_ns:
                     self.lose(channel, "did not take our last bytes")
-        flush_ready(self.plane)
+        flush_ready(self.context)
 
     def leave(self, channel: SocketChannel) -> None:
         """Give a peer that has been told to go GOODBYE_NS to read what waits for it."""
         if channel not in self._leaving:
-            self._leaving[channel] = self.plane.now_ns + GOODBYE_NS
+            self._leaving[channel] = self.context.now_ns + GOODBYE_NS
 
     def lose(self, channel: SocketChannel, why: str) -> None:
         """Drop a connection whose peer is gone."""
         if channel.fd < 0:
             return
         self._forget(channel)
-        self.plane.barrier.lose(channel.connection, why)
+        self.context.barrier.lose(channel.connection, why)
         channel.connection.outbox.channel = None
 
     def close(self, channel: SocketChannel) -> None:
@@ -552,7 +552,7 @@ class Reactor:
         if channel.fd < 0:
             return
         self._forget(channel)
-        self.plane.barrier.lose(channel.connection, "closed")
+        self.context.barrier.lose(channel.connection, "closed")
         # Nothing refers to itself: what a connection held is free at once, and not with the next collection.
         channel.connection.outbox.channel = None
 

@@ -249,16 +249,16 @@ class StreamChannel(Channel):
         self._awake = trio.Event()
 
 
-async def serve_stream(plane: RouterContext, stream: ByteStream, connection: Connection) -> None:
+async def serve_stream(context: RouterContext, stream: ByteStream, connection: Connection) -> None:
     """Run one connection over `stream` until either side ends it; closes the stream."""
     channel = StreamChannel(stream)
     connection.outbox.channel = channel
-    plane.streams += 1
+    context.streams += 1
     try:
         async with trio.open_nursery() as nursery:
             channel.scope = nursery.cancel_scope
-            nursery.start_soon(_write, plane, connection, channel)
-            channel.why = await _read(plane, connection, channel)
+            nursery.start_soon(_write, context, connection, channel)
+            channel.why = await _read(context, connection, channel)
             if connection.closing:
                 # What we have to say last (a DISCONNECT with its reason) leaves before the transport goes.
                 nursery.cancel_scope.deadline = trio.current_time() + GOODBYE_S
@@ -266,12 +266,12 @@ async def serve_stream(plane: RouterContext, stream: ByteStream, connection: Con
             else:
                 nursery.cancel_scope.cancel()
     finally:
-        plane.streams -= 1
+        context.streams -= 1
         channel.scope = None
         # A stranger gets no time for a last answer: its place is needed at once.
         stranger = connection.stranger and not connection.closing
-        plane.barrier.lose(connection, channel.why)
-        flush_ready(plane)
+        context.barrier.lose(connection, channel.why)
+        flush_ready(context)
         connection.outbox.channel = None
         channel.sending = None
         if connection.stuck:
@@ -280,10 +280,10 @@ async def serve_stream(plane: RouterContext, stream: ByteStream, connection: Con
             try:
                 await stream.aclose()
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                plane.barrier.caught(error, CONNECTION, connection.peer, "", "is closed")
+                context.barrier.caught(error, CONNECTION, connection.peer, "", "is closed")
 
 
-async def _read(plane: RouterContext, connection: Connection, channel: StreamChannel) -> str:
+async def _read(context: RouterContext, connection: Connection, channel: StreamChannel) -> str:
     stream = channel.stream
     try:
         while not connection.closing:
@@ -294,19 +294,19 @@ async def _read(plane: RouterContext, connection: Connection, channel: StreamCha
                 return tls_reason(error)
             if not data:
                 return "closed by peer"
-            plane.now_ns = time.monotonic_ns()
-            plane.wall_ns = time.time_ns()
+            context.now_ns = time.monotonic_ns()
+            context.wall_ns = time.time_ns()
             connection.feed(data)
-            flush_ready(plane)
+            flush_ready(context)
             while connection.paused and not connection.closing:
                 await channel.awake()
     except Exception as error:  # noqa: BLE001 - given to the barrier
-        plane.barrier.end(connection, error)
+        context.barrier.end(connection, error)
         return LOST
     return "closed"
 
 
-async def _write(plane: RouterContext, connection: Connection, channel: StreamChannel) -> None:
+async def _write(context: RouterContext, connection: Connection, channel: StreamChannel) -> None:
     outbox = connection.outbox
     try:
         while True:
@@ -328,4 +328,4 @@ async def _write(plane: RouterContext, connection: Connection, channel: StreamCh
                 return
             await channel.wanted()
     except Exception as error:  # noqa: BLE001 - given to the barrier
-        plane.barrier.end(connection, error)
+        context.barrier.end(connection, error)

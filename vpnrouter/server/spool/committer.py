@@ -40,7 +40,7 @@ class Committer(Committing):
         super().__init__()
         self._spool = spool
         self._store = store
-        self._troubles = spool.plane.troubles
+        self._troubles = spool.context.troubles
         self._flying = False
         self._inbox: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._done: list[str] = []
@@ -75,7 +75,7 @@ class Committer(Committing):
         try:
             batch = spool.end_round()
         except Exception as error:  # noqa: BLE001 - given to the barrier
-            spool.plane.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
+            spool.context.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
             # A unit that is sealed must not be lost.
             batch = None if self._flying else spool.sealed
         self.spent_ns += time.monotonic_ns() - began
@@ -91,7 +91,7 @@ class Committer(Committing):
 
     def _tell(self) -> None:
         for line in self._troubles:
-            tell_of(self._spool.plane, SPOOL_TROUBLE, line)
+            tell_of(self._spool.context, SPOOL_TROUBLE, line)
         self._troubles.clear()
 
     def finished(self) -> None:
@@ -102,7 +102,7 @@ class Committer(Committing):
         began = time.monotonic_ns()
         while self._faults:
             cost = "the commit is tried again"
-            self._spool.plane.barrier.caught(self._faults.pop(0), THREAD, "spool", "", cost)
+            self._spool.context.barrier.caught(self._faults.pop(0), THREAD, "spool", "", cost)
         while self._done:
             reason = self._done.pop(0)
             if reason:
@@ -112,7 +112,7 @@ class Committer(Committing):
                 if self._fault is not None:
                     self._fault("commit-after-sync")
                 if self._spool.down:
-                    tell_of(self._spool.plane, SPOOL_UP, "the message spool works again")
+                    tell_of(self._spool.context, SPOOL_UP, "the message spool works again")
                 self._committed()
                 if self._fault is not None:
                     self._fault("answered")
@@ -127,7 +127,7 @@ class Committer(Committing):
                 spool.committed()
                 done = True
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                spool.plane.barrier.caught(error, SPOOL, "", "", "the rest of the unit goes on")
+                spool.context.barrier.caught(error, SPOOL, "", "", "the rest of the unit goes on")
                 done = spool.syncing is None and not spool.unfinished
 
     def figures(self) -> tuple[Histogram, int]:
@@ -137,7 +137,7 @@ class Committer(Committing):
     def _failed(self, reason: str) -> None:
         if not self._spool.down:
             tell_of(
-                self._spool.plane,
+                self._spool.context,
                 SPOOL_DOWN,
                 f"the message spool cannot be written: {reason}; guaranteed messages are refused until it"
                 " can",

@@ -213,7 +213,7 @@ class Endpoints:
 
     def _tell(self, endpoint: Endpoint) -> None:
         tell_of(
-            endpoint.vpn.plane,
+            endpoint.vpn.context,
             ORPHAN,
             f"{KIND_NAMES[endpoint.kind]} {endpoint.name} of message VPN"
             f" {endpoint.vpn.name} is not configured any more; it is shut down and keeps its"

@@ -66,8 +66,8 @@ def open_spool(router: Router, config: RouterConfig) -> Spooling | None:
     store = open_store(config)
     if store is None:
         return None
-    router.plane.now_ns = time.monotonic_ns()
-    router.plane.wall_ns = time.time_ns()
+    router.context.now_ns = time.monotonic_ns()
+    router.context.wall_ns = time.time_ns()
     return Spooling(router, store, config)
 
 
@@ -78,15 +78,15 @@ class Spooling:
     def __init__(self, router: Router, store: Store, config: RouterConfig) -> None:
         """Recover everything that `store` holds. Raises OperationError for what cannot be read."""
         self.store = store
-        plane = router.plane
+        context = router.context
         try:
             definitions, following = read_definitions(store)
             spool = Spool(
-                plane, Ledger(store), config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
+                context, Ledger(store), config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
             )
             spool.fault = planted()
             self.spool = spool
-            plane.spool = spool
+            context.spool = spool
             spool.start_numbers(following)
             self.endpoints = Endpoints(spool, definitions)
             for name, written in config.msg_vpns.items():
@@ -107,11 +107,11 @@ class Spooling:
             store.close()
             raise OperationError(str(error)) from error
         if count:
-            tell_of(plane, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
+            tell_of(context, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
         self.endpoints.tell_orphans()
         self.sheets: Sheets | None = None
         self.committer = Committer(spool, store)
-        plane.committing = self.committer
+        context.committing = self.committer
 
     def _absent(self, router: Router, definitions: list[Definition]) -> dict[str, MessageVpn]:
         """Message VPNs of which the store has endpoints and the configuration nothing."""
@@ -119,7 +119,7 @@ class Spooling:
         for definition in definitions:
             name = definition.vpn
             if name not in router.vpns and name not in found:
-                found[name] = MessageVpn(name, router.plane, Credentials(False, ()), {}, {})
+                found[name] = MessageVpn(name, router.context, Credentials(False, ()), {}, {})
                 self.endpoints.keep_absent(found[name])
         return found
 
@@ -139,17 +139,17 @@ class Spooling:
         if reactor is not None and committer.fd >= 0:
             reactor.call(committer.fd, committer.finished)
             return
-        plane = self.spool.plane
+        context = self.spool.context
         token = trio.lowlevel.current_trio_token()
 
         def hear() -> None:
-            plane.now_ns = time.monotonic_ns()
-            plane.wall_ns = time.time_ns()
+            context.now_ns = time.monotonic_ns()
+            context.wall_ns = time.time_ns()
             try:
                 committer.finished()
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                plane.barrier.caught(error, SPOOL, "", "", "goes on")
-            flush_ready(plane)
+                context.barrier.caught(error, SPOOL, "", "", "goes on")
+            flush_ready(context)
 
         def wake_up() -> None:
             # After the run has ended nobody is left who waits.
