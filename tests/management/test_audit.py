@@ -11,7 +11,7 @@ from vpnrouter import limits
 from vpnrouter.events.log import EventLog
 from vpnrouter.management.application import ROUTERS
 from vpnrouter.management.audit import Audit
-from vpnrouter.management.queues import _operator
+from vpnrouter.management.collections import _operator
 
 QUEUE = "/msgVpns/blue/queues/orders"
 CLIENT = "/SEMP/v2/action/msgVpns/blue/clients/c1"

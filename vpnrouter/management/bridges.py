@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from vpnrouter.bridges.status import (
@@ -18,20 +18,27 @@ from vpnrouter.bridges.status import (
     RemoteStatus,
     RemoteSubscriptionStatus,
 )
-from vpnrouter.management.body import body_of, invalid, not_allowed, not_found
-from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, acted, answers
-from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.queues import ACTION, OperatorHere
+from vpnrouter.management.body import body_of, invalid, not_allowed
+from vpnrouter.management.collections import (
+    ACTION,
+    OF_MSG_VPN,
+    Children,
+    Collection,
+    Found,
+    OperatorHere,
+    name_in_path,
+    serve,
+    serve_all,
+    serve_child,
+    serve_children,
+    serve_clear_stats,
+)
+from vpnrouter.management.context import MsgVpnHere, SourcesHere, acted
 from vpnrouter.management.rows import (
-    AskedMany,
-    AskedOne,
     Key,
-    Links,
     Row,
     object_reply,
-    root_of,
     row_of,
-    segment,
 )
 from vpnrouter.management.sources import Sources, names_of_bridges
 
@@ -39,168 +46,15 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/bridges", tags=["bridge"])
-
-ours: Final = APIRouter(prefix="/vpnrouter/v1/bridges", tags=["vpnrouter"])
-"""What the field's API has no path for."""
-
-BridgeKey = Annotated[str, Path(alias="bridgeKey", description="bridgeName,bridgeVirtualRouter")]
-
-RemoteKey = Annotated[
-    str,
-    Path(
-        alias="remoteKey",
-        description="remoteMsgVpnName,remoteMsgVpnLocation,remoteMsgVpnInterface",
-    ),
-]
+routes: Final = APIRouter()
 
 
-@routes.get(
-    "", summary="List bridges", responses=answers(BridgeStatus, many=True), response_model=None
-)
-async def bridges(
-    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, asked: AskedMany
-) -> Response:
-    """The bridges of a message VPN."""
-    keys = [(msg_vpn, name) for name in names_of_bridges(sources, msg_vpn)]
-    links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_row, sources), links, BridgeStatus)
+def _bridges(sources: Sources, msg_vpn: str) -> Found:
+    def status(name: str) -> BridgeStatus | None:
+        found = sources.bridges.get((msg_vpn, name))
+        return None if found is None else found.status(time.monotonic_ns())
 
-
-@routes.get(
-    "/{bridgeKey}",
-    summary="Get a bridge",
-    responses=answers(BridgeStatus, many=False),
-    response_model=None,
-)
-async def bridge(
-    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedOne
-) -> Response:
-    """One bridge."""
-    status = bridge_of(sources, msg_vpn, key)
-    links = _links(root_of(request), (msg_vpn, status.bridge_name))
-    return asked.reply(request, row_of(status), links, BridgeStatus)
-
-
-@routes.get(
-    "/{bridgeKey}/remoteMsgVpns",
-    summary="List remote message VPNs",
-    responses=answers(RemoteStatus, many=True),
-    response_model=None,
-)
-async def remote_msg_vpns(
-    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
-) -> Response:
-    """The remote message VPNs of a bridge."""
-    status = bridge_of(sources, msg_vpn, key)
-    remotes = {_remote_key(remote): remote for remote in status.remotes}
-    links = partial(_remote_links, root_of(request), (msg_vpn, status.bridge_name))
-    return await asked.reply(
-        request, list(remotes), lambda key: row_of(remotes[key]), links, RemoteStatus
-    )
-
-
-@routes.get(
-    "/{bridgeKey}/remoteMsgVpns/{remoteKey}",
-    summary="Get a remote message VPN",
-    responses=answers(RemoteStatus, many=False),
-    response_model=None,
-)
-async def remote_msg_vpn(
-    request: Request,
-    sources: SourcesHere,
-    msg_vpn: MsgVpnHere,
-    key: BridgeKey,
-    written: RemoteKey,
-    asked: AskedOne,
-) -> Response:
-    """One remote message VPN of a bridge."""
-    status = bridge_of(sources, msg_vpn, key)
-    wanted = _parts(written, 3)
-    for remote in status.remotes:
-        if _remote_key(remote) == wanted:
-            links = _remote_links(root_of(request), (msg_vpn, status.bridge_name), wanted)
-            return asked.reply(request, row_of(remote), links, RemoteStatus)
-    raise not_found(f"remoteMsgVpn {unquote(written)}")
-
-
-async def _children(
-    request: Request,
-    asked: AskedMany,
-    kind: type[DataclassInstance],
-    found: Sequence[DataclassInstance],
-    key: Key,
-) -> Response:
-    """The subscriptions of a bridge, by topic; `kind` is named after its path."""
-    child = "remoteSubscriptions" if kind is RemoteSubscriptionStatus else "localSubscriptions"
-    rows: dict[Key, Row] = {(str(row[f"{child[:-1]}Topic"]),): row for row in map(row_of, found)}
-    parent = _links(root_of(request), key)["uri"]
-    return await asked.reply(
-        request,
-        list(rows),
-        rows.get,
-        lambda topic: {"uri": f"{parent}/{child}/{segment(*topic)}"},
-        kind,
-    )
-
-
-@routes.get(
-    "/{bridgeKey}/remoteSubscriptions",
-    summary="List remote subscriptions",
-    responses=answers(RemoteSubscriptionStatus, many=True),
-    response_model=None,
-)
-async def remote_subscriptions(
-    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
-) -> Response:
-    """The topics that a bridge asks its remote for, and whether it has been granted them."""
-    name = bridge_of(sources, msg_vpn, key).bridge_name
-    found = sources.bridges[msg_vpn, name].remote_subscriptions()
-    return await _children(request, asked, RemoteSubscriptionStatus, found, (msg_vpn, name))
-
-
-@routes.get(
-    "/{bridgeKey}/localSubscriptions",
-    summary="List local subscriptions",
-    responses=answers(LocalSubscriptionStatus, many=True),
-    response_model=None,
-)
-async def local_subscriptions(
-    request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, key: BridgeKey, asked: AskedMany
-) -> Response:
-    """The topics that the bridge of the remote asks for here, over the same connection."""
-    name = bridge_of(sources, msg_vpn, key).bridge_name
-    found = sources.bridges[msg_vpn, name].local_subscriptions()
-    return await _children(request, asked, LocalSubscriptionStatus, found, (msg_vpn, name))
-
-
-@ours.get(
-    "",
-    summary="List the bridges of all message VPNs",
-    responses=answers(BridgeStatus, many=True),
-    response_model=None,
-)
-async def all_bridges(
-    request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedMany
-) -> Response:
-    """The bridges of all message VPNs that the user sees, each with its remote message VPNs."""
-    keys = [
-        (msg_vpn, name)
-        for msg_vpn in sources.router.vpns
-        if caller.sees(msg_vpn)
-        for name in names_of_bridges(sources, msg_vpn)
-    ]
-    links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_whole_row, sources), links, BridgeStatus)
-
-
-def bridge_of(sources: Sources, msg_vpn: str, key: str) -> BridgeStatus:
-    """The bridge of a compound key in a path; raises RequestError where there is none."""
-    name, virtual_router = _parts(key, 2)
-    status = _status(sources, (msg_vpn, name)) if virtual_router == VIRTUAL_ROUTER else None
-    if status is None:
-        raise not_found(f"bridge {name},{virtual_router} in msgVpn {msg_vpn}")
-    return status
+    return Found(partial(names_of_bridges, sources, msg_vpn), status)
 
 
 def _parts(key: str, count: int) -> Key:
@@ -211,49 +65,110 @@ def _parts(key: str, count: int) -> Key:
     return parts
 
 
-def _status(sources: Sources, key: Key) -> BridgeStatus | None:
-    msg_vpn, name = key
-    found = sources.bridges.get((msg_vpn, name))
-    return None if found is None else found.status(time.monotonic_ns())
+def _bridge_name(key: str) -> str | None:
+    name, virtual_router = _parts(key, 2)
+    return name if virtual_router == VIRTUAL_ROUTER else None
 
 
-def _row(sources: Sources, key: Key) -> Row | None:
-    status = _status(sources, key)
-    return None if status is None else row_of(status)
+BRIDGES: Final = Collection(
+    path="bridges",
+    tag="bridge",
+    key="bridgeKey",
+    key_description="bridgeName,bridgeVirtualRouter",
+    kind=BridgeStatus,
+    one="bridge",
+    many="bridges",
+    description="The bridges of a message VPN.",
+    open=_bridges,
+    parse=_bridge_name,
+    suffix=(VIRTUAL_ROUTER,),
+    children=("localSubscriptions", "remoteMsgVpns", "remoteSubscriptions"),
+)
 
-
-def _whole_row(sources: Sources, key: Key) -> Row | None:
-    status = _status(sources, key)
-    if status is None:
-        return None
-    return row_of(status) | {"remotes": [row_of(remote) for remote in status.remotes]}
-
-
-def _remote_key(remote: RemoteStatus) -> Key:
-    return (
+REMOTES: Final = Children(
+    path="remoteMsgVpns",
+    kind=RemoteStatus,
+    many="remote message VPNs",
+    name="remote_msg_vpns",
+    description="The remote message VPNs of a bridge.",
+    found=lambda sources, msg_vpn, name: _remotes(_bridges(sources, msg_vpn).status(name)),
+    key=lambda remote: (
         remote.remote_msg_vpn_name,
         remote.remote_msg_vpn_location,
         remote.remote_msg_vpn_interface,
-    )
+    ),
+)
+
+REMOTE_SUBSCRIPTIONS: Final = Children(
+    path="remoteSubscriptions",
+    kind=RemoteSubscriptionStatus,
+    many="remote subscriptions",
+    name="remote_subscriptions",
+    description="The topics that a bridge asks its remote for, and whether it has been granted them.",
+    found=lambda sources, *key: sources.bridges[key].remote_subscriptions(),
+    key=lambda each: (each.remote_subscription_topic,),
+)
+
+LOCAL_SUBSCRIPTIONS: Final = Children(
+    path="localSubscriptions",
+    kind=LocalSubscriptionStatus,
+    many="local subscriptions",
+    name="local_subscriptions",
+    description="The topics that the bridge of the remote asks for here, over the same connection.",
+    found=lambda sources, *key: sources.bridges[key].local_subscriptions(),
+    key=lambda each: (each.local_subscription_topic,),
+)
 
 
-def _links(root: str, key: Key) -> Links:
-    msg_vpn, name = key
-    uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}/bridges/{segment(name, VIRTUAL_ROUTER)}"
-    return {
-        "uri": uri,
-        "localSubscriptionsUri": f"{uri}/localSubscriptions",
-        "remoteMsgVpnsUri": f"{uri}/remoteMsgVpns",
-        "remoteSubscriptionsUri": f"{uri}/remoteSubscriptions",
-    }
+def _remotes(status: DataclassInstance | None) -> Sequence[RemoteStatus]:
+    return status.remotes if isinstance(status, BridgeStatus) else ()
 
 
-def _remote_links(root: str, bridge_key: Key, key: Key) -> Links:
-    return {"uri": f"{_links(root, bridge_key)['remoteMsgVpnsUri']}/{segment(*key)}"}
+def _with_remotes(status: DataclassInstance) -> Row:
+    return row_of(status) | {"remotes": [row_of(remote) for remote in _remotes(status)]}
 
+
+def _clear_stats(sources: Sources, msg_vpn: str, name: str) -> bool:
+    sources.bridges[msg_vpn, name].clear_stats()
+    return True
+
+
+_name = name_in_path(BRIDGES)
+
+BridgeHere = Annotated[str, Depends(_name)]
+"""The name of the bridge of the path, which exists."""
+
+serve(routes, BRIDGES, _name)
+for _each in (REMOTES, REMOTE_SUBSCRIPTIONS, LOCAL_SUBSCRIPTIONS):
+    serve_children(routes, BRIDGES, _name, _each)
+serve_child(
+    routes,
+    BRIDGES,
+    _name,
+    REMOTES,
+    name="remote_msg_vpn",
+    one="remote message VPN of a bridge",
+    param="remoteKey",
+    param_description="remoteMsgVpnName,remoteMsgVpnLocation,remoteMsgVpnInterface",
+    parse=lambda key: _parts(key, 3),
+    missing=lambda key, _bridge: f"remoteMsgVpn {key}",
+)
+serve_all(
+    routes,
+    BRIDGES,
+    "The bridges of all message VPNs that the user sees, each with its remote message VPNs.",
+    _with_remotes,
+)
+serve_clear_stats(
+    routes,
+    BRIDGES,
+    _name,
+    _clear_stats,
+    "Begin the counts anew; what is in flight counts as received, or offered, afterwards.",
+)
 
 action_routes: Final = APIRouter(
-    prefix=f"{ACTION}/msgVpns/{{msgVpnName}}/bridges/{{bridgeKey}}", tags=["bridge"]
+    prefix=f"{ACTION}{OF_MSG_VPN}/bridges/{{bridgeKey}}", tags=["bridge"]
 )
 
 EVENTS: Final = ("ttl-exceeded",)
@@ -266,30 +181,13 @@ async def disconnect(
     caller: OperatorHere,
     sources: SourcesHere,
     msg_vpn: MsgVpnHere,
-    key: BridgeKey,
+    name: BridgeHere,
 ) -> Response:
     """Drop the connection, with both bridges that may use it. They connect again; to keep one down, disable it."""
     await body_of(request, {})
-    name = bridge_of(sources, msg_vpn, key).bridge_name
     if not sources.bridges[msg_vpn, name].disconnect():
         raise not_allowed(f"bridge {name} is not connected")
     acted(request, caller, f"dropped the connection of bridge {name}", msg_vpn)
-    return object_reply(request, {}, {})
-
-
-@action_routes.put("/clearStats", summary="Clear the counts of a bridge", response_model=None)
-async def clear_stats(
-    request: Request,
-    caller: OperatorHere,
-    sources: SourcesHere,
-    msg_vpn: MsgVpnHere,
-    key: BridgeKey,
-) -> Response:
-    """Begin the counts anew; what is in flight counts as received, or offered, afterwards."""
-    await body_of(request, {})
-    name = bridge_of(sources, msg_vpn, key).bridge_name
-    sources.bridges[msg_vpn, name].clear_stats()
-    acted(request, caller, f"cleared the counts of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})
 
 
@@ -299,13 +197,12 @@ async def clear_event(
     caller: OperatorHere,
     sources: SourcesHere,
     msg_vpn: MsgVpnHere,
-    key: BridgeKey,
+    name: BridgeHere,
 ) -> Response:
     """Take the event `eventName` (`ttl-exceeded`) for seen: it is raised when it happens again."""
     event = (await body_of(request, {"eventName": str})).get("eventName", "")
     if event not in EVENTS:
         raise invalid(f"eventName: one of {', '.join(EVENTS)} is needed")
-    name = bridge_of(sources, msg_vpn, key).bridge_name
     sources.bridges[msg_vpn, name].clear_event(event)
     acted(request, caller, f"cleared event {event} of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})

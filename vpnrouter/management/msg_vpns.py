@@ -8,12 +8,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from vpnrouter.management.body import not_found
+from vpnrouter.management.collections import MONITOR
 from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, answers
 from vpnrouter.management.meters import by_direction
 from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
 from vpnrouter.management.sources import Sources, names_of_bridges
-
-MONITOR: Final = "/SEMP/v2/monitor"
 
 COLLECTIONS: Final = (
     *("aclProfiles", "bridges", "clientProfiles", "clientUsernames", "clients"),

@@ -18,35 +18,35 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import body_of, busy, forbidden, invalid, not_allowed, not_found
-from vpnrouter.management.context import (
-    CallerHere,
-    MsgVpnHere,
-    SourcesHere,
-    acted,
-    answers,
-    sources_of,
+from vpnrouter.management.body import body_of, busy, invalid, not_allowed, not_found
+from vpnrouter.management.collections import (
+    ACTION,
+    MONITOR,
+    OF_MSG_VPN,
+    OURS,
+    Children,
+    Collection,
+    Found,
+    OperatorHere,
+    name_in_path,
+    serve,
+    serve_all,
+    serve_children,
+    serve_clear_stats,
 )
-from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.rows import (
-    AskedMany,
-    AskedOne,
-    Key,
-    Links,
-    Row,
-    list_reply,
-    object_reply,
-    root_of,
-    row_of,
-    segment,
-)
+from vpnrouter.management.context import MsgVpnHere, acted, answers, sources_of
+from vpnrouter.management.rows import list_reply, object_reply, root_of, row_of
+from vpnrouter.management.sources import Sources
 from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, Queues, QueueStatus
 from vpnrouter.units import SECOND_NS
 
-routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/queues", tags=["queue"])
+routes: Final = APIRouter()
 
-ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
-"""What the field's API has no path for."""
+_QUEUE: Final = f"{OF_MSG_VPN}/queues/{{queueName}}"
+
+action_routes: Final = APIRouter(prefix=f"{ACTION}{_QUEUE}", tags=["queue"])
+
+our_actions: Final = APIRouter(prefix=f"{OURS}{_QUEUE}", tags=["vpnrouter"])
 
 
 async def _source(request: Request) -> Queues:
@@ -56,17 +56,50 @@ async def _source(request: Request) -> Queues:
 QueuesHere = Annotated[Queues, Depends(_source)]
 
 
-async def _queue_name(
-    queues: QueuesHere, msg_vpn: MsgVpnHere, name: Annotated[str, Path(alias="queueName")]
-) -> str:
-    queue = unquote(name)
-    if queues.queue(msg_vpn, queue) is None:
-        raise not_found(f"queue {queue} in msgVpn {msg_vpn}")
-    return queue
+def _queues(sources: Sources, msg_vpn: str) -> Found:
+    source = sources.queues
+    return Found(partial(source.queue_names, msg_vpn), partial(source.queue, msg_vpn))
 
+
+QUEUES: Final = Collection(
+    path="queues",
+    tag="queue",
+    key="queueName",
+    kind=QueueStatus,
+    one="queue",
+    many="queues",
+    description="The queues of a message VPN.",
+    open=_queues,
+    children=("msgs", "txFlows"),
+)
+
+TX_FLOWS: Final = Children(
+    path="txFlows",
+    kind=FlowStatus,
+    many="consumers",
+    name="tx_flows",
+    description="The consumers that are bound to a queue.",
+    found=lambda sources, msg_vpn, name: sources.queues.tx_flows(msg_vpn, name),
+    # Keys are texts; these sort as the numbers do.
+    key=lambda flow: (f"{flow.flow_id:020}",),
+    segment=lambda key: str(int(key[0])),
+)
+
+_queue_name = name_in_path(QUEUES)
 
 QueueHere = Annotated[str, Depends(_queue_name)]
 """The queue of the path, which exists."""
+
+serve(routes, QUEUES, _queue_name)
+serve_children(routes, QUEUES, _queue_name, TX_FLOWS)
+serve_all(routes, QUEUES, "The queues of all message VPNs that the user sees.")
+serve_clear_stats(
+    routes,
+    QUEUES,
+    _queue_name,
+    lambda sources, msg_vpn, name: sources.queues.clear_stats(msg_vpn, name),
+    "Begin the counts anew. What the queue holds counts as recovered then: it was there at the beginning.",
+)
 
 
 def number_of(written: str) -> int:
@@ -84,61 +117,9 @@ MsgHere = Annotated[int, Depends(_msg_id)]
 
 
 @routes.get(
-    "", summary="List queues", responses=answers(QueueStatus, many=True), response_model=None
-)
-async def queues(
-    request: Request, source: QueuesHere, msg_vpn: MsgVpnHere, asked: AskedMany
-) -> Response:
-    """The queues of a message VPN."""
-    keys = [(msg_vpn, name) for name in source.queue_names(msg_vpn)]
-    links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_row, source), links, QueueStatus)
-
-
-@routes.get(
-    "/{queueName}",
-    summary="Get a queue",
-    responses=answers(QueueStatus, many=False),
-    response_model=None,
-)
-async def queue(
-    request: Request, source: QueuesHere, msg_vpn: MsgVpnHere, name: QueueHere, asked: AskedOne
-) -> Response:
-    """One queue."""
-    key = (msg_vpn, name)
-    row = _row(source, key)
-    if row is None:
-        raise not_found(f"queue {name} in msgVpn {msg_vpn}")
-    return asked.reply(request, row, _links(root_of(request), key), QueueStatus)
-
-
-@routes.get(
-    "/{queueName}/txFlows",
-    summary="List consumers",
-    responses=answers(FlowStatus, many=True),
-    response_model=None,
-)
-async def tx_flows(
-    request: Request, source: QueuesHere, msg_vpn: MsgVpnHere, name: QueueHere, asked: AskedMany
-) -> Response:
-    """The consumers that are bound to a queue."""
-    # Keys are texts; these sort as the numbers do.
-    flows: dict[Key, FlowStatus] = {
-        (f"{flow.flow_id:020}",): flow for flow in source.tx_flows(msg_vpn, name)
-    }
-    uri = _links(root_of(request), (msg_vpn, name))["txFlowsUri"]
-    return await asked.reply(
-        request,
-        list(flows),
-        lambda key: row_of(flows[key]),
-        lambda key: {"uri": f"{uri}/{int(key[0])}"},
-        FlowStatus,
-    )
-
-
-@routes.get(
-    "/{queueName}/msgs",
+    f"{MONITOR}{_QUEUE}/msgs",
     summary="Browse messages",
+    tags=["queue"],
     responses=answers(MsgStatus, many=True),
     response_model=None,
 )
@@ -158,7 +139,7 @@ async def msgs(
     found = source.msgs(msg_vpn, name, after, count)
     status = source.queue(msg_vpn, name)
     total = len(found) if status is None else status.msg_count
-    uri = _links(root_of(request), (msg_vpn, name))["msgsUri"]
+    uri = QUEUES.links_of(root_of(request), (msg_vpn, name))["msgsUri"]
     more = str(found[-1].msg_id) if len(found) == count else None
     return list_reply(
         request,
@@ -169,33 +150,10 @@ async def msgs(
     )
 
 
-@ours.get(
-    "/queues",
-    summary="List the queues of all message VPNs",
-    responses=answers(QueueStatus, many=True),
-    response_model=None,
-)
-async def all_queues(
-    request: Request,
-    source: QueuesHere,
-    sources: SourcesHere,
-    caller: CallerHere,
-    asked: AskedMany,
-) -> Response:
-    """The queues of all message VPNs that the user sees."""
-    keys = [
-        (msg_vpn, name)
-        for msg_vpn in sources.router.vpns
-        if caller.sees(msg_vpn)
-        for name in source.queue_names(msg_vpn)
-    ]
-    links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_row, source), links, QueueStatus)
-
-
-@ours.get(
-    "/msgVpns/{msgVpnName}/queues/{queueName}/msgs/{msgId}/payload",
+@routes.get(
+    f"{OURS}{_QUEUE}/msgs/{{msgId}}/payload",
     summary="Get the payload of a message",
+    tags=["vpnrouter"],
     responses={200: {"description": "The bytes", "content": {"application/octet-stream": {}}}},
     response_model=None,
 )
@@ -211,25 +169,6 @@ async def payload(
     return Response(found, 200, sent, media_type="application/octet-stream")
 
 
-def _row(source: Queues, key: Key) -> Row | None:
-    status = source.queue(*key)
-    return None if status is None else row_of(status)
-
-
-def _links(root: str, key: Key) -> Links:
-    msg_vpn, name = key
-    uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}/queues/{segment(name)}"
-    return {"uri": uri, "msgsUri": f"{uri}/msgs", "txFlowsUri": f"{uri}/txFlows"}
-
-
-ACTION: Final = "/SEMP/v2/action"
-
-_QUEUE: Final = "/msgVpns/{msgVpnName}/queues/{queueName}"
-
-action_routes: Final = APIRouter(prefix=f"{ACTION}{_QUEUE}", tags=["queue"])
-
-our_actions: Final = APIRouter(prefix=f"/vpnrouter/v1{_QUEUE}", tags=["vpnrouter"])
-
 _IDS: Final = {"msgIds": list}
 _TO: Final = {"toQueueName": str, "msgIds": list}
 _REPLAY: Final = {"replayLogName": str, "fromTime": int, "afterMsgId": int}
@@ -237,16 +176,6 @@ _REPLAY: Final = {"replayLogName": str, "fromTime": int, "afterMsgId": int}
 
 LATEST_S: Final = 253_402_300_799
 """The last second of the year 9999."""
-
-
-async def _operator(caller: CallerHere) -> Caller:
-    if not caller.may_change:
-        raise forbidden(f"User {caller.name} may look and not change")
-    return caller
-
-
-OperatorHere = Annotated[Caller, Depends(_operator)]
-"""Who asks, and may change things."""
 
 
 @action_routes.put("/deleteMsgs", summary="Delete messages", response_model=None)
@@ -288,22 +217,6 @@ async def delete_msg(
     if done.count:
         acted(request, caller, f"deleted message {msg_id} of queue {queue}", msg_vpn)
     return _reply(request, done, "deleted")
-
-
-@action_routes.put("/clearStats", summary="Clear the counts of a queue", response_model=None)
-async def clear_stats(
-    request: Request,
-    caller: OperatorHere,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    queue: QueueHere,
-) -> Response:
-    """Begin the counts anew. What the queue holds counts as recovered then: it was there at the beginning."""
-    await body_of(request, {})
-    if not source.clear_stats(msg_vpn, queue):
-        raise not_found(f"queue {queue} in msgVpn {msg_vpn}")
-    acted(request, caller, f"cleared the counts of queue {queue}", msg_vpn)
-    return object_reply(request, {}, {})
 
 
 @our_actions.put("/copyMsgs", summary="Copy messages to another queue", response_model=None)

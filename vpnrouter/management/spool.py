@@ -11,8 +11,8 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.body import body_of, forbidden, invalid, no_path, not_allowed
+from vpnrouter.management.collections import OperatorHere
 from vpnrouter.management.context import acted, sources_of
-from vpnrouter.management.queues import OperatorHere
 from vpnrouter.management.rows import object_reply
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1/spool", tags=["vpnrouter"])

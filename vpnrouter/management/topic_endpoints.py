@@ -5,24 +5,21 @@ The API lists them among the queues too, with a prefix. Here they have their own
 
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Annotated, Final
-from urllib.parse import unquote
+from typing import Final
 
-from fastapi import APIRouter, Path, Request
-from starlette.responses import Response
+from fastapi import APIRouter
 
-from vpnrouter.management.body import not_found
-from vpnrouter.management.clients import ClientsHere
-from vpnrouter.management.context import MsgVpnHere, answers
-from vpnrouter.management.msg_vpns import MONITOR
-from vpnrouter.management.queues import QueuesHere
-from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
-from vpnrouter.management.status.clients import Clients
-from vpnrouter.management.status.queues import EndpointStatus, Queues
-
-routes: Final = APIRouter(
-    prefix=f"{MONITOR}/msgVpns/{{msgVpnName}}/topicEndpoints", tags=["topicEndpoint"]
+from vpnrouter.management.collections import (
+    Collection,
+    Found,
+    name_in_path,
+    serve,
 )
+from vpnrouter.management.rows import segment
+from vpnrouter.management.sources import Sources
+from vpnrouter.management.status.queues import EndpointStatus
+
+routes: Final = APIRouter()
 
 PREFIX: Final = "#topic-endpoint/"
 """What the names of topic endpoints begin with among the queues."""
@@ -41,73 +38,41 @@ _SHARED: Final = tuple(each.name for each in fields(EndpointStatus))
 """Attributes that a queue has too."""
 
 
-@routes.get(
-    "",
-    summary="List topic endpoints",
-    responses=answers(TopicEndpointStatus, many=True),
-    response_model=None,
-)
-async def topic_endpoints(
-    request: Request,
-    queues: QueuesHere,
-    clients: ClientsHere,
-    msg_vpn: MsgVpnHere,
-    asked: AskedMany,
-) -> Response:
-    """The topic endpoints of a message VPN."""
-    keys = [
-        (msg_vpn, name.removeprefix(PREFIX))
-        for name in queues.queue_names(msg_vpn)
-        if name.startswith(PREFIX)
-    ]
-    row = partial(_row, queues, clients)
-    links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, row, links, TopicEndpointStatus)
+def _topic_endpoints(sources: Sources, msg_vpn: str) -> Found:
+    def names() -> list[str]:
+        queues = sources.queues.queue_names(msg_vpn)
+        return [name.removeprefix(PREFIX) for name in queues if name.startswith(PREFIX)]
+
+    return Found(names, partial(_status, sources, msg_vpn))
 
 
-@routes.get(
-    "/{topicEndpointName}",
-    summary="Get a topic endpoint",
-    responses=answers(TopicEndpointStatus, many=False),
-    response_model=None,
-)
-async def topic_endpoint(
-    request: Request,
-    queues: QueuesHere,
-    clients: ClientsHere,
-    msg_vpn: MsgVpnHere,
-    written: Annotated[str, Path(alias="topicEndpointName")],
-    asked: AskedOne,
-) -> Response:
-    """One topic endpoint."""
-    key = (msg_vpn, unquote(written))
-    row = _row(queues, clients, key)
-    if row is None:
-        raise not_found(f"topicEndpoint {key[1]} in msgVpn {msg_vpn}")
-    return asked.reply(request, row, _links(root_of(request), key), TopicEndpointStatus)
-
-
-def _row(queues: Queues, clients: Clients, key: Key) -> Row | None:
-    msg_vpn, name = key
-    status = queues.queue(msg_vpn, PREFIX + name)
+def _status(sources: Sources, msg_vpn: str, name: str) -> TopicEndpointStatus | None:
+    status = sources.queues.queue(msg_vpn, PREFIX + name)
     if status is None:
         return None
-    held = clients.held(msg_vpn, "topic-endpoint", name)
-    return row_of(
-        TopicEndpointStatus(
-            topic_endpoint_name=name,
-            destination_topic=held[0].subscription_topic if held else "",
-            **{attribute: getattr(status, attribute) for attribute in _SHARED},
-        )
+    held = sources.clients.held(msg_vpn, "topic-endpoint", name)
+    return TopicEndpointStatus(
+        topic_endpoint_name=name,
+        destination_topic=held[0].subscription_topic if held else "",
+        **{attribute: getattr(status, attribute) for attribute in _SHARED},
     )
 
 
-def _links(root: str, key: Key) -> Links:
-    msg_vpn, name = key
-    vpn = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}"
-    queue = f"{vpn}/queues/{segment(PREFIX + name)}"
-    return {
-        "uri": f"{vpn}/topicEndpoints/{segment(name)}",
-        "msgsUri": f"{queue}/msgs",
-        "txFlowsUri": f"{queue}/txFlows",
-    }
+def _links(msg_vpn_uri: str, name: str) -> dict[str, str]:
+    queue = f"{msg_vpn_uri}/queues/{segment(PREFIX + name)}"
+    return {"msgsUri": f"{queue}/msgs", "txFlowsUri": f"{queue}/txFlows"}
+
+
+TOPIC_ENDPOINTS: Final = Collection(
+    path="topicEndpoints",
+    tag="topicEndpoint",
+    key="topicEndpointName",
+    kind=TopicEndpointStatus,
+    one="topic endpoint",
+    many="topic endpoints",
+    description="The topic endpoints of a message VPN.",
+    open=_topic_endpoints,
+    links=_links,
+)
+
+serve(routes, TOPIC_ENDPOINTS, name_in_path(TOPIC_ENDPOINTS))

@@ -1,0 +1,347 @@
+"""Serves collections of status objects: lists them, gets one of them, and lists what an object holds.
+
+A `Collection` or `Children` declares what is served; FastAPI makes paths and the API's description from it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Depends, Path, Request
+from starlette.responses import Response
+
+from vpnrouter.management.access import Caller
+from vpnrouter.management.body import body_of, forbidden, not_found
+from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, acted, answers
+from vpnrouter.management.rows import (
+    AskedMany,
+    AskedOne,
+    Key,
+    Links,
+    Row,
+    object_reply,
+    root_of,
+    row_of,
+    segment,
+)
+from vpnrouter.management.sources import Sources
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+MONITOR: Final = "/SEMP/v2/monitor"
+
+ACTION: Final = "/SEMP/v2/action"
+
+OURS: Final = "/vpnrouter/v1"
+"""Prefix of paths that SEMP does not have."""
+
+OF_MSG_VPN: Final = "/msgVpns/{msgVpnName}"
+
+
+async def _operator(caller: CallerHere) -> Caller:
+    if not caller.may_change:
+        raise forbidden(f"User {caller.name} may look and not change")
+    return caller
+
+
+OperatorHere = Annotated[Caller, Depends(_operator)]
+"""The caller of a request, who may change things."""
+
+
+class Found(NamedTuple):
+    """The objects of a collection in one message VPN."""
+
+    names: Callable[[], Iterable[str]]
+    status: Callable[[str], "DataclassInstance | None"]
+    """Returns the object of a name, None where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """Objects of one type that each message VPN has, under `/SEMP/v2/monitor/msgVpns/{msgVpnName}/{path}`."""
+
+    path: str
+    tag: str
+    """The type's name in errors and in the API's description."""
+    key: str
+    """Path parameter that identifies an object."""
+    key_description: str | None = None
+    kind: "type[DataclassInstance]"
+    one: str
+    many: str
+    article: str = "a"
+    description: str
+    open: Callable[[Sources, str], Found]
+    parse: Callable[[str], str | None] = unquote
+    """Returns the object's name for a key as sent, None for a key that no object can have."""
+    suffix: tuple[str, ...] = ()
+    """What follows the name in a compound key."""
+    links: Callable[[str, str], dict[str, str]] = lambda _uri, _name: {}
+    """Further links of an object, from the URI of its message VPN and its name."""
+    children: tuple[str, ...] = ()
+    """Paths below an object that it links to."""
+
+    def links_of(self, root: str, key: Key) -> Links:
+        """Links of the object with key (message VPN, name)."""
+        msg_vpn, name = key
+        msg_vpn_uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}"
+        uri = f"{msg_vpn_uri}/{self.path}/{segment(name, *self.suffix)}"
+        below = {f"{child}Uri": f"{uri}/{child}" for child in self.children}
+        return {"uri": uri} | below | self.links(msg_vpn_uri, name)
+
+    def missing(self, msg_vpn: str, key: str) -> Exception:
+        """The error for an object that does not exist."""
+        return not_found(f"{self.tag} {key} in msgVpn {msg_vpn}")
+
+
+def name_in_path(each: Collection) -> Callable[..., Awaitable[str]]:
+    """A dependency that gives the name of the object in the path, and raises RequestError where there is none."""
+
+    async def name(
+        sources: SourcesHere,
+        msg_vpn: MsgVpnHere,
+        key: Annotated[str, Path(alias=each.key, description=each.key_description)],
+    ) -> str:
+        found = each.parse(key)
+        if found is None or each.open(sources, msg_vpn).status(found) is None:
+            raise each.missing(msg_vpn, unquote(key))
+        return found
+
+    return name
+
+
+def serve(routes: APIRouter, each: Collection, named: Callable[..., Awaitable[str]]) -> None:
+    """Add the paths that list a collection in a message VPN and get one of its objects.
+
+    `named` is its `name_in_path`.
+    """
+
+    async def many(
+        request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, asked: AskedMany
+    ) -> Response:
+        found, root = each.open(sources, msg_vpn), root_of(request)
+        return await asked.reply(
+            request,
+            [(msg_vpn, name) for name in found.names()],
+            lambda key: _row(found, key),
+            lambda key: each.links_of(root, key),
+            each.kind,
+        )
+
+    async def one(
+        request: Request,
+        sources: SourcesHere,
+        msg_vpn: MsgVpnHere,
+        name: Annotated[str, Depends(named)],
+        asked: AskedOne,
+    ) -> Response:
+        key = (msg_vpn, name)
+        row = _row(each.open(sources, msg_vpn), key)
+        if row is None:
+            raise each.missing(msg_vpn, name)
+        return asked.reply(request, row, each.links_of(root_of(request), key), each.kind)
+
+    path = f"{MONITOR}{OF_MSG_VPN}/{each.path}"
+    _get(routes, path, many, each, f"List {each.many}", each.description, many=True)
+    summary, description = f"Get {each.article} {each.one}", f"One {each.one}."
+    _get(routes, f"{path}/{{{each.key}}}", one, each, summary, description, many=False)
+
+
+def serve_all(
+    routes: APIRouter,
+    each: Collection,
+    description: str,
+    row: "Callable[[DataclassInstance], Row]" = row_of,
+) -> None:
+    """Add the path that lists a collection over all message VPNs that the user sees."""
+
+    async def all_of(
+        request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedMany
+    ) -> Response:
+        found = {
+            msg_vpn: each.open(sources, msg_vpn)
+            # In order already: sorting a list that is sorted takes no time.
+            for msg_vpn in sorted(sources.router.vpns)
+            if caller.sees(msg_vpn)
+        }
+
+        def row_at(key: Key) -> Row | None:
+            status = found[key[0]].status(key[1])
+            return None if status is None else row(status)
+
+        root = root_of(request)
+        keys = [(msg_vpn, name) for msg_vpn, here in found.items() for name in here.names()]
+        return await asked.reply(
+            request, keys, row_at, lambda key: each.links_of(root, key), each.kind
+        )
+
+    routes.add_api_route(
+        f"{OURS}/{each.path}",
+        all_of,
+        name=f"all_{each.many}",
+        summary=f"List the {each.many} of all message VPNs",
+        description=description,
+        tags=["vpnrouter"],
+        responses=answers(each.kind, many=True),
+        response_model=None,
+    )
+
+
+def serve_clear_stats(
+    routes: APIRouter,
+    each: Collection,
+    named: Callable[..., Awaitable[str]],
+    clear: Callable[[Sources, str, str], bool],
+    description: str,
+) -> None:
+    """Add the action that begins the counts of an object anew; `clear` returns False where it does not exist."""
+
+    async def clear_stats(
+        request: Request,
+        caller: OperatorHere,
+        sources: SourcesHere,
+        msg_vpn: MsgVpnHere,
+        name: Annotated[str, Depends(named)],
+    ) -> Response:
+        await body_of(request, {})
+        if not clear(sources, msg_vpn, name):
+            raise each.missing(msg_vpn, name)
+        acted(request, caller, f"cleared the counts of {each.one} {name}", msg_vpn)
+        return object_reply(request, {}, {})
+
+    routes.add_api_route(
+        f"{ACTION}{OF_MSG_VPN}/{each.path}/{{{each.key}}}/clearStats",
+        clear_stats,
+        methods=["PUT"],
+        summary=f"Clear the counts of {each.article} {each.one}",
+        description=description,
+        tags=[each.tag],
+        response_model=None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Children:
+    """What one object of a collection holds, under `…/{path}` below it."""
+
+    path: str
+    kind: "type[DataclassInstance]"
+    many: str
+    """Names them in the summary of the API's description."""
+    name: str
+    """Identifies the operation in the API's description."""
+    description: str
+    found: "Callable[[Sources, str, str], Sequence[DataclassInstance]]"
+    """Gives the children of a message VPN's object."""
+    key: Callable[[Any], Key]
+    segment: Callable[[Key], str] = lambda key: segment(*key)
+    """The end of a child's URI."""
+
+
+def serve_children(
+    routes: APIRouter, parent: Collection, named: Callable[..., Awaitable[str]], each: Children
+) -> None:
+    """Add the path that lists what one object of a collection holds."""
+
+    async def many(
+        request: Request,
+        sources: SourcesHere,
+        msg_vpn: MsgVpnHere,
+        name: Annotated[str, Depends(named)],
+        asked: AskedMany,
+    ) -> Response:
+        held = {each.key(child): child for child in each.found(sources, msg_vpn, name)}
+        uri = f"{parent.links_of(root_of(request), (msg_vpn, name))['uri']}/{each.path}"
+        return await asked.reply(
+            request,
+            list(held),
+            lambda key: row_of(held[key]),
+            lambda key: {"uri": f"{uri}/{each.segment(key)}"},
+            each.kind,
+        )
+
+    routes.add_api_route(
+        f"{MONITOR}{OF_MSG_VPN}/{parent.path}/{{{parent.key}}}/{each.path}",
+        many,
+        name=each.name,
+        summary=f"List {each.many}",
+        description=each.description,
+        tags=[parent.tag],
+        responses=answers(each.kind, many=True),
+        response_model=None,
+    )
+
+
+def serve_child(
+    routes: APIRouter,
+    parent: Collection,
+    named: Callable[..., Awaitable[str]],
+    each: Children,
+    *,
+    name: str,
+    one: str,
+    param: str,
+    param_description: str | None = None,
+    parse: Callable[[str], Key] = lambda sent: (unquote(sent),),
+    missing: Callable[[str, str], str],
+) -> None:
+    """Add the path that gets one child by its key in the path parameter `param`.
+
+    `missing` says what was not found, from the key as sent and the parent's name.
+    """
+
+    async def get(
+        request: Request,
+        sources: SourcesHere,
+        msg_vpn: MsgVpnHere,
+        of: Annotated[str, Depends(named)],
+        sent: Annotated[str, Path(alias=param, description=param_description)],
+        asked: AskedOne,
+    ) -> Response:
+        wanted = parse(sent)
+        for child in each.found(sources, msg_vpn, of):
+            if each.key(child) == wanted:
+                uri = parent.links_of(root_of(request), (msg_vpn, of))["uri"]
+                links = {"uri": f"{uri}/{each.path}/{each.segment(wanted)}"}
+                return asked.reply(request, row_of(child), links, each.kind)
+        raise not_found(missing(unquote(sent), of))
+
+    routes.add_api_route(
+        f"{MONITOR}{OF_MSG_VPN}/{parent.path}/{{{parent.key}}}/{each.path}/{{{param}}}",
+        get,
+        name=name,
+        summary=f"Get a {one}",
+        description=f"One {one}.",
+        tags=[parent.tag],
+        responses=answers(each.kind, many=False),
+        response_model=None,
+    )
+
+
+def _row(found: Found, key: Key) -> Row | None:
+    status = found.status(key[1])
+    return None if status is None else row_of(status)
+
+
+def _get(
+    routes: APIRouter,
+    path: str,
+    handler: Callable[..., Awaitable[Response]],
+    each: Collection,
+    summary: str,
+    description: str,
+    *,
+    many: bool,
+) -> None:
+    routes.add_api_route(
+        path,
+        handler,
+        name=(each.many if many else each.one).lower().replace(" ", "_"),
+        summary=summary,
+        description=description,
+        tags=[each.tag],
+        responses=answers(each.kind, many=many),
+        response_model=None,
+    )
