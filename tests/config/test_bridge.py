@@ -1,14 +1,15 @@
 import pytest
 from pydantic import ValidationError
 
-from vpnrouter.config.bridge import (
-    Bridge,
-    RemoteConnection,
-    RemoteMsgVpn,
-    RemoteSubscription,
-)
-from vpnrouter.config.listeners import Address
+from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.declared import RemoteMsgVpn
+from vpnrouter.config.model import model_of
 from vpnrouter.limits import HOPS
+from vpnrouter.settings import bridge
+from vpnrouter.settings.address import Address
+
+RemoteConnection = model_of(bridge.RemoteConnection)
+RemoteSubscription = model_of(bridge.RemoteSubscription)
 
 
 def test_defaults() -> None:

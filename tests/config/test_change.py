@@ -1,6 +1,6 @@
 import pytest
 
-from vpnrouter.config.bridge import RemoteMsgVpn
+from vpnrouter.config.declared import RemoteMsgVpn
 from vpnrouter.config.effects import (
     Change,
     Item,

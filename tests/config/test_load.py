@@ -69,7 +69,7 @@ def test_round_trip(name: str) -> None:
     """What is loaded, written out and loaded again is the same configuration."""
     config = load(CONFIGS / f"{name}.yaml").config
     for mode in ("python", "json"):
-        dumped = config.model_dump(mode=mode, context={REVEAL: True})
+        dumped = config.model_dump(mode=mode, by_alias=True, context={REVEAL: True})
         again = RouterConfig.model_validate(dumped, context={ENVIRONMENT: {}})
         assert again == config
 

@@ -1,7 +1,7 @@
 import pytest
 
-from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
-from vpnrouter.config.declared import ClientUsername, Queue
+from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.declared import ClientUsername, Queue, RemoteMsgVpn
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.router import RouterConfig

@@ -54,7 +54,11 @@ class Life:
     """One life of a router with bridge b in VPN v, over a store that outlives it."""
 
     def __init__(self, tmp_path: Path, store: Lasting, **fields: Any) -> None:
-        bridges = {} if fields.pop("without", False) else {"b": written(**fields).model_dump()}
+        bridges = (
+            {}
+            if fields.pop("without", False)
+            else {"b": written(**fields).model_dump(by_alias=True)}
+        )
         for bridge in bridges.values():
             bridge.pop("remote_authentication")
         document = {

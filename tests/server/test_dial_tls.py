@@ -11,8 +11,7 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
-from vpnrouter.config.bridge import ClientCertRemoteAuthentication
-from vpnrouter.config.declared import TlsServerCert
+from vpnrouter.config.declared import ClientCertRemoteAuthentication, TlsServerCert
 from vpnrouter.config.listeners import ListenerTls
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net import tls as handshake

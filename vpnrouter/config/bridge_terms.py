@@ -12,8 +12,8 @@ from vpnrouter.bridges.parking_lot import POLICIES
 from vpnrouter.bridges.remote_links import ConfiguredRemotes
 from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
-from vpnrouter.config.bridge import ClientCertRemoteAuthentication
-from vpnrouter.config.listeners import router_of
+from vpnrouter.config.model import changed
+from vpnrouter.settings.address import router_of
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
 from vpnrouter.units import SECOND_NS
@@ -27,9 +27,10 @@ from vpnrouter.wire.link.frames import (
 )
 
 if TYPE_CHECKING:
-    from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
+    from vpnrouter.config.bridge import Bridge
     from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.core.credentials import PeerCertificate
+    from vpnrouter.settings.bridge import ClientCertRemoteAuthentication, RemoteMsgVpn
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 
@@ -90,8 +91,11 @@ def client_cert_of(
         return None
     chosen = remote.client_cert or written.remote_authentication.client_cert
     if server is not None and chosen.certificate is None and chosen.key is None:
-        return ClientCertRemoteAuthentication(
-            certificate=server.certificate, key=server.key, password=server.key_password
+        return changed(
+            chosen,
+            certificate=server.certificate,
+            key=server.key,
+            password=server.key_password,
         )
     return chosen
 

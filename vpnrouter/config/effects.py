@@ -15,11 +15,12 @@ from typing import Final, NamedTuple
 from vpnrouter.config.model import Model
 from vpnrouter.config.secrets import Secret
 from vpnrouter.settings.acl_profile import AclProfile
+from vpnrouter.settings.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import GuaranteedMsging, Queue, ReplayLog, TopicEndpoint
 from vpnrouter.settings.message_vpn import MsgVpn
-from vpnrouter.settings.schema import Effect, Settings
+from vpnrouter.settings.schema import Effect, Settings, keys_of
 from vpnrouter.text import printable
 
 SECRET: Final = "***"  # noqa: S105 - what is shown in place of one
@@ -121,7 +122,8 @@ def _declared(prefix: str, of: type[Settings]) -> dict[Pattern, Row]:
     for place in of.places:
         if place.effect is None:
             raise TypeError(f"{prefix}.{place.name} does not say what a change of it does")
-        rows[*_pattern(prefix), *place.path] = Row(place.effect, place.attribute.off)
+        if place.attribute.ordered and not place.attribute.key:
+            rows[*_pattern(prefix), *place.path] = Row(place.effect, place.attribute.off)
     return rows
 
 
@@ -137,8 +139,6 @@ _USERNAME: Final = "msg_vpns.*.client_usernames.*"
 _QUEUE: Final = "msg_vpns.*.queues.*"
 _TOPIC_ENDPOINT: Final = "msg_vpns.*.topic_endpoints.*"
 _BRIDGE: Final = "msg_vpns.*.bridges.*"
-_REMOTE: Final = "msg_vpns.*.bridges.*.remote_msg_vpns.*"
-_SUBSCRIPTION: Final = "msg_vpns.*.bridges.*.remote_subscriptions.*"
 
 TABLE: Final[dict[Pattern, Row]] = {
     # What the router is, and what writes files, is set up once.
@@ -181,47 +181,15 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_declared(_USERNAME, ClientUsername),
     **_declared(_QUEUE, Queue),
     **_declared(_TOPIC_ENDPOINT, TopicEndpoint),
-    # `enabled` is in place: the bridge comes up or goes down, nobody else notices.
-    **_rows(
-        _BRIDGE,
-        Effect.IN_PLACE,
-        "enabled guaranteed_retry_interval lane_by max_parked_msg_spool_usage max_ttl on_reject retained"
-        " remote_deliver_to_one_priority topic_syntax topic_mapping"
-        " remote_connection.retry_count remote_connection.retry_delay"
-        " remote_connection.failback_delay",
-    ),
-    **_rows(
-        _BRIDGE, Effect.RECONNECT, "remote_connection.heartbeat_interval tls_cipher_suite_list"
-    ),
-    # Credentials are looked up at each login, so no link goes down for a rotated password.
-    **_rows(
-        _BRIDGE,
-        Effect.NEXT_LOGIN,
-        "remote_authentication.scheme remote_authentication.basic.client_username"
-        " remote_authentication.basic.mechanism remote_authentication.basic.password"
-        " remote_authentication.client_cert.certificate"
-        " remote_authentication.client_cert.key remote_authentication.client_cert.password",
-    ),
-    # The list itself: its order counts among remotes of one connect order.
-    **_rows(_BRIDGE, Effect.IN_PLACE, "remote_msg_vpns"),
-    **_rows(_REMOTE, Effect.IN_PLACE, "connect_order queue_binding egress_flow_window_size"),
-    **_rows(_REMOTE, Effect.IN_PLACE, "enabled", off=Effect.RECONNECT_IF_USED),
-    **_rows(
-        _REMOTE, Effect.RECONNECT_IF_USED, "router tls_enabled compressed_data_enabled"
-    ),
-    **_rows(
-        _REMOTE,
-        Effect.NEXT_LOGIN,
-        "client_username password authentication_scheme client_cert client_cert.certificate"
-        " client_cert.key client_cert.password",
-    ),
-    **_rows(_SUBSCRIPTION, Effect.IN_PLACE, "deliver_always_enabled selector"),
+    **_declared(_BRIDGE, Bridge),
+    **_declared(f"{_BRIDGE}.remote_msg_vpns.*", RemoteMsgVpn),
+    **_declared(f"{_BRIDGE}.remote_subscriptions.*", RemoteSubscription),
 }  # fmt: skip
 
 IDENTITIES: Final[dict[Pattern, tuple[str, ...]]] = {
     ("listeners",): ("protocol", "bind"),
-    _pattern(f"{_BRIDGE}.remote_msg_vpns"): ("name", "location"),
-    _pattern(f"{_BRIDGE}.remote_subscriptions"): ("topic",),
+    _pattern(f"{_BRIDGE}.remote_msg_vpns"): keys_of(RemoteMsgVpn),
+    _pattern(f"{_BRIDGE}.remote_subscriptions"): keys_of(RemoteSubscription),
 }
 """Lists whose items are objects of their own, and the keys that say which: another value there is
 another object, removed and added. Any other list is one value."""

@@ -7,7 +7,8 @@ deferring that moves its 70 ms to the first load and saves nothing (measured).
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar, cast, get_args
+from types import NoneType
+from typing import Annotated, TypeVar, Union, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -19,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from vpnrouter.config.secrets import Password
-from vpnrouter.settings import names
+from vpnrouter.config.secrets import Password, Secret
+from vpnrouter.settings import names, schema
 from vpnrouter.settings.schema import Attribute, Settings, Value, is_optional, types_of
 
 RouterName = Annotated[str, AfterValidator(names.ROUTER.check)]
@@ -78,6 +79,8 @@ class Model(BaseModel):
         return {} if value is None else value
 
 
+_SECRETS: Value = {schema.Password: Password, schema.Secret: Secret}
+
 _MADE: dict[type[Settings], type[Model]] = {}
 
 
@@ -89,6 +92,8 @@ def model_of(declared: type[Settings]) -> type[Model]:
         checks: Value = {}
         if hasattr(declared, "check"):
             checks["_checked"] = model_validator(mode="after")(_checked)
+        if declared.short:
+            checks["_from_text"] = model_validator(mode="before")(_from_text)
         bases: Value = (declared, Model)
         made = create_model(
             declared.__name__,
@@ -127,11 +132,19 @@ def _checked(written: Value) -> Value:
     return written
 
 
+def _from_text(cls: Value, value: object) -> object:
+    return {cls.short: value} if isinstance(value, str) else value
+
+
 def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
     """The annotation of an attribute, and its default."""
     if declared.group is not None:
-        inner = model_of(declared.group)
+        inner: Value = model_of(declared.group)
+        if declared.optional:
+            return inner | None, Field(default=None)
         return inner, Field(default_factory=inner)
+    if declared.items is not None:
+        return Many[model_of(declared.items)], Field(default=())  # type: ignore[misc]
     text = declared.text
     rules: list[Value] = []
     if declared.least is not None:
@@ -142,16 +155,19 @@ def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
             if text.check is str
             else AfterValidator(text.check)
         )
-    if declared.hashed:
-        return Password | None, Field(default=None)
+    if declared.check is not None:
+        rules.append(AfterValidator(declared.check))
     many = isinstance(declared.default, tuple)
     kind = str if many else hint
     if is_optional(hint):
-        (kind,) = set(get_args(hint)) - {type(None)}
+        kind = Union[tuple(each for each in get_args(hint) if each is not NoneType)]  # noqa: UP007
+    if kind in _SECRETS:
+        kind, rules = _SECRETS[kind], []
     for rule in rules:
         kind = Annotated[kind, rule]
     if many:
         kind = Many[kind]  # type: ignore[valid-type]
     elif is_optional(hint):
         kind = kind | None
-    return kind, Field(default=declared.default, examples=list(declared.examples) or None)
+    more: Value = {} if declared.key else {"default": declared.default}
+    return kind, Field(alias=declared.alias, examples=list(declared.examples) or None, **more)

@@ -13,11 +13,11 @@ from vpnrouter.server.net.tls import certificate_of
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
-    from vpnrouter.config.bridge import ClientCertRemoteAuthentication
     from vpnrouter.config.mesh.remotes import Place, Routers
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.explain.node import Node
+    from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
 
 
 _ALL: Final = 1 << 40

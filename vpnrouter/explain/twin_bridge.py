@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.flow_receiver import FlowReceiver
     from vpnrouter.bridges.machine import Dial
     from vpnrouter.bridges.own_half import OwnHalf
-    from vpnrouter.config.bridge import RemoteMsgVpn
     from vpnrouter.config.problem import Path
     from vpnrouter.explain.cables import Cables
     from vpnrouter.explain.node import Node
+    from vpnrouter.settings.bridge import RemoteMsgVpn
 
 
 @final

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from vpnrouter import limits
 from vpnrouter.settings import names
-from vpnrouter.settings.schema import Effect, Settings, Text, attribute
-
-
-class Password(Protocol):
-    """A password that is used and never shown."""
-
-    @property
-    def is_hash(self) -> bool:
-        """Whether it is a hash, which costs time to compare with."""
-
-    def verify(self, given: bytes) -> bool:
-        """Whether `given` is the password."""
-
-    def reveal(self) -> str:
-        """The value itself: the password, or its hash."""
+from vpnrouter.settings.schema import Effect, Password, Settings, Text, attribute
 
 
 class ClientUsername(Settings, effect=Effect.NEXT_LOGIN):

@@ -18,7 +18,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 
 class Effect(Enum):
@@ -76,9 +86,28 @@ TopicSyntax = Literal["smf", "mqtt"]
 
 CHILDREN: Final = "objects of their own"
 BESIDE: Final = "part of the key of each exception"
+KEY: Final = "the object's key"
 """Why something is no attribute of its object in SEMP."""
 
 _SAME: Final = ""
+
+
+class Secret(Protocol):
+    """A secret that is used and never shown."""
+
+    def reveal(self) -> str:
+        """The value itself: the secret, or its hash."""
+
+
+class Password(Secret, Protocol):
+    """A password, or its hash, that is compared with what a client gives."""
+
+    @property
+    def is_hash(self) -> bool:
+        """Whether it is a hash, which costs time to compare with."""
+
+    def verify(self, given: bytes) -> bool:
+        """Whether `given` is the password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +120,13 @@ class Attribute:
     shows it; `file` that it names a file of the router, `hashed` that it is a password, which
     may be given as a hash. In SEMP the name is `semp_name` where it is not its own in
     camel case, and the default `semp_default` where that differs; `ours` is not in the field at all; `child` says
-    why it is no attribute there. `like` is the attribute that it was made of.
+    why it is no attribute there; `semp_required` that a request has to have it. `like` is the attribute that it was
+    made of.
+
+    A `key` identifies an object in its list: it has no default and no change. `optional` marks a group that may be
+    None. `items` is the class of the objects in a list; the order of the list counts where it is `ordered`. `check`
+    raises ValueError for a value in the range that will not do. `alias` is the name in a document, where that is a word
+    of Python.
     """
 
     default: Value = None
@@ -113,6 +148,13 @@ class Attribute:
     semp_default: Value = None
     ours: bool = False
     child: str = ""
+    semp_required: bool = False
+    key: bool = False
+    optional: bool = False
+    items: type[Settings] | None = None
+    ordered: bool = True
+    check: Callable[[Any], Any] | None = None
+    alias: str | None = None
     like: tuple[type[Settings], str] | None = None
 
     def to_held(self, value: Value) -> Value:
@@ -171,6 +213,8 @@ def _places(declared: Mapping[str, Attribute], above: Place) -> Iterator[Place]:
         path = (*above.path, name)
         held = None if above.held is None else one.held
         place = Place(path, one, one.effect or above.effect, held, one.ours or above.ours)
+        if one.optional:
+            yield place._replace(held=None)
         if one.group is not None:
             yield from _places(one.group.declared, place)
         else:
@@ -188,7 +232,12 @@ class Settings:
     """The attributes and groups by their names, inherited ones first."""
 
     places: ClassVar[tuple[Place, ...]] = ()
-    """All attributes, those in groups included, in the order in which they are declared."""
+    """All attributes, those in groups included, in the order in which they are declared. A group that is optional
+    is one too.
+    """
+
+    short: ClassVar[str] = ""
+    """The key that a text alone is the value of: `- FILTER` for `- {topic: FILTER}`."""
 
     def __init_subclass__(
         cls, effect: Effect | None = None, *, held: bool = True, **more: Value
@@ -206,6 +255,11 @@ class Settings:
             cls.places = tuple(
                 _places(cls.declared, Place((), Attribute(), None, _SAME, ours=False))
             )
+
+
+def keys_of(of: type[Settings]) -> tuple[str, ...]:
+    """The keys that identify an object of a class in its list."""
+    return tuple(name for name, one in of.declared.items() if one.key)
 
 
 def types_of(of: type[Settings]) -> Mapping[str, Value]:

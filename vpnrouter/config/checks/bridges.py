@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.config.bridge import (
-    Bridge,
-    ClientCertRemoteAuthentication,
-    RemoteMsgVpn,
-    RemoteSubscription,
-    TopicMapping,
-)
+from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.checks.message_vpns import (
     DIALECTS,
     FilterRules,
@@ -19,10 +13,17 @@ from vpnrouter.config.checks.message_vpns import (
     clause_of,
 )
 from vpnrouter.config.findings import Findings
-from vpnrouter.config.listeners import router_of, server_certificate
+from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.errors import SelectorError, TopicError
+from vpnrouter.settings.address import router_of
+from vpnrouter.settings.bridge import (
+    ClientCertRemoteAuthentication,
+    RemoteMsgVpn,
+    RemoteSubscription,
+    TopicMapping,
+)
 from vpnrouter.settings.message_vpn import TlsServerCert
 from vpnrouter.topics.grammar import Filter
 

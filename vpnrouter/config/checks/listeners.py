@@ -9,10 +9,11 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from vpnrouter.config.findings import Findings
-from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Address, Listener
+from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Listener
 from vpnrouter.config.overlay import DATA_DIR, NAME
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.settings.address import Address
 
 SPOOL_FOLDER = "spool"
 """The directory of the spool in `router.data_dir`."""

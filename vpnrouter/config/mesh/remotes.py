@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
-from vpnrouter.config.bridge import Bridge, RemoteMsgVpn
-from vpnrouter.config.listeners import Address, Listener, router_of
+from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.listeners import Listener
 from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.problem import Path
 from vpnrouter.config.router import Loaded, RouterConfig
+from vpnrouter.settings.address import Address, router_of
+from vpnrouter.settings.bridge import RemoteMsgVpn
 
 LINK_PROTOCOLS: Final = frozenset({"link", "links"})
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - read, not bound

@@ -13,17 +13,16 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
 from vpnrouter import limits
-from vpnrouter.config.bridge import RemoteMsgVpn
 from vpnrouter.config.checks.message_vpns import DIALECTS
 from vpnrouter.config.mesh.remotes import Place
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
-from vpnrouter.config.secrets import Secret
 from vpnrouter.core.access import TopicRule
 from vpnrouter.errors import TopicError
 from vpnrouter.settings.acl_profile import PublishTopic
+from vpnrouter.settings.bridge import RemoteMsgVpn
 from vpnrouter.settings.client_username import ClientUsername
-from vpnrouter.settings.schema import TopicSyntax
+from vpnrouter.settings.schema import Secret, TopicSyntax
 from vpnrouter.topics import algebra
 from vpnrouter.topics.grammar import (
     ALL,

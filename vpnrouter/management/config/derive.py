@@ -1,8 +1,7 @@
-"""The attributes of a kind, made of the model that holds it: a key added there is an attribute here."""
+"""Makes the attributes of a kind from the settings and the model that declare it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from pydantic.fields import FieldInfo
 
@@ -18,104 +17,65 @@ from vpnrouter.management.config.attribute import (
     Attribute,
 )
 from vpnrouter.management.rows import camel
-from vpnrouter.settings.schema import CHILDREN, Place, Settings
+from vpnrouter.settings.schema import CHILDREN, KEY, Place, Settings
+from vpnrouter.settings.schema import Attribute as Declared
 
 _WHOLE: Final = "_threshold"
 """How the keys end whose mapping is one attribute in the field, an object, and not one for each key."""
 
+_NOTHING: Final = Declared()
+
 _FORMS: Final = {"text": TEXT, "secret": TEXT, "choice": TEXT, "integer": NUMBER, "switch": TRUTH}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
-    """Where a kind is not what its model says.
+def left_out(of: type[Settings], children: tuple[str, ...] = ()) -> dict[str, str]:
+    """What is no attribute of a kind, by its keys with dots between, and why; `children` are objects of their own."""
+    return dict.fromkeys(children, CHILDREN) | {
+        ".".join(each.path): KEY if each.attribute.key else each.attribute.child
+        for each in of.places
+        if each.attribute.key or each.attribute.child
+    }
 
-    `names` are attributes of another name, by the keys of the model joined by dots; `defaults` the
-    field's where it starts otherwise; `ours` what the field does not have (a name or the beginning of
-    names, with `*`); `left` is no attribute, and why; `read_at_create` must be given then.
+
+def derived(
+    of: type[Settings], model: type[Model], children: tuple[str, ...] = ()
+) -> Iterator[Attribute]:
+    """The attributes of a kind, in the order of the model; what is `left_out` is not among them.
+
+    Raises TypeError for a key that can be no attribute.
     """
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    lengths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    ours: frozenset[str] = frozenset()
-    left: Mapping[str, str] = field(default_factory=dict)
-    required: frozenset[str] = frozenset()
-    files: frozenset[str] = frozenset()
-    hashed: frozenset[str] = frozenset()
-
-
-def differences_of(of: type[Settings], children: tuple[str, ...] = ()) -> Differences:
-    """What a class of settings declares of its attributes in SEMP; `children` are objects of their own in its model."""
-    found = of.places
-
-    def name_of(place: Place) -> str:
-        return place.attribute.semp_name or camel(place.name)
-
-    texts = [
-        (each, each.attribute.text)
-        for each in found
-        if not isinstance(each.attribute.default, tuple) and not each.attribute.file
-    ]
-    return Differences(
-        names={
-            ".".join(each.path): each.attribute.semp_name
-            for each in found
-            if each.attribute.semp_name
-        },
-        defaults={
-            name_of(each): each.attribute.semp_default
-            for each in found
-            if each.attribute.semp_default is not None
-        },
-        lengths={
-            name_of(each): (0 if each.attribute.default is None else text.least, text.most)
-            for each, text in texts
-            if text is not None
-        },
-        ours=frozenset(name_of(each) for each in found if each.ours),
-        left=dict.fromkeys(children, CHILDREN)
-        | {".".join(each.path): each.attribute.child for each in found if each.attribute.child},
-        hashed=frozenset(name_of(each) for each in found if each.attribute.hashed),
-        files=frozenset(name_of(each) for each in found if each.attribute.file),
-    )
-
-
-def derived(model: type[Model], differences: Differences) -> Iterator[Attribute]:
-    """The attributes of a kind, in the order of the model; what is `left` is left out.
-
-    Raises TypeError for a key that can be no attribute and is not `left`.
-    """
-    yield from _derived(model, (), differences)
+    declared = {each.path: each for each in of.places}
+    yield from _derived(model, (), declared, frozenset(left_out(of, children)))
 
 
 def _derived(
-    model: type[Model], above: tuple[str, ...], differences: Differences
+    model: type[Model],
+    above: tuple[str, ...],
+    declared: Mapping[tuple[str, ...], Place],
+    left: frozenset[str],
 ) -> Iterator[Attribute]:
     for key, info in keys_of(model).items():
         keys = (*above, key)
-        path = ".".join(keys)
-        if path in differences.left:
+        if ".".join(keys) in left:
             continue
         kind = kind_of(info.annotation)
         if kind.form == "model" and kind.model is not None and not key.endswith(_WHOLE):
-            yield from _derived(kind.model, keys, differences)
+            yield from _derived(kind.model, keys, declared, left)
         else:
-            yield _attribute(model, info, keys, differences)
+            place = declared.get(keys) or Place(keys, _NOTHING, None, None, ours=False)
+            yield _attribute(model, info, place)
 
 
-def _attribute(
-    model: type[Model], info: FieldInfo, keys: tuple[str, ...], differences: Differences
-) -> Attribute:
+def _attribute(model: type[Model], info: FieldInfo, place: Place) -> Attribute:
+    one = place.attribute
     kind = kind_of(info.annotation)
-    name = differences.names.get(".".join(keys), camel("_".join(keys)))
     form = _FORMS.get(kind.form)
     if kind.form == "list":
         form = TEXTS if kind.model is None else RECORDS
     if kind.form == "model":
         form = OBJECT
     if form is None:
-        raise TypeError(f"{'.'.join(keys)} is no attribute")
+        raise TypeError(f"{'.'.join(place.path)} is no attribute")
     bounds = bounds_of(info)
     default = None if info.is_required() else info.get_default(call_default_factory=True)
     if kind.optional:
@@ -124,26 +84,25 @@ def _attribute(
         default = []
     elif form == OBJECT and kind.model is not None:
         default = {camel(key): each.default for key, each in keys_of(kind.model).items()}
+    lengths = None
+    if one.text is not None and form == TEXT and not one.file:
+        lengths = (0 if one.default is None else one.text.least, one.text.most)
     return Attribute(
-        name=name,
+        name=one.semp_name or camel(place.name),
         form=form,
-        keys=keys,
-        default=differences.defaults.get(name, default),
+        keys=place.path,
+        default=default if one.semp_default is None else one.semp_default,
         written_default=default,
         bounds=None if bounds is None else (int(bounds[0]), int(bounds[1])),
-        lengths=differences.lengths.get(name),
+        lengths=lengths,
         choices=kind.choices,
         blank=kind.optional,
-        required=name in differences.required,
+        required=one.semp_required,
         write_only=kind.form == "secret",
-        hashed=name in differences.hashed,
-        file=name in differences.files,
-        ours=_is_ours(name, differences.ours),
+        hashed=one.hashed,
+        file=one.file,
+        ours=place.ours,
         record=kind.model,
         of=model,
-        key=keys[-1],
+        key=place.path[-1],
     )
-
-
-def _is_ours(name: str, ours: frozenset[str]) -> bool:
-    return name in ours or any(each.endswith("*") and name.startswith(each[:-1]) for each in ours)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-from vpnrouter import limits
 from vpnrouter.config.model import Model, model_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.derive import Differences, derived, differences_of
+from vpnrouter.management.config.derive import derived, left_out
 from vpnrouter.management.config.store import Held, Store, reached
 from vpnrouter.management.rows import Key, Row
 from vpnrouter.settings.schema import Settings
@@ -103,11 +102,6 @@ def by_name(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     return {each.name: each for each in attributes}
 
 
-KEY: Final = "the object's key"
-
-PASSWORD: Final = (0, limits.PASSWORD_BYTES)
-
-
 def name_of(name: str, most: int, says: str, least: int = 1) -> Attribute:
     """An attribute of a key: a name of `least` to `most` characters."""
     return Attribute(
@@ -142,18 +136,18 @@ def kind_of(
     *identity: Attribute,
     of: type[Settings] | None = None,
     children: tuple[str, ...] = (),
-    differences: Differences | None = None,
     path: str = "",
     more: tuple[Attribute, ...] = (),
     model: type[Model] | None = None,
     parent: Kind | None = None,
     **rest: Plain,
 ) -> Kind:
-    """A row of the table: `identity` in the order of the key, attributes made from `of` or `model`, and `more`."""
+    """A row of the table: `identity` in the order of the key, attributes made from `of`, and `more`."""
+    found: tuple[Attribute, ...] = ()
+    left: dict[str, str] = {}
     if of is not None:
-        model, differences = model or model_of(of), differences_of(of, children)
-    differences = differences or Differences()
-    found = () if model is None else tuple(derived(model, differences))
+        model = model or model_of(of)
+        found, left = tuple(derived(of, model, children)), left_out(of, children)
     given = tuple(each for each in found if each.name not in {known.name for known in identity})
     return Kind(
         collection=collection,
@@ -162,8 +156,8 @@ def kind_of(
         path=path or f"{{{identity[0].name}}}",
         store=store,
         attributes=by_name((*identity, *given, *more)),
-        kept=tuple(tuple(path.split(".")) for path in differences.left),
-        left=differences.left,
+        kept=tuple(tuple(path.split(".")) for path in left),
+        left=left,
         model=model,
         parent=parent,
         **rest,

@@ -5,26 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from vpnrouter import limits
-from vpnrouter.config.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
+from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.management.config import absent
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.derive import Differences
 from vpnrouter.management.config.kind import (
-    KEY,
-    PASSWORD,
     Kind,
     always_of,
     kind_of,
     name_of,
 )
 from vpnrouter.management.config.store import AUTO, Named, Records, Texts
-from vpnrouter.settings import message_vpn
+from vpnrouter.settings import bridge, message_vpn
 from vpnrouter.settings.acl_profile import AclProfile
+from vpnrouter.settings.bridge import RemoteMsgVpn, RemoteSubscription
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import Queue, ReplayLog, TopicEndpoint
-from vpnrouter.settings.schema import CHILDREN
 
 MSG_VPN: Final = kind_of(
     "msgVpns",
@@ -169,8 +166,6 @@ EXCEPTIONS: Final = (
 )
 
 
-_OUR_CERTIFICATE: Final = ("ClientCertCertificate", "ClientCertKey")
-
 BRIDGE: Final = kind_of(
     "bridges",
     "msgVpnBridge",
@@ -185,33 +180,9 @@ BRIDGE: Final = kind_of(
         required=True,
     ),
     path="{bridgeName},{bridgeVirtualRouter}",
+    of=bridge.Bridge,
     model=Bridge,
     parent=MSG_VPN,
-    differences=Differences(
-        defaults={"enabled": False},
-        lengths={
-            "remoteAuthenticationBasicClientUsername": (0, limits.CLIENT_USERNAME_LENGTH),
-            "remoteAuthenticationBasicPassword": PASSWORD,
-            "remoteAuthenticationClientCertPassword": PASSWORD,
-        },
-        ours=frozenset(
-            {
-                "guaranteedRetryInterval",
-                "laneBy",
-                "maxParkedMsgSpoolUsage",
-                "onReject",
-                "remoteAuthenticationBasicMechanism",
-                "remoteConnectionFailbackDelay",
-                "remoteConnectionHeartbeatInterval",
-                "retained",
-                "topicMapping",
-                "topicSyntax",
-            }
-            | {f"remoteAuthentication{name}" for name in _OUR_CERTIFICATE}
-        ),
-        files=frozenset(f"remoteAuthentication{name}" for name in _OUR_CERTIFICATE),
-        left={"remote_msg_vpns": CHILDREN, "remote_subscriptions": CHILDREN},
-    ),
     absent=absent.BRIDGE,
     together=(("remoteAuthenticationBasicClientUsername", "remoteAuthenticationBasicPassword"),),
 )
@@ -235,30 +206,8 @@ REMOTE_MSG_VPN: Final = kind_of(
         required=False,
     ),
     path="{remoteMsgVpnName},{remoteMsgVpnLocation},{remoteMsgVpnInterface:blank}",
-    model=RemoteMsgVpn,
+    of=RemoteMsgVpn,
     parent=BRIDGE,
-    differences=Differences(
-        names={"router": "remoteRouterName"},
-        defaults={"enabled": False},
-        lengths={
-            "clientUsername": (0, limits.CLIENT_USERNAME_LENGTH),
-            "password": PASSWORD,
-            "clientCertPassword": PASSWORD,
-            "queueBinding": (0, limits.QUEUE_NAME_LENGTH),
-            "remoteRouterName": (0, limits.ROUTER_NAME_LENGTH),
-        },
-        ours=frozenset(
-            {
-                "authenticationScheme",
-                "clientCertCertificate",
-                "clientCertKey",
-                "clientCertPassword",
-                "remoteRouterName",
-            }
-        ),
-        files=frozenset({"clientCertCertificate", "clientCertKey"}),
-        left={"name": KEY, "location": KEY},
-    ),
     absent=absent.REMOTE_MSG_VPN,
     together=(("clientUsername", "password"),),
 )
@@ -269,13 +218,8 @@ REMOTE_SUBSCRIPTION: Final = kind_of(
     "remoteSubscription",
     Records("remote_subscriptions", fields=("topic",)),
     name_of("remoteSubscriptionTopic", limits.TOPIC_BYTES, "A topic filter for Direct messages."),
-    model=RemoteSubscription,
+    of=RemoteSubscription,
     parent=BRIDGE,
-    differences=Differences(
-        required=frozenset({"deliverAlwaysEnabled"}),
-        ours=frozenset({"selector"}),
-        left={"topic": KEY},
-    ),
     changes=False,
 )
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from vpnrouter.config.bridge import DEFAULT_CIPHERS
 from vpnrouter.config.locations import Locations, refusal
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.streams import serve_stream
 from vpnrouter.server.net.tls import binding_of, client_context, secure
+from vpnrouter.settings.bridge import DEFAULT_CIPHERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vpnrouter.config.bridge import ClientCertRemoteAuthentication
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.context import RouterContext
     from vpnrouter.server.net.reactor import Host
     from vpnrouter.server.net.tls import Secured
+    from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
     from vpnrouter.settings.message_vpn import TlsServerCert
 
     Addresses = Sequence[tuple[int, int, int, str, object]]

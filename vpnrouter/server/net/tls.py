@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.bridge import DEFAULT_CIPHERS
 from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TLS_FAILED
 from vpnrouter.server.events.narrate import tell
+from vpnrouter.settings.bridge import DEFAULT_CIPHERS
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from cryptography import x509
 
-    from vpnrouter.config.bridge import ClientCertRemoteAuthentication
     from vpnrouter.config.listeners import ListenerTls
+    from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 
