@@ -153,7 +153,7 @@ def span_costs() -> dict[str, float] | None:
         from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
     except ImportError:
         return None
-    from vpnrouter.server.otlp import CHUNK_ROWS, SpanFactory, plain
+    from vpnrouter.server.otlp import CHUNK_ROWS, SpanFactory, plain_columns
     from vpnrouter.trace.parquet import table
     from vpnrouter.trace.spans import COLUMNS, SpanMaker
 
@@ -168,7 +168,7 @@ def span_costs() -> dict[str, float] | None:
         spans = []
         for block in recorder.take():
             rows = table(block)
-            columns = [plain(rows.column(name)) for name in COLUMNS]
+            columns = [plain_columns(rows.column(name)) for name in COLUMNS]
             for at in range(0, rows.num_rows, CHUNK_ROWS):
                 values = [column.slice(at, CHUNK_ROWS).to_pylist() for column in columns]
                 spans += maker.take(

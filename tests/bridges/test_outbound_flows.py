@@ -11,7 +11,7 @@ from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.terms import NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.events.log import EventLog
-from vpnrouter.server.apply.parts import judge_all
+from vpnrouter.server.apply.changes import judge_all
 from vpnrouter.wire.link import encode, frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")

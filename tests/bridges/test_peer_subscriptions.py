@@ -7,7 +7,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.server.apply.parts import judge_all
+from vpnrouter.server.apply.changes import judge_all
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, parse_rule, strip_prefix
 from vpnrouter.wire.link import encode, frames

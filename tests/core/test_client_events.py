@@ -17,11 +17,11 @@ from vpnrouter.wire.mqtt.packets import SubscriptionRequest, Will
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
 @pytest.fixture
-def told(world: World) -> list[Event]:
+def told(world: MemoryRouter) -> list[Event]:
     """Every event from here on."""
     log = EventLog("here", lambda: 1)
     heard: list[Event] = []
@@ -37,7 +37,7 @@ def names(told: list[Event]) -> list[str]:
     return found
 
 
-def test_connect_and_disconnect(world: World, told: list[Event]) -> None:
+def test_connect_and_disconnect(world: MemoryRouter, told: list[Event]) -> None:
     """One event each, with who it was, from where, and why it ended."""
     client = world.connect("c")
     client.publish("t")
@@ -53,7 +53,7 @@ def test_connect_and_disconnect(world: World, told: list[Event]) -> None:
 
 
 @pytest.mark.parametrize("how", ["lose", "disconnect", "take over", "keep alive", "break"])
-def test_each_end_is_told_once(world: World, told: list[Event], how: str) -> None:
+def test_each_end_is_told_once(world: MemoryRouter, told: list[Event], how: str) -> None:
     """Whatever ends a connection, each CONNECT has its DISCONNECT."""
     client = world.connect("c", keep_alive_s=1)
     if how == "lose":
@@ -72,7 +72,7 @@ def test_each_end_is_told_once(world: World, told: list[Event], how: str) -> Non
     assert found[:2] == ["CONNECT", "DISCONNECT"]
 
 
-def test_refused_logins(world: World, told: list[Event]) -> None:
+def test_refused_logins(world: MemoryRouter, told: list[Event]) -> None:
     """Who was refused and why; never with which password."""
     world.add_vpn("red", (ClientUsername("ann", "planted-secret", "default", "default"),), True)
     told.clear()
@@ -94,7 +94,7 @@ def test_refused_logins(world: World, told: list[Event]) -> None:
     assert "planted" not in "".join(event.text for event in told)
 
 
-def test_strangers_are_no_clients(world: World, told: list[Event]) -> None:
+def test_strangers_are_no_clients(world: MemoryRouter, told: list[Event]) -> None:
     """Bytes that are no CONNECT raise nothing: a port scan is counted and not told."""
     client = world.open()
     client.raw(b"GET / HTTP/1.1\r\n\r\n")
@@ -102,7 +102,9 @@ def test_strangers_are_no_clients(world: World, told: list[Event]) -> None:
     assert told == []
 
 
-def test_a_publish_denial_is_told_once(kit: ModuleType, world: World, told: list[Event]) -> None:
+def test_a_publish_denial_is_told_once(
+    kit: ModuleType, world: MemoryRouter, told: list[Event]
+) -> None:
     """However many messages are denied; a new connection is told of anew."""
     rule = TopicRule(True, [("no/#", MQTT)])
     world.add_vpn("red", acl=AclProfile("default", publish=rule, subscribe=rule))
@@ -124,7 +126,7 @@ def test_a_publish_denial_is_told_once(kit: ModuleType, world: World, told: list
 
 
 @pytest.mark.parametrize("qos", [0, 1])
-def test_large_messages(world: World, told: list[Event], qos: int) -> None:
+def test_large_messages(world: MemoryRouter, told: list[Event], qos: int) -> None:
     """One above the threshold is delivered and told of once; one too big is refused and told of once."""
     bounds = VpnLimits(max_msg_size=2_000, large_msg_size=1_000)
     world.add_vpn("red", bounds=bounds)
@@ -139,7 +141,7 @@ def test_large_messages(world: World, told: list[Event], qos: int) -> None:
     assert names(told) == ["LARGE_MESSAGE", "MESSAGE_TOO_BIG"]
 
 
-def test_bounds_of_a_message_vpn(world: World, told: list[Event]) -> None:
+def test_bounds_of_a_message_vpn(world: MemoryRouter, told: list[Event]) -> None:
     """The first refusal is told; the others stay silent until the log has it cleared."""
     world.add_vpn("red", bounds=VpnLimits(max_connection_count=1, max_subscription_count=1))
     told.clear()
@@ -153,7 +155,7 @@ def test_bounds_of_a_message_vpn(world: World, told: list[Event]) -> None:
     assert found.count("SYSTEM_CLIENT_CONNECT_FAIL") == 3
 
 
-def test_messages_raise_nothing(world: World, told: list[Event]) -> None:
+def test_messages_raise_nothing(world: MemoryRouter, told: list[Event]) -> None:
     """A million messages a second are a million messages: none of them is an event."""
     one, other = world.connect("a"), world.connect("b", level=4)
     other.subscribe("t/#")
@@ -168,7 +170,7 @@ def test_messages_raise_nothing(world: World, told: list[Event]) -> None:
 class TestAnnounce:
     """Messages of the router itself (MessageVpn.announce)."""
 
-    def test_who_asks_for_it_gets_it(self, world: World) -> None:
+    def test_who_asks_for_it_gets_it(self, world: MemoryRouter) -> None:
         """A filter that names the first level, in any form of subscription."""
         clients = {
             text: world.connect(f"c{place}")
@@ -182,7 +184,7 @@ class TestAnnounce:
         got = [text for text, client in clients.items() if client.payloads() == [b"!"]]
         assert got == ["$SYS/LOG/#", "$SYS/+/INFO/#", "$SYS/#", "$share/g/$SYS/LOG/#"]
 
-    def test_no_link_takes_it(self, world: World, kit: Any) -> None:
+    def test_no_link_takes_it(self, world: MemoryRouter, kit: Any) -> None:
         """Events stay in their message VPN, even where a bridge asks for them."""
         vpn = world.vpn()
         link = kit.FakeLink(vpn, "far/red")
@@ -190,7 +192,7 @@ class TestAnnounce:
         assert not vpn.announce(Message(b"#LOG/INFO/x", b"!", b""))
         assert link.taken() == []
 
-    def test_nothing_of_it_is_counted_or_cached(self, world: World) -> None:
+    def test_nothing_of_it_is_counted_or_cached(self, world: MemoryRouter) -> None:
         """A message that nobody wants is no discard, and no client can ride on its route."""
         vpn = world.vpn()
         assert not vpn.announce(Message(b"$SYS/LOG/INFO/x", b"!", b""))
@@ -198,7 +200,7 @@ class TestAnnounce:
         assert vpn.cache.entries == {}
 
     @pytest.mark.parametrize("level", [4, 5])
-    def test_clients_cannot_publish_it(self, world: World, level: int) -> None:
+    def test_clients_cannot_publish_it(self, world: MemoryRouter, level: int) -> None:
         """Neither form; and a will is refused with its CONNECT."""
         taker = world.connect("s")
         taker.subscribe("$SYS/LOG/#")

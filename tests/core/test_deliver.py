@@ -16,7 +16,7 @@ from vpnrouter.wire.mqtt.properties import Properties, encode_block
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import FakeLink, World
+    from vpnrouter.testing.memory import FakeLink, MemoryRouter
 
 RUN = b"".join([encode(Publish(b"some/topic", b"%d" % number), 5) for number in range(9)])
 PAYLOADS = [b"%d" % number for number in range(9)]
@@ -27,7 +27,7 @@ def of_kind(kind: str) -> bytes:
     return encode_block(Properties(user_properties=[("kind", kind)]))
 
 
-def links(kit: ModuleType, world: World, count: int) -> list[FakeLink]:
+def links(kit: ModuleType, world: MemoryRouter, count: int) -> list[FakeLink]:
     """Links that attract everything."""
     found = []
     for number in range(count):
@@ -37,7 +37,7 @@ def links(kit: ModuleType, world: World, count: int) -> list[FakeLink]:
     return found
 
 
-def test_one_link_takes_a_batch(kit: ModuleType, world: World) -> None:
+def test_one_link_takes_a_batch(kit: ModuleType, world: MemoryRouter) -> None:
     """A run crosses as one slice, without ids; the link counts what it was offered."""
     (link,) = links(kit, world, 1)
     world.connect("p").raw(RUN)
@@ -46,7 +46,7 @@ def test_one_link_takes_a_batch(kit: ModuleType, world: World) -> None:
     assert link.offered == 9
 
 
-def test_over_two_links_messages_have_ids(kit: ModuleType, world: World) -> None:
+def test_over_two_links_messages_have_ids(kit: ModuleType, world: MemoryRouter) -> None:
     """Each message goes over both singly under one id of its own."""
     one, other = links(kit, world, 2)
     world.connect("p").raw(RUN)
@@ -58,7 +58,7 @@ def test_over_two_links_messages_have_ids(kit: ModuleType, world: World) -> None
     assert one.offered == other.offered == 9
 
 
-def test_a_message_keeps_its_id(kit: ModuleType, world: World) -> None:
+def test_a_message_keeps_its_id(kit: ModuleType, world: MemoryRouter) -> None:
     """An id given elsewhere is not changed, one that is missing is given."""
     one, other = links(kit, world, 2)
     message = Message(b"some/topic", b"x")
@@ -72,7 +72,7 @@ def test_a_message_keeps_its_id(kit: ModuleType, world: World) -> None:
 
 
 def test_over_a_link_and_a_group_with_a_link_messages_have_ids(
-    kit: ModuleType, world: World
+    kit: ModuleType, world: MemoryRouter
 ) -> None:
     """A message parts ways there as well, and again takes one way when the member is gone."""
     one, other = links(kit, world, 2)
@@ -89,7 +89,7 @@ def test_over_a_link_and_a_group_with_a_link_messages_have_ids(
     assert one.outbox.chunks[-1] == RUN
 
 
-def test_a_link_never_gets_back_what_it_brought(kit: ModuleType, world: World) -> None:
+def test_a_link_never_gets_back_what_it_brought(kit: ModuleType, world: MemoryRouter) -> None:
     """Where it alone attracts the topic, nobody matched."""
     one, other = links(kit, world, 2)
     assert world.vpn().publish(Message(b"some/topic", b"x", source=one)) == ""
@@ -100,7 +100,7 @@ def test_a_link_never_gets_back_what_it_brought(kit: ModuleType, world: World) -
     assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
 
 
-def test_a_shorter_copy_goes_to_links_only(kit: ModuleType, world: World) -> None:
+def test_a_shorter_copy_goes_to_links_only(kit: ModuleType, world: MemoryRouter) -> None:
     """`relay` leaves clients and groups alone and says whether a link was there."""
     client = world.connect("c")
     client.subscribe("#")
@@ -114,7 +114,7 @@ def test_a_shorter_copy_goes_to_links_only(kit: ModuleType, world: World) -> Non
     assert not world.vpn().relay(Message(b"some/topic", b"x", source=one))
 
 
-def test_a_selector_lets_its_messages_through(kit: ModuleType, world: World) -> None:
+def test_a_selector_lets_its_messages_through(kit: ModuleType, world: MemoryRouter) -> None:
     """To a link and to a special receiver; the rest did not match, and is no discard while another did."""
     (link,) = links(kit, world, 1)
     vpn = world.vpn()
@@ -130,7 +130,7 @@ def test_a_selector_lets_its_messages_through(kit: ModuleType, world: World) -> 
     assert vpn.totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
 
 
-def test_plain_messages_are_selected_too(kit: ModuleType, world: World) -> None:
+def test_plain_messages_are_selected_too(kit: ModuleType, world: MemoryRouter) -> None:
     """A batch is taken apart for a selector, which sees the topic; another subscription needs no look."""
     (link,) = links(kit, world, 1)
     vpn = world.vpn()
@@ -146,7 +146,7 @@ def test_plain_messages_are_selected_too(kit: ModuleType, world: World) -> None:
     assert link.outbox.chunks[-1] == RUN
 
 
-def test_a_client_with_a_selector(kit: ModuleType, world: World) -> None:
+def test_a_client_with_a_selector(kit: ModuleType, world: MemoryRouter) -> None:
     """Its protocol level gives it no batch; it gets what one of its selectors matches."""
     client = world.connect("c")
     client.subscribe("#")
@@ -160,7 +160,7 @@ def test_a_client_with_a_selector(kit: ModuleType, world: World) -> None:
     assert client.payloads() == [b"a"]
 
 
-def test_an_exception_takes_topics_away(kit: ModuleType, world: World) -> None:
+def test_an_exception_takes_topics_away(kit: ModuleType, world: MemoryRouter) -> None:
     """From its own subscriber only, by batch and singly, whatever comes first, and until it goes."""
     one, other = links(kit, world, 2)
     vpn = world.vpn()
@@ -180,7 +180,9 @@ def test_an_exception_takes_topics_away(kit: ModuleType, world: World) -> None:
     assert not vpn.unsubscribe(one, "!some/*")
 
 
-def test_a_subscriber_of_exceptions_alone_gets_nothing(kit: ModuleType, world: World) -> None:
+def test_a_subscriber_of_exceptions_alone_gets_nothing(
+    kit: ModuleType, world: MemoryRouter
+) -> None:
     """It is no target, and the message matched nobody; the filter without `!` stands beside it."""
     link = kit.FakeLink(world.vpn(), "far/blue")
     link.subscribe("!a")
@@ -194,7 +196,7 @@ def test_a_subscriber_of_exceptions_alone_gets_nothing(kit: ModuleType, world: W
 
 
 @pytest.mark.parametrize("others", [False, True])
-def test_a_group_whose_members_are_away(world: World, others: bool) -> None:
+def test_a_group_whose_members_are_away(world: MemoryRouter, others: bool) -> None:
     """The message is counted, and delivered where others took it."""
     lasting = Properties(session_expiry_interval=60)
     member = world.connect("m", properties=lasting)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from vpnrouter.core.subscriber import Subscriber
-    from vpnrouter.testing.memory import Client, FakeLink, World
+    from vpnrouter.testing.memory import Client, FakeLink, MemoryRouter
 
 ONE = encode_block(Properties(user_properties=[("deliver-to-one", "true")]))
 LASTING = Properties(session_expiry_interval=1_000)
@@ -26,14 +26,14 @@ def one(payload: bytes = b"x", source: Subscriber | None = None, block: bytes = 
     return Message(b"t", payload, block, source=source)
 
 
-def publish(world: World, count: int) -> None:
+def publish(world: MemoryRouter, count: int) -> None:
     """Publish `count` of them."""
     for number in range(count):
         assert world.vpn().publish(one(b"%d" % number)) == ""
 
 
 def link(
-    kit: ModuleType, world: World, peer: str, priority: int = 1, room: int = 1_000
+    kit: ModuleType, world: MemoryRouter, peer: str, priority: int = 1, room: int = 1_000
 ) -> FakeLink:
     """A link that attracts everything."""
     made: FakeLink = kit.FakeLink(world.vpn(), peer, room)
@@ -76,7 +76,7 @@ def test_bytes_that_look_like_it_are_not_it() -> None:
     assert not wants_one(ONE[:-1])
 
 
-def test_clients_take_turns(world: World) -> None:
+def test_clients_take_turns(world: MemoryRouter) -> None:
     """Of both levels, special or not, and a group as one of them; each message arrives once."""
     clients = [
         world.connect("4", level=4),
@@ -94,7 +94,7 @@ def test_clients_take_turns(world: World) -> None:
     assert len({payload for payloads in got for payload in payloads}) == 24
 
 
-def test_a_client_publishes_it(world: World) -> None:
+def test_a_client_publishes_it(world: MemoryRouter) -> None:
     """It is known by its properties, off the batch path; the property travels on."""
     first, second, publisher = world.connect("a"), world.connect("b"), world.connect("p")
     first.subscribe("t")
@@ -107,7 +107,7 @@ def test_a_client_publishes_it(world: World) -> None:
     assert got[0][0].properties.user_properties == [("deliver-to-one", "true")]
 
 
-def test_a_client_without_room_is_passed_over(kit: ModuleType, world: World) -> None:
+def test_a_client_without_room_is_passed_over(kit: ModuleType, world: MemoryRouter) -> None:
     """Another takes its turn, then a link; where all are full one counts the loss."""
     slow, fast = world.connect("slow"), world.connect("fast", level=4)
     slow.subscribe("t")
@@ -125,14 +125,14 @@ def test_a_client_without_room_is_passed_over(kit: ModuleType, world: World) -> 
     assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 4}
 
 
-def test_a_full_link_counts_the_loss(kit: ModuleType, world: World) -> None:
+def test_a_full_link_counts_the_loss(kit: ModuleType, world: MemoryRouter) -> None:
     """When no client is there at all."""
     far = link(kit, world, "far/blue", room=0)
     publish(world, 3)
     assert far.outbox.discarded == 3
 
 
-def test_links_come_after_clients(kit: ModuleType, world: World) -> None:
+def test_links_come_after_clients(kit: ModuleType, world: MemoryRouter) -> None:
     """A link gets nothing while a client can take it, and everything afterwards."""
     client = world.connect("c")
     client.subscribe("t")
@@ -144,7 +144,7 @@ def test_links_come_after_clients(kit: ModuleType, world: World) -> None:
     assert len(far.taken()) == 3
 
 
-def test_links_by_priority(kit: ModuleType, world: World) -> None:
+def test_links_by_priority(kit: ModuleType, world: MemoryRouter) -> None:
     """The lowest number first, equals in turn; a full one, the source and a visited VPN are passed over."""
     low = link(kit, world, "low/blue", 4)
     equal = [link(kit, world, f"equal{number}/blue", 2) for number in range(3)]
@@ -160,7 +160,7 @@ def test_links_by_priority(kit: ModuleType, world: World) -> None:
     assert world.vpn().publish(message) == NO_SUBSCRIPTION_MATCH
 
 
-def test_the_best_priority_of_a_link_counts(kit: ModuleType, world: World) -> None:
+def test_the_best_priority_of_a_link_counts(kit: ModuleType, world: MemoryRouter) -> None:
     """Of several subscriptions that match."""
     far, near = link(kit, world, "far/blue", 3), link(kit, world, "near/blue", 2)
     publish(world, 1)
@@ -169,7 +169,7 @@ def test_the_best_priority_of_a_link_counts(kit: ModuleType, world: World) -> No
     assert (len(far.taken()), len(near.taken())) == (2, 1)
 
 
-def test_who_wants_everything(kit: ModuleType, world: World) -> None:
+def test_who_wants_everything(kit: ModuleType, world: MemoryRouter) -> None:
     """A link with priority 0 and one with a deliver-always subscription get a copy besides the one."""
     client = world.connect("c")
     client.subscribe("t")
@@ -190,7 +190,7 @@ def test_who_wants_everything(kit: ModuleType, world: World) -> None:
     assert message.message_id
 
 
-def test_a_client_that_wants_everything(world: World) -> None:
+def test_a_client_that_wants_everything(world: MemoryRouter) -> None:
     """Gets each message and takes no turn of the others, also without priorities of links."""
     greedy, other = world.connect("greedy"), world.connect("other")
     greedy.subscribe("t")
@@ -204,7 +204,7 @@ def test_a_client_that_wants_everything(world: World) -> None:
     assert (len(greedy.payloads()), len(other.payloads())) == (4, 4)
 
 
-def test_nobody_can_take_it(world: World) -> None:
+def test_nobody_can_take_it(world: MemoryRouter) -> None:
     """Nobody there is no match; a group whose members are away is counted as such, but not beside a taker."""
     assert world.vpn().publish(one()) == NO_SUBSCRIPTION_MATCH
     member = world.connect("m", properties=LASTING)
@@ -219,7 +219,7 @@ def test_nobody_can_take_it(world: World) -> None:
     assert world.vpn().totals().discards[CLIENT_NOT_CONNECTED] == 1
 
 
-def test_no_local_is_passed_over(world: World) -> None:
+def test_no_local_is_passed_over(world: MemoryRouter) -> None:
     """The publisher that does not want its own is no consumer of it."""
     own, other = world.connect("own"), world.connect("other")
     own.subscribe("t", no_local=True)
@@ -236,7 +236,7 @@ def test_no_local_is_passed_over(world: World) -> None:
     assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
 
 
-def test_selectors_choose_first(kit: ModuleType, world: World) -> None:
+def test_selectors_choose_first(kit: ModuleType, world: MemoryRouter) -> None:
     """Whoever's selector refuses the message is no consumer, and no link for it."""
     refusing = parse_selector("kind = 'a'")
     near, far = link(kit, world, "near/blue"), link(kit, world, "far/blue", 4)
@@ -252,7 +252,7 @@ def test_selectors_choose_first(kit: ModuleType, world: World) -> None:
 
 
 def test_a_shorter_copy_goes_to_those_alone_who_want_everything(
-    kit: ModuleType, world: World
+    kit: ModuleType, world: MemoryRouter
 ) -> None:
     """Its one consumer was chosen when it first came."""
     everything, far = link(kit, world, "everything/blue", 0), link(kit, world, "far/blue")
@@ -262,7 +262,7 @@ def test_a_shorter_copy_goes_to_those_alone_who_want_everything(
     assert not world.vpn().relay(one())
 
 
-def test_a_group_without_room_is_passed_over(world: World) -> None:
+def test_a_group_without_room_is_passed_over(world: MemoryRouter) -> None:
     """Its members are full: a client takes all turns; alone, the group counts the loss."""
     member, client = world.connect("m"), world.connect("c")
     member.subscribe("$share/g/t")

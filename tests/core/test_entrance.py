@@ -17,7 +17,7 @@ from vpnrouter.wire.mqtt.packets import Connack, Connect, Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 
 NEVER = 0xFFFF_FFFF
@@ -117,7 +117,7 @@ def test_the_reserve() -> None:
     assert entrance.plain.most == limits.STRANGERS
 
 
-def test_half_a_connect(world: World) -> None:
+def test_half_a_connect(world: MemoryRouter) -> None:
     """What all strangers hold of unfinished packets stays within STRANGER_BYTES; the address with most pays."""
     small = world.open(peer="198.51.100.7")
     small.raw(b"\x10\xff\x7f" + bytes(5_000))
@@ -135,7 +135,7 @@ def test_half_a_connect(world: World) -> None:
     assert held.total == 0
 
 
-def test_packets_that_wait_for_a_verdict(world: World) -> None:
+def test_packets_that_wait_for_a_verdict(world: MemoryRouter) -> None:
     """Wills of logins that are being verified count as well, and are given back with the verdict."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
     held = world.router.entrance.held
@@ -156,12 +156,12 @@ def test_packets_that_wait_for_a_verdict(world: World) -> None:
     assert held.total == 0
 
 
-def hashed(world: World) -> None:
+def hashed(world: MemoryRouter) -> None:
     """A message VPN whose passwords take long to verify."""
     world.add_vpn("blue", (ClientUsername("u", "scrypt$x"),), basic=True)
 
 
-def test_logins_by_one_name_and_password_share_a_verification(world: World) -> None:
+def test_logins_by_one_name_and_password_share_a_verification(world: MemoryRouter) -> None:
     """A fleet that comes back at once is verified once and let in together."""
     hashed(world)
     fleet = [world.hello(f"c{number}", username="u", password=b"pw") for number in range(50)]
@@ -175,7 +175,7 @@ def test_logins_by_one_name_and_password_share_a_verification(world: World) -> N
     assert world.router.entrance.throttle.begin("192.0.2.1", "blue", "u", known=True, now_ns=0) == 0
 
 
-def test_turns_go_by_address(world: World) -> None:
+def test_turns_go_by_address(world: MemoryRouter) -> None:
     """Logins are verified in turn by address, of each address the newest first."""
     hashed(world)
     for origin, names in (("a", "123"), ("b", "4"), ("c", "56")):
@@ -185,7 +185,7 @@ def test_turns_go_by_address(world: World) -> None:
     assert order == ["x3", "x4", "x6", "x2", "x5", "x1"]
 
 
-def test_too_many_logins_of_an_address(world: World) -> None:
+def test_too_many_logins_of_an_address(world: MemoryRouter) -> None:
     """Beyond the bound of an address its oldest waiting login is told that the router is busy (0x89)."""
     hashed(world)
     most = limits.LOGINS_WAITING_OF_ADDRESS
@@ -205,7 +205,7 @@ def test_too_many_logins_of_an_address(world: World) -> None:
     assert len(world.router.verifications) == most + 1
 
 
-def test_guessing_is_braked_before_hashing(world: World) -> None:
+def test_guessing_is_braked_before_hashing(world: MemoryRouter) -> None:
     """After its failures a username is refused (0x9F) at that address, and let in from another one."""
     hashed(world)
     for number in range(limits.LOGIN_FAILURES):
@@ -229,7 +229,7 @@ def test_guessing_is_braked_before_hashing(world: World) -> None:
     assert len(world.router.verifications) == 1
 
 
-def test_unknown_names_beyond_the_bound_cost_nothing(world: World) -> None:
+def test_unknown_names_beyond_the_bound_cost_nothing(world: MemoryRouter) -> None:
     """Their answer comes after the time of a verification, without one."""
     hashed(world)
     for number in range(limits.LOGIN_FAILURES_OF_ADDRESS):
@@ -245,7 +245,7 @@ def test_unknown_names_beyond_the_bound_cost_nothing(world: World) -> None:
     assert answer.reason_code == 0x86
 
 
-def test_unfinished_packets_of_clients(world: World) -> None:
+def test_unfinished_packets_of_clients(world: MemoryRouter) -> None:
     """Thirty unfinished messages of 10 MB stay within PARTIAL_BYTES; the connections that hold most are closed."""
     honest = world.connect("honest", peer="198.51.100.7")
     honest.raw(b"\x30\xff\xff\xff\x03" + bytes(1_000_000))
@@ -265,7 +265,7 @@ def test_unfinished_packets_of_clients(world: World) -> None:
     assert partials.total == world.router.context.partials.total == 0
 
 
-def test_a_connect_as_large_as_mqtt_allows(world: World) -> None:
+def test_a_connect_as_large_as_mqtt_allows(world: MemoryRouter) -> None:
     """A username, password, will topic and payload of 64 KiB each are taken, in pieces."""
     world.add_vpn("blue", (ClientUsername("u" * 65_535, "p" * 65_535),), basic=True)
     will = Will(b"t" * 65_000, bytes(65_535))
@@ -287,13 +287,13 @@ def test_a_connect_as_large_as_mqtt_allows(world: World) -> None:
     assert world.router.entrance.held.total == 0
 
 
-def test_a_client_id_is_bounded(world: World) -> None:
+def test_a_client_id_is_bounded(world: MemoryRouter) -> None:
     """A client id that is one byte too long is refused (0x85)."""
     world.connect("c" * limits.CLIENT_ID_BYTES)
     assert world.refused("c" * (limits.CLIENT_ID_BYTES + 1)).reason_code == 0x85
 
 
-def test_sessions_that_outlive_their_connection(world: World) -> None:
+def test_sessions_that_outlive_their_connection(world: MemoryRouter) -> None:
     """A client is refused a session beyond the bound of its client username, or of its message VPN."""
     lasting = Properties(session_expiry_interval=NEVER)
     profile = ClientProfile("default", max_mqtt_session_count_per_client_username=2)
@@ -311,7 +311,7 @@ def test_sessions_that_outlive_their_connection(world: World) -> None:
     assert world.vpn().lasting.total == 3
 
 
-def test_sessions_last_as_long_as_they_may(world: World) -> None:
+def test_sessions_last_as_long_as_they_may(world: MemoryRouter) -> None:
     """A client that asks for more gets what its client profile has, and is told; its will is due then."""
     world.add_vpn("blue", profile=ClientProfile("default", max_mqtt_session_expiry_interval=60))
     watcher = world.connect("w")
@@ -327,7 +327,7 @@ def test_sessions_last_as_long_as_they_may(world: World) -> None:
     assert world.vpn().wills.total == world.vpn().lasting.total == 0
 
 
-def test_wills_are_bounded(world: World) -> None:
+def test_wills_are_bounded(world: MemoryRouter) -> None:
     """Clients that left keep no more bytes of wills than their client username may have."""
     lasting = Properties(session_expiry_interval=NEVER)
     count = 0
@@ -347,7 +347,7 @@ def test_wills_are_bounded(world: World) -> None:
     world.connect("more", username="u", will=Will(b"t", bytes(65_000)))
 
 
-def pinging(world: World) -> Client:
+def pinging(world: MemoryRouter) -> Client:
     """A client that asks until it is read no further, and reads nothing."""
     world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=65_536))
     client = world.connect("c")
@@ -358,7 +358,7 @@ def pinging(world: World) -> Client:
     return client
 
 
-def test_a_client_that_reads_nothing(world: World) -> None:
+def test_a_client_that_reads_nothing(world: MemoryRouter) -> None:
     """A client that does not read its answers is read no further, and disconnected when it takes nothing for long."""
     client = pinging(world)
     assert 65_536 < client.connection.outbox.size < 90_000
@@ -367,7 +367,7 @@ def test_a_client_that_reads_nothing(world: World) -> None:
     assert client.connection.outbox.size == 0
 
 
-def test_a_client_that_reads_again(world: World) -> None:
+def test_a_client_that_reads_again(world: MemoryRouter) -> None:
     """When half of what waits has left it is read again, and all that it asked is answered."""
     client = pinging(world)
     answers = 0
@@ -382,7 +382,7 @@ def test_a_client_that_reads_again(world: World) -> None:
     assert not client.closed
 
 
-def test_outboxes_of_all_who_do_not_read(world: World) -> None:
+def test_outboxes_of_all_who_do_not_read(world: MemoryRouter) -> None:
     """Beyond the bound of all together the largest outbox of the address with most goes, with its client."""
     outboxes = world.router.context.outboxes
     outboxes.most = 1_000_000

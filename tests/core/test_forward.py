@@ -17,7 +17,7 @@ from vpnrouter.wire.mqtt.packets import Pingreq, Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 
 PLAIN = encode(Publish(b"some/topic", b"payload"), 5)
@@ -47,7 +47,7 @@ def scanned(client: Client, data: bytes) -> int:
         b"\x30\x03\x00\x01a",
     ],
 )
-def test_it_stops_before_what_needs_care(world: World, stop: bytes) -> None:
+def test_it_stops_before_what_needs_care(world: MemoryRouter, stop: bytes) -> None:
     """Plain frames before are forwarded, the other frame is left standing, nothing is counted for it."""
     acl = AclProfile("default", publish=TopicRule(True, [("denied", MQTT)]))
     world.add_vpn("blue", acl=acl)
@@ -61,7 +61,7 @@ def test_it_stops_before_what_needs_care(world: World, stop: bytes) -> None:
     assert publisher.messages == 3
 
 
-def test_it_stops_before_half_a_frame(world: World) -> None:
+def test_it_stops_before_half_a_frame(world: MemoryRouter) -> None:
     """Wherever the chunk ends, whole frames are forwarded and the rest is left."""
     client = world.connect("c")
     data = PLAIN + encode(Publish(b"other/topic", b"x" * 200), 5)
@@ -72,7 +72,7 @@ def test_it_stops_before_half_a_frame(world: World) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 50, 100, 127, 128, 200, 16_370, 16_384, 20_000, 2_097_152])
 @pytest.mark.parametrize("level", [4, 5])
-def test_every_length_of_the_length_field(world: World, size: int, level: int) -> None:
+def test_every_length_of_the_length_field(world: MemoryRouter, size: int, level: int) -> None:
     """Payloads around the length field's steps reach both protocol levels unchanged, one by one and as a run."""
     clients = [world.connect("w4", level=4), world.connect("w5")]
     for client in clients:
@@ -85,7 +85,7 @@ def test_every_length_of_the_length_field(world: World, size: int, level: int) -
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_run_leaves_as_one_slice(world: World, level: int) -> None:
+def test_a_run_leaves_as_one_slice(world: MemoryRouter, level: int) -> None:
     """Like frames cross as one piece to receivers of the publisher's level."""
     watcher = world.connect("w", level=level)
     watcher.subscribe("#")
@@ -95,7 +95,7 @@ def test_a_run_leaves_as_one_slice(world: World, level: int) -> None:
     assert watcher.drain() == frame * 100
 
 
-def test_payloads_that_look_like_frames(world: World) -> None:
+def test_payloads_that_look_like_frames(world: MemoryRouter) -> None:
     """What stands in a payload is never taken for a frame."""
     watcher = world.connect("w")
     watcher.subscribe("#")
@@ -110,7 +110,7 @@ def test_payloads_that_look_like_frames(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_neighbouring_topics_of_one_size(world: World, level: int) -> None:
+def test_neighbouring_topics_of_one_size(world: MemoryRouter, level: int) -> None:
     """Frames of one size whose topics differ in any single byte never form a run."""
     base = b"sensor/0001/temperature/value"
     watcher = world.connect("w")

@@ -16,12 +16,12 @@ from vpnrouter.wire.mqtt.properties import Properties, encode_block
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 LASTING = Properties(session_expiry_interval=1_000)
 
 
-def members(world: World, count: int, text: str = "$share/g/a/#") -> list[Client]:
+def members(world: MemoryRouter, count: int, text: str = "$share/g/a/#") -> list[Client]:
     """Clients of one group."""
     found = []
     for number in range(count):
@@ -33,13 +33,13 @@ def members(world: World, count: int, text: str = "$share/g/a/#") -> list[Client
     return found
 
 
-def burst(world: World, count: int) -> None:
+def burst(world: MemoryRouter, count: int) -> None:
     """Publish `count` messages in one chunk."""
     frames = [encode(Publish(b"a/b", b"%04d" % number), 5) for number in range(count)]
     world.connect("p").raw(b"".join(frames))
 
 
-def test_members_take_turns(world: World) -> None:
+def test_members_take_turns(world: MemoryRouter) -> None:
     """Each message goes to one member; all get the same share, in order."""
     clients = members(world, 3)
     burst(world, 30)
@@ -49,7 +49,7 @@ def test_members_take_turns(world: World) -> None:
     assert len({payload for payloads in taken for payload in payloads}) == 30
 
 
-def test_groups_and_plain_subscribers_do_not_share(world: World) -> None:
+def test_groups_and_plain_subscribers_do_not_share(world: MemoryRouter) -> None:
     """Two groups and a plain subscriber each get everything."""
     first = members(world, 1)[0]
     second = world.connect("x")
@@ -60,7 +60,7 @@ def test_groups_and_plain_subscribers_do_not_share(world: World) -> None:
     assert [len(client.payloads()) for client in (first, second, plain)] == [7, 7, 7]
 
 
-def test_members_without_connection_are_passed_over(world: World) -> None:
+def test_members_without_connection_are_passed_over(world: MemoryRouter) -> None:
     """The others take their messages; with nobody there they are counted, and the group lives on."""
     first, second = members(world, 2)
     first.lose()
@@ -74,7 +74,7 @@ def test_members_without_connection_are_passed_over(world: World) -> None:
     assert len(back.payloads()) == 3
 
 
-def test_a_full_member_is_passed_over(world: World) -> None:
+def test_a_full_member_is_passed_over(world: MemoryRouter) -> None:
     """A member that does not read costs the group nothing beyond what fills its outbox."""
     world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=22))
     _slow, fast = members(world, 2)
@@ -87,7 +87,7 @@ def test_a_full_member_is_passed_over(world: World) -> None:
     assert world.vpn().totals().discards == {}
 
 
-def test_when_all_members_are_full_it_is_congestion(world: World) -> None:
+def test_when_all_members_are_full_it_is_congestion(world: MemoryRouter) -> None:
     """A message that no connected member can take is counted as congestion, whoever is away."""
     world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=22))
     full, away = members(world, 2)
@@ -97,7 +97,7 @@ def test_when_all_members_are_full_it_is_congestion(world: World) -> None:
     assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 3}
 
 
-def test_the_last_member_takes_the_group_along(world: World) -> None:
+def test_the_last_member_takes_the_group_along(world: MemoryRouter) -> None:
     """An empty group is forgotten; a new member begins a new one."""
     first, second = members(world, 2)
     first.unsubscribe("$share/g/a/#")
@@ -110,7 +110,7 @@ def test_the_last_member_takes_the_group_along(world: World) -> None:
     assert len(first.payloads()) == 2
 
 
-def test_a_member_counts_once(world: World) -> None:
+def test_a_member_counts_once(world: MemoryRouter) -> None:
     """Subscribing again does not double a member's share."""
     first, second = members(world, 2)
     first.subscribe("$share/g/a/#")
@@ -118,7 +118,7 @@ def test_a_member_counts_once(world: World) -> None:
     assert [len(client.payloads()) for client in (first, second)] == [5, 5]
 
 
-def test_a_selector_passes_its_member_over(world: World) -> None:
+def test_a_selector_passes_its_member_over(world: MemoryRouter) -> None:
     """The others take its turns; where all refuse nobody matched, where only one who is away would, it counts."""
     first, second, away = members(world, 3)
     for name, text in (("m0", "n < '5'"), ("m2", "n = '9'")):
@@ -138,7 +138,9 @@ def test_a_selector_passes_its_member_over(world: World) -> None:
     assert world.vpn().publish(Message(b"a/b", b"nine", nine)) == CLIENT_NOT_CONNECTED
 
 
-def test_a_link_is_passed_over_where_the_message_has_been(kit: ModuleType, world: World) -> None:
+def test_a_link_is_passed_over_where_the_message_has_been(
+    kit: ModuleType, world: MemoryRouter
+) -> None:
     """Neither back over the link it came by, nor by another to a VPN that it has visited."""
     one, other = kit.FakeLink(world.vpn(), "one/blue"), kit.FakeLink(world.vpn(), "other/blue")
     for link in (one, other):

@@ -13,10 +13,10 @@ from vpnrouter.core.login import BASIC, CLIENT_CERTIFICATE, admit, choose_vpn
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
-def test_choose_vpn(world: World) -> None:
+def test_choose_vpn(world: MemoryRouter) -> None:
     """The listener's VPN keeps the whole username; else the part after the last @ names the VPN."""
     blue = world.vpn()
     assert choose_vpn(world.router, "blue", "me@green") == (blue, "me@green")
@@ -26,20 +26,20 @@ def test_choose_vpn(world: World) -> None:
 
 
 @pytest.mark.parametrize(("listener", "username"), [("", None), ("", "me"), ("green", "me")])
-def test_no_such_vpn(world: World, listener: str, username: str | None) -> None:
+def test_no_such_vpn(world: MemoryRouter, listener: str, username: str | None) -> None:
     """A login that names none, and the listener's own one that is gone, are told so."""
     with pytest.raises(Refused, match="403 Message VPN Not Allowed"):
         choose_vpn(world.router, listener, username)
 
 
-def test_a_vpn_that_is_down(world: World) -> None:
+def test_a_vpn_that_is_down(world: MemoryRouter) -> None:
     """Known but disabled."""
     world.vpn().enabled = False
     with pytest.raises(Refused, match="503 Message VPN Unavailable"):
         choose_vpn(world.router, "blue", None)
 
 
-def test_connect_exceptions_are_asked(world: World) -> None:
+def test_connect_exceptions_are_asked(world: MemoryRouter) -> None:
     """The ACL of the client username decides by address."""
     acl = AclProfile("default", False, ["192.0.2.0/24"])
     vpn = world.add_vpn("blue", acl=acl)
@@ -48,7 +48,7 @@ def test_connect_exceptions_are_asked(world: World) -> None:
         admit(vpn, "u", None, "198.51.100.1")
 
 
-def test_a_remembered_password_needs_no_verification(world: World) -> None:
+def test_a_remembered_password_needs_no_verification(world: MemoryRouter) -> None:
     """The same login again goes straight in."""
     user = ClientUsername("u", "pw")
     vpn = world.add_vpn("blue", (user,), basic=True)
@@ -99,7 +99,7 @@ NONE_GIVEN = "403 Untrusted Certificate: none was given"
     ],
 )
 def test_which_scheme_decides(
-    world: World,
+    world: MemoryRouter,
     basic: bool,
     certificates: bool,
     scheme: str,
@@ -121,7 +121,7 @@ def test_which_scheme_decides(
     assert admission.needs_password == outcome.startswith("verify ")
 
 
-def test_certificates_are_judged_by_the_clock_of_the_router(world: World) -> None:
+def test_certificates_are_judged_by_the_clock_of_the_router(world: MemoryRouter) -> None:
     """What was good at the last login may have expired at the next."""
     vpn = world.add_vpn("blue", USERS, client_cert=ClientCertRules())
     soon = replace(SHOWN, not_after_ns=world.router.context.wall_ns + 5_000_000_000)
@@ -132,7 +132,7 @@ def test_certificates_are_judged_by_the_clock_of_the_router(world: World) -> Non
         admit(vpn, None, None, PEER, None, soon)
 
 
-def test_certificates_are_not_above_the_rules(world: World) -> None:
+def test_certificates_are_not_above_the_rules(world: MemoryRouter) -> None:
     """A username that is shut down and an address that is forbidden stay so."""
     acl = AclProfile("default", False, ["192.0.2.0/24"])
     shut = ClientUsername("app", enabled=False)
@@ -145,7 +145,7 @@ def test_certificates_are_not_above_the_rules(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "default", "app"])
-def test_unknown_usernames_are_refused_no_sooner(world: World, name: str) -> None:
+def test_unknown_usernames_are_refused_no_sooner(world: MemoryRouter, name: str) -> None:
     """A name without password waits for a verification as the others do; it never succeeds."""
     vpn = world.add_vpn("blue", USERS, basic=True)
     admission = admit(vpn, name, b"pw", "192.0.2.1")

@@ -22,14 +22,16 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 ROOM = 65_536
 
 
-def small(kit: ModuleType, sample: float, emits: bool = False) -> World:
+def small(kit: ModuleType, sample: float, emits: bool = False) -> MemoryRouter:
     """A router that discards for many reasons: little room, topics that are not allowed, few bytes."""
-    world: World = kit.World("green", sample=sample, terms=TraceTerms(True, True, emits=emits))
+    world: MemoryRouter = kit.World(
+        "green", sample=sample, terms=TraceTerms(True, True, emits=emits)
+    )
     world.add_vpn(
         "blue",
         profile=ClientProfile("default", max_outbox_bytes=ROOM),
@@ -39,7 +41,7 @@ def small(kit: ModuleType, sample: float, emits: bool = False) -> World:
     return world
 
 
-def told(world: World) -> tuple[Counter[str], Counter[str]]:
+def told(world: MemoryRouter) -> tuple[Counter[str], Counter[str]]:
     """By reason: what the rows say, what the counters say."""
     losses = world.router.context.losses
     assert losses is not None

@@ -20,7 +20,7 @@ from vpnrouter.wire.mqtt.packets import Pingreq, Pingresp, Publish
 from vpnrouter.wire.varint import read_varint
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
 def drained(outbox: Outbox, at_most: int) -> list[bytes]:
@@ -114,7 +114,7 @@ def test_order_survives_partial_writes(
     assert outbox.size == 0
 
 
-def test_a_slow_consumer_affects_no_other(world: World) -> None:
+def test_a_slow_consumer_affects_no_other(world: MemoryRouter) -> None:
     """Who does not read loses its own messages; others of both levels get all of them."""
     world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=200))
     slow, fast, old = world.connect("slow"), world.connect("fast"), world.connect("old", level=4)
@@ -134,7 +134,7 @@ def test_a_slow_consumer_affects_no_other(world: World) -> None:
     assert fast.connection.outbox.discarded == 0
 
 
-def test_the_default_bound(world: World) -> None:
+def test_the_default_bound(world: MemoryRouter) -> None:
     """Without a bound in the profile OUTBOX_BYTES wait for a client, not one byte more."""
     client = world.connect("c")
     client.subscribe("a")
@@ -329,7 +329,7 @@ def test_of_many_packed_frames_those_that_left_whole_are_not_lost() -> None:
     assert outbox.close() == 2
 
 
-def test_a_lost_client_s_messages_are_counted(world: World) -> None:
+def test_a_lost_client_s_messages_are_counted(world: MemoryRouter) -> None:
     """What waited for it counts as discarded, client-not-connected, and no longer as sent."""
     client = world.connect("c")
     client.subscribe("#")

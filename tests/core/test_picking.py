@@ -15,7 +15,7 @@ from vpnrouter.wire.mqtt.encode import encode_publish
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
 def one(
@@ -36,7 +36,7 @@ def one(
     )
 
 
-def traced(world: World) -> dict[tuple[str, bytes], int]:
+def traced(world: MemoryRouter) -> dict[tuple[str, bytes], int]:
     """How many messages of each client and topic were traced since the last call."""
     found: dict[tuple[str, bytes], int] = {}
     for row in world.rows():

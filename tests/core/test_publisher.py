@@ -22,10 +22,10 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
-def test_a_permission_is_not_anothers(world: World) -> None:
+def test_a_permission_is_not_anothers(world: MemoryRouter) -> None:
     """A route that remembers who was allowed lets nobody else through."""
     rule = TopicRule(False, [("own/$client-id/#", MQTT)])
     world.add_vpn("blue", acl=AclProfile("default", publish=rule))
@@ -40,7 +40,7 @@ def test_a_permission_is_not_anothers(world: World) -> None:
     assert second.connection.publisher.acl_denied == 3
 
 
-def test_the_memory_of_permissions_is_bounded(world: World) -> None:
+def test_the_memory_of_permissions_is_bounded(world: MemoryRouter) -> None:
     """PERMITTED_TOPICS topics are remembered, with one more the memory starts anew; answers stay right."""
     rule = TopicRule(True, [("no/#", MQTT)])
     vpn = world.add_vpn("blue", acl=AclProfile("default", publish=rule))
@@ -56,7 +56,7 @@ def test_the_memory_of_permissions_is_bounded(world: World) -> None:
     assert not publisher.allowed(vpn.route(b"no/x"))
 
 
-def test_where_a_plain_frame_has_been(world: World) -> None:
+def test_where_a_plain_frame_has_been(world: MemoryRouter) -> None:
     """A link's publisher writes its path into messages, a client's does not."""
     publisher = world.connect("p").connection.publisher
     assert publisher is not None
@@ -84,9 +84,9 @@ TOPICS = [
 OFFERED = {"four", "five", "both", "special", "shared", "link", "links"}
 
 
-def busy(kit: ModuleType, sample: float) -> World:
+def busy(kit: ModuleType, sample: float) -> MemoryRouter:
     """A world where each of TOPICS goes another way."""
-    world: World = kit.World(sample=sample)
+    world: MemoryRouter = kit.World(sample=sample)
     acl = AclProfile("default", publish=TopicRule(True, [("denied", MQTT)]))
     vpn = world.add_vpn("blue", acl=acl, bounds=VpnLimits(max_msg_size=30))
     four, five = world.connect("w4", level=4), world.connect("w5")
@@ -147,7 +147,7 @@ def test_counters_balance(
     assert publisher.unmatched + publisher.refused == received - delivered - denied
 
 
-def test_a_bad_topic_is_the_callers(world: World) -> None:
+def test_a_bad_topic_is_the_callers(world: MemoryRouter) -> None:
     """`publish` raises and counts nothing."""
     publisher = world.connect("p").connection.publisher
     assert publisher is not None

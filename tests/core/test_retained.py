@@ -15,7 +15,7 @@ from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.topics.oracle import oracle_matches
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 TOPICS = ["a", "a/b", "a/b/c", "a//c", "b/b", "$s/b", "/"]
 FILTERS = ["#", "+", "a/#", "+/b", "a/+/c", "a/b", "$s/#", "+/+", "x"]
@@ -63,7 +63,7 @@ def test_the_bound() -> None:
     assert (len(retained), retained.refused) == (2, 1)
 
 
-def test_a_message_beyond_the_bound_is_still_delivered(world: World) -> None:
+def test_a_message_beyond_the_bound_is_still_delivered(world: MemoryRouter) -> None:
     """Not retaining is no reason not to deliver."""
     world.add_vpn("blue", bounds=VpnLimits(max_retained_msg_count=1))
     watcher = world.connect("w")
@@ -80,7 +80,7 @@ def test_the_default_bound() -> None:
     assert VpnLimits().max_retained_msg_count == Retained().most == limits.RETAINED_MESSAGES
 
 
-def test_a_retained_message_holds_no_session(world: World) -> None:
+def test_a_retained_message_holds_no_session(world: MemoryRouter) -> None:
     """The memory of a publisher that left does not stay behind its retained messages."""
     client = world.connect("c")
     client.publish("a", b"1", retain=True)

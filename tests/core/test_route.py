@@ -12,10 +12,10 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
-def test_receivers_by_form(world: World) -> None:
+def test_receivers_by_form(world: MemoryRouter) -> None:
     """Plain ones by protocol level, those with options or wishes of their own apart, each once."""
     old, new, own, aliasing = (
         world.connect("old", level=4),
@@ -40,7 +40,7 @@ def test_receivers_by_form(world: World) -> None:
     assert len(route.targets()) == 4
 
 
-def test_a_route_to_nobody(world: World) -> None:
+def test_a_route_to_nobody(world: MemoryRouter) -> None:
     """It is plain and empty."""
     route = world.vpn().route(b"a")
     assert route.plain
@@ -48,7 +48,7 @@ def test_a_route_to_nobody(world: World) -> None:
     assert route.targets() == []
 
 
-def test_a_group_is_named_once(world: World) -> None:
+def test_a_group_is_named_once(world: MemoryRouter) -> None:
     """However many members match, the route has their group once."""
     for name in ("a", "b", "c"):
         world.connect(name).subscribe("$share/g/t")
@@ -58,7 +58,7 @@ def test_a_group_is_named_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("options", [{"no_local": True}, {"retain_as_published": True}])
-def test_options_make_a_receiver_special(world: World, options: dict[str, bool]) -> None:
+def test_options_make_a_receiver_special(world: MemoryRouter, options: dict[str, bool]) -> None:
     """A subscription with options wants frames of its own, and a plain one beside it changes nothing."""
     client = world.connect("c")
     client.subscribe("a", **options)
@@ -67,7 +67,7 @@ def test_options_make_a_receiver_special(world: World, options: dict[str, bool])
     assert world.vpn().route(b"a").plain
 
 
-def test_one_link_takes_batches_two_do_not(kit: ModuleType, world: World) -> None:
+def test_one_link_takes_batches_two_do_not(kit: ModuleType, world: MemoryRouter) -> None:
     """Two ways out, links or groups with links, want ids; a selective link alone wants single messages."""
     vpn = world.vpn()
     one, other = kit.FakeLink(vpn, "one/blue"), kit.FakeLink(vpn, "other/blue")
@@ -93,7 +93,7 @@ def test_one_link_takes_batches_two_do_not(kit: ModuleType, world: World) -> Non
     assert flags() == (False, False)
 
 
-def test_only_selectors_make_a_target_selective(world: World) -> None:
+def test_only_selectors_make_a_target_selective(world: MemoryRouter) -> None:
     """A plain subscription beside one with a selector lets everything through, in batches."""
     client = world.connect("c")
     client.subscribe("t")

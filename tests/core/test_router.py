@@ -14,7 +14,7 @@ from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 FILTERS = ["#", "a/+", "a/b", "$share/g/#"]
 actions = st.lists(
@@ -32,7 +32,7 @@ actions = st.lists(
 )
 
 
-def state(world: World) -> list[Any]:
+def state(world: MemoryRouter) -> list[Any]:
     """Everything of the green VPN that traffic could touch."""
     vpn = world.vpn("green")
     return [
@@ -52,7 +52,7 @@ def test_message_vpns_share_nothing(
     kit: ModuleType, script: list[tuple[Any, ...]], sample: float
 ) -> None:
     """With the same client ids, filters and topics in both, whatever happens in blue leaves green as it was."""
-    world: World = kit.World("blue", "green", sample=sample)
+    world: MemoryRouter = kit.World("blue", "green", sample=sample)
     will = Will(b"a/b", b"gone", retain=True)
     lasting = Properties(session_expiry_interval=5)
     blue = {}
@@ -93,7 +93,7 @@ def test_message_vpns_share_nothing(
         assert not client.closed
 
 
-def test_tick_sets_the_clocks_before_timers_fire(world: World) -> None:
+def test_tick_sets_the_clocks_before_timers_fire(world: MemoryRouter) -> None:
     """What fires sees the time of its round; `now` drives timers, `wall` goes into traces."""
     world.connect("w", keep_alive_s=1)
     world.router.tick(world.now_ns + 10, 42)
@@ -104,7 +104,7 @@ def test_tick_sets_the_clocks_before_timers_fire(world: World) -> None:
 def test_tracing_follows_the_rate(kit: ModuleType) -> None:
     """With a rate of 0 nothing is recorded, with 1 every message and its deliveries are."""
     for sample, expected in ((0.0, 0), (1.0, 20)):
-        world: World = kit.World(sample=sample)
+        world: MemoryRouter = kit.World(sample=sample)
         watcher = world.connect("w")
         watcher.subscribe("#")
         recorder = world.router.context.recorder

@@ -13,12 +13,12 @@ from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.wire.mqtt.encode import encode_publish
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 RUN = b"".join(encode_publish(b"some/topic", bytes([number]) * 8, 4) for number in range(10))
 
 
-def recorded(world: World) -> list[tuple[int, str, str, int]]:
+def recorded(world: MemoryRouter) -> list[tuple[int, str, str, int]]:
     """(event, client, reason, message id) of all events, in order."""
     recorder = world.router.context.recorder
     recorder.cut()
@@ -31,18 +31,18 @@ def recorded(world: World) -> list[tuple[int, str, str, int]]:
     return found
 
 
-def messages_of(world: World) -> list[tuple[int, str, str, int]]:
+def messages_of(world: MemoryRouter) -> list[tuple[int, str, str, int]]:
     """The events that concern messages."""
     return [event for event in recorded(world) if event[0] in (INGRESS, DELIVER, DISCARD)]
 
 
 @pytest.fixture
-def traced(kit: Any) -> World:
+def traced(kit: Any) -> MemoryRouter:
     """A VPN in which every message is traced."""
     return kit.World("blue", sample=1.0)
 
 
-def test_each_message_enters_and_is_delivered(traced: World) -> None:
+def test_each_message_enters_and_is_delivered(traced: MemoryRouter) -> None:
     """Every message of a run has an id of its own, one ingress, and one delivery per receiver."""
     first, second = traced.connect("first", level=4), traced.connect("second", level=5)
     first.subscribe("some/#")
@@ -58,7 +58,7 @@ def test_each_message_enters_and_is_delivered(traced: World) -> None:
         assert sorted(n for e, c, _, n in events if (e, c) == (event, client)) == ids
 
 
-def test_what_has_no_room_is_recorded_as_discarded(traced: World) -> None:
+def test_what_has_no_room_is_recorded_as_discarded(traced: MemoryRouter) -> None:
     """Of a run that fits in part, the first messages are delivered and the rest congested."""
     slow = traced.connect("slow", level=4)
     slow.subscribe("some/topic")
@@ -70,7 +70,7 @@ def test_what_has_no_room_is_recorded_as_discarded(traced: World) -> None:
     assert events == [(DELIVER, "")] * 5 + [(DISCARD, "transmit-congestion")] * 5
 
 
-def test_what_nobody_wants_is_recorded_as_unmatched(traced: World) -> None:
+def test_what_nobody_wants_is_recorded_as_unmatched(traced: MemoryRouter) -> None:
     """Each message of the run is discarded for want of a subscription, and counted so."""
     publisher = traced.connect("p", level=4)
     publisher.raw(RUN)
@@ -95,7 +95,7 @@ def test_the_sampler_is_served_across_runs(kit: Any) -> None:
     assert 30 <= picked[0] <= 90
 
 
-def test_the_mode_of_an_ingress(traced: World) -> None:
+def test_the_mode_of_an_ingress(traced: MemoryRouter) -> None:
     """A message that came with QoS 1 is a persistent one from the first event on."""
     publisher = traced.connect("p", level=4)
     session = publisher.connection.publisher

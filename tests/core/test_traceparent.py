@@ -18,7 +18,7 @@ from vpnrouter.wire.mqtt.properties import Properties, with_user_properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 TRACE = 0x4BF92F3577B34DA6A3CE929D0E0E4736
 SPAN = 0x00F067AA0BA902B7
@@ -98,13 +98,13 @@ def publish(client: Client, *texts: str, topic: str = "a") -> None:
     client.publish(topic, properties=Properties(user_properties=pairs or None))
 
 
-def honouring(kit: ModuleType, sample: float = 0.0, emits: bool = False) -> World:
+def honouring(kit: ModuleType, sample: float = 0.0, emits: bool = False) -> MemoryRouter:
     """A router that honours traceparent."""
-    world: World = kit.World(sample=sample, terms=TraceTerms(honours=True, emits=emits))
+    world: MemoryRouter = kit.World(sample=sample, terms=TraceTerms(honours=True, emits=emits))
     return world
 
 
-def leaves(world: World, message_id: int, client: str, trace: int = TRACE) -> str:
+def leaves(world: MemoryRouter, message_id: int, client: str, trace: int = TRACE) -> str:
     """What a message says when it is delivered to a client."""
     high, low = trace >> 64, trace & (1 << 64) - 1
     span = span_id(high, low, message_id, "here", "blue", "deliver", client)
@@ -174,7 +174,7 @@ def test_bad_ones_are_passed_on(kit: ModuleType, texts: tuple[str, ...], emits: 
 
 def test_ignored(kit: ModuleType) -> None:
     """Where it is to be ignored, a trace of our own says nothing of it, and it is passed on."""
-    world: World = kit.World(sample=1.0, terms=TraceTerms())
+    world: MemoryRouter = kit.World(sample=1.0, terms=TraceTerms())
     subscriber = world.connect("s")
     subscriber.subscribe("a")
     world.rows()

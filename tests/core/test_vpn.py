@@ -17,7 +17,7 @@ from vpnrouter.trace.events import SUBSCRIBE, UNSUBSCRIBE
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 TOPICS = ["a", "a/b", "a/c", "b", "a/b/c", "sensor/0001"]
 FILTERS = ["a", "a/+", "a/#", "#", "+", "sensor/0001", "$share/g/a/+"]
@@ -33,7 +33,7 @@ def test_cached_routes_are_what_the_trie_says(
     kit: ModuleType, changes: list[tuple[bool, str, str]], cache: int
 ) -> None:
     """After every change each cached route names exactly those whom a fresh look-up names."""
-    world: World = kit.World()
+    world: MemoryRouter = kit.World()
     vpn = world.add_vpn("blue", cache=cache)
     clients = {name: world.connect(name) for name in "xyz"}
     for come, name, text in changes:
@@ -53,7 +53,7 @@ def test_cached_routes_are_what_the_trie_says(
     assert vpn.subscription_count == held == len(vpn.trie)
 
 
-def test_a_cached_route_is_kept_while_nothing_changes_it(world: World) -> None:
+def test_a_cached_route_is_kept_while_nothing_changes_it(world: MemoryRouter) -> None:
     """Subscriptions elsewhere leave it alone."""
     client = world.connect("c")
     route = world.vpn().route(b"a/b")
@@ -63,7 +63,7 @@ def test_a_cached_route_is_kept_while_nothing_changes_it(world: World) -> None:
     assert world.vpn().route(b"a/b") is not route
 
 
-def test_the_route_cache_is_bounded(world: World) -> None:
+def test_the_route_cache_is_bounded(world: MemoryRouter) -> None:
     """ROUTE_CACHE_ENTRIES topics stay cached, one more pushes the oldest out; longer topics are not cached."""
     vpn = world.vpn()
     for number in range(limits.ROUTE_CACHE_ENTRIES):
@@ -81,14 +81,14 @@ def test_the_route_cache_is_bounded(world: World) -> None:
 
 
 @pytest.mark.parametrize("topic", [b"", b"+", b"a/#", b"\xff", b"\0", b"/" * limits.TOPIC_LEVELS])
-def test_bad_topics(world: World, topic: bytes) -> None:
+def test_bad_topics(world: MemoryRouter, topic: bytes) -> None:
     """They raise TopicError, are not cached and deliver nothing."""
     with pytest.raises(TopicError):
         world.vpn().publish(Message(topic, b"x"))
     assert len(world.vpn().cache) == 0
 
 
-def test_a_message_that_matches_nobody_is_counted(world: World) -> None:
+def test_a_message_that_matches_nobody_is_counted(world: MemoryRouter) -> None:
     """By the batch path and by the other, each message once."""
     client = world.connect("c")
     client.publish("a")
@@ -97,7 +97,7 @@ def test_a_message_that_matches_nobody_is_counted(world: World) -> None:
     assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 7}
 
 
-def test_occupation_is_counted_by_username(world: World) -> None:
+def test_occupation_is_counted_by_username(world: MemoryRouter) -> None:
     """A username without connections is forgotten."""
     vpn = world.vpn()
     vpn.occupy("u")
@@ -111,7 +111,7 @@ def test_occupation_is_counted_by_username(world: World) -> None:
 
 def test_subscriptions_are_traced(kit: ModuleType) -> None:
     """While tracing is on, coming and going of subscriptions is recorded, renewing is not."""
-    world: World = kit.World(sample=0.5)
+    world: MemoryRouter = kit.World(sample=0.5)
     client = world.connect("c")
     client.subscribe("a")
     client.subscribe("a")

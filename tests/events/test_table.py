@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from vpnrouter.events import table
-from vpnrouter.events.table import AREAS, NAMES, Kind
+from vpnrouter.events.table import AREAS, NAMES, EventType
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "events.md"
 KINDS = list(table.TABLE.values())
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_each_row(kind: Kind) -> None:
+def test_each_row(kind: EventType) -> None:
     """Scope by name, an area that has a level, and a set event for each clear one."""
     assert re.fullmatch(r"(SYSTEM|VPN|CLIENT)(_[A-Z]+)+", kind.name)
     assert kind.area in AREAS
@@ -42,7 +42,7 @@ def test_the_page_has_the_table() -> None:
     assert told == [row_of(kind) for kind in KINDS]
 
 
-def row_of(kind: Kind) -> str:
+def row_of(kind: EventType) -> str:
     """A row of the page's table."""
     ends = f"clears `{kind.clears}`" if kind.clears else "one-shot" if kind.one_shot else ""
     return f"| `{kind.name}` | {kind.level_name} | {kind.area} | {kind.tells} | {ends} |"

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from vpnrouter.events import table
-from vpnrouter.events.thresholds import Marks, Pair, Thresholds
+from vpnrouter.events.thresholds import ThresholdEvents, Thresholds, ThresholdValues
 
-PAIR = Pair(table.CONNECTIONS_HIGH, table.CONNECTIONS_HIGH_CLEAR, "connections")
-MARKS = Marks(80, 60)
+PAIR = ThresholdEvents(table.CONNECTIONS_HIGH, table.CONNECTIONS_HIGH_CLEAR, "connections")
+MARKS = ThresholdValues(80, 60)
 
 
 @pytest.mark.parametrize(
@@ -17,15 +17,17 @@ MARKS = Marks(80, 60)
         (MARKS, 10, [0, 7, 8, 10, 7, 6, 8], {2: "set", 5: "clear", 6: "set"}),
         (MARKS, 1, [0, 1, 1, 0], {1: "set", 3: "clear"}),
         (MARKS, 3, [2, 3, 2, 1], {1: "set", 3: "clear"}),
-        (Marks(25, 18), 1_000, [249, 250, 181, 180], {1: "set", 3: "clear"}),
-        (Marks(100, 100), 5, [4, 5, 5, 4], {1: "set", 2: "clear", 3: None}),
+        (ThresholdValues(25, 18), 1_000, [249, 250, 181, 180], {1: "set", 3: "clear"}),
+        (ThresholdValues(100, 100), 5, [4, 5, 5, 4], {1: "set", 2: "clear", 3: None}),
         (MARKS, 0, [0, 5, 1_000], {}),
-        (Marks(0, 0), 10, [0, 10], {}),
-        (Marks(100, 50, absolute=True), 0, [99, 100, 51, 50], {1: "set", 3: "clear"}),
-        (Marks(0, 0, absolute=True), 0, [0, 10], {}),
+        (ThresholdValues(0, 0), 10, [0, 10], {}),
+        (ThresholdValues(100, 50, absolute=True), 0, [99, 100, 51, 50], {1: "set", 3: "clear"}),
+        (ThresholdValues(0, 0, absolute=True), 0, [0, 10], {}),
     ],
 )
-def test_values(marks: Marks, bound: int, values: list[int], raised: dict[int, str | None]) -> None:
+def test_values(
+    marks: ThresholdValues, bound: int, values: list[int], raised: dict[int, str | None]
+) -> None:
     """What each of a row of values raises, by its place."""
     thresholds = Thresholds()
     found = {}
@@ -61,10 +63,10 @@ def test_what_is_no_longer_watched_is_cleared() -> None:
     """A threshold that is switched off while it is high says so, once."""
     thresholds = Thresholds()
     assert thresholds.look(PAIR, "blue", "", 9, 10, MARKS)
-    crossing = thresholds.look(PAIR, "blue", "", 9, 10, Marks(0, 0))
+    crossing = thresholds.look(PAIR, "blue", "", 9, 10, ThresholdValues(0, 0))
     assert crossing is not None
     assert crossing.kind is table.CONNECTIONS_HIGH_CLEAR
-    assert thresholds.look(PAIR, "blue", "", 9, 10, Marks(0, 0)) is None
+    assert thresholds.look(PAIR, "blue", "", 9, 10, ThresholdValues(0, 0)) is None
 
 
 def test_what_is_gone_is_forgotten() -> None:

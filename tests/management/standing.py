@@ -29,7 +29,7 @@ from vpnrouter.management.application import build_app
 from vpnrouter.management.sources import Sources
 from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.net.http import serve_http
-from vpnrouter.testing.memory import Client, World
+from vpnrouter.testing.memory import Client, MemoryRouter
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -214,7 +214,7 @@ class Still:
     def __init__(
         self, msg_vpns: list[str], bridges: list[BridgeStatus], name: str = "here"
     ) -> None:
-        self.world = World(*msg_vpns, name=name)
+        self.world = MemoryRouter(*msg_vpns, name=name)
         self.router = self.world.router
         self.bridges = {(one.msg_vpn_name, one.bridge_name): one for one in bridges}
         self.looked = 0

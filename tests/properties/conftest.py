@@ -10,7 +10,7 @@ import pytest
 from vpnrouter.testing import memory
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +20,6 @@ def kit() -> ModuleType:
 
 
 @pytest.fixture
-def world(kit: ModuleType) -> World:
+def world(kit: ModuleType) -> MemoryRouter:
     """A router with one message VPN, blue, in which everything is allowed."""
-    return cast("World", kit.World())
+    return cast("MemoryRouter", kit.World())

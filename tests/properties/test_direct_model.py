@@ -22,7 +22,7 @@ from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
     from vpnrouter.wire.mqtt.packets import Packet
 
 NEVER = 0xFFFF_FFFF
@@ -138,7 +138,7 @@ steps = st.lists(
 class Model:
     """Drives a world and says what each client must have got."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: MemoryRouter) -> None:
         self.world = world
         self.clients: dict[str, Client] = {}
         self.level = dict(LEVEL)
@@ -346,7 +346,7 @@ def feed(client: Client, data: bytes, cut: list[int]) -> None:
 
 def build(kit: ModuleType, sample: float, cache: int) -> Model:
     """A world with an ACL, a small route cache and tracing at `sample`."""
-    world: World = kit.World(sample=sample)
+    world: MemoryRouter = kit.World(sample=sample)
     publish = TopicRule(True, [(text, MQTT) for text in DENIED])
     world.add_vpn("blue", acl=AclProfile("default", publish=publish), cache=cache)
     return Model(world)

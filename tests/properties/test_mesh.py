@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 MOST_BYTES = 1 << 30
 
@@ -228,7 +228,7 @@ def test_the_core(
     sample: float,
 ) -> None:
     """Batches and single messages, traced or not, to a client of each VPN; every router counts by itself."""
-    worlds: list[World] = [
+    worlds: list[MemoryRouter] = [
         kit.World(f"v{place}", seed=place + 1, sample=sample) for place in range(mesh.size)
     ]
     vpns = [world.vpn(f"v{place}") for place, world in enumerate(worlds)]

@@ -28,7 +28,7 @@ from vpnrouter.server.net.listeners import bind, serve_streams
 from vpnrouter.server.net.reactor import Acceptor
 from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.run import Node, serve
-from vpnrouter.server.spool.spooling import open_spool
+from vpnrouter.server.spool.spool_service import open_spool
 from vpnrouter.testing import memory
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
@@ -60,9 +60,9 @@ def kit() -> ModuleType:
 
 
 @pytest.fixture
-def world() -> memory.World:
+def world() -> memory.MemoryRouter:
     """A router with one message VPN, blue."""
-    return memory.World()
+    return memory.MemoryRouter()
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,8 @@ from vpnrouter.core.mqtt.session import MqttSession, Will
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.server.apply.assemble import build_router, vpn_of
-from vpnrouter.server.apply.parts import change_message_vpn, remove_message_vpn
-from vpnrouter.server.spool.spooling import Spooling
+from vpnrouter.server.apply.changes import change_message_vpn, remove_message_vpn
+from vpnrouter.server.spool.spool_service import SpoolService
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.packets import (
@@ -354,8 +354,8 @@ def test_what_is_accepted_starts_and_can_be_changed_to(
     spooling.close()
 
 
-def start(config: Any) -> tuple[Any, Spooling]:
+def start(config: Any) -> tuple[Any, SpoolService]:
     """The core of a router with a spool over a store that forgets."""
     router = build_router(config, 7, b"")
     router.tick(1_000_000_000, 1_700_000_000_000_000_000)
-    return router, Spooling(router, MemoryStore(bytes(16)), config)
+    return router, SpoolService(router, MemoryStore(bytes(16)), config)

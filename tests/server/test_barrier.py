@@ -27,7 +27,7 @@ from vpnrouter.core.timers import Timed
 from vpnrouter.events.log import Event
 from vpnrouter.server.net import loop
 from vpnrouter.server.net.listeners import bind, serve_streams
-from vpnrouter.server.net.loop import kept
+from vpnrouter.server.net.loop import restarted
 from vpnrouter.server.net.reactor import Acceptor
 from vpnrouter.server.run import Node, serve
 
@@ -266,7 +266,7 @@ async def test_a_task_that_raises(running: Any, autojump_clock: trio.testing.Moc
         if len(began) < 16:
             raise Planted("in a task")
 
-    await kept(barrier, "one", task)
+    await restarted(barrier, "one", task)
     assert barrier.counts[TASK] == 15
     pauses = [round(after - before, 6) for before, after in pairwise(began)]
     assert pauses == sorted(pauses)

@@ -17,7 +17,7 @@ from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.bridges.flows import BridgeFlows, lot_terms
-from vpnrouter.server.spool.spooling import Spooling
+from vpnrouter.server.spool.spool_service import SpoolService
 from vpnrouter.spool import keys
 from vpnrouter.spool.store import Batch, MemoryStore, Store
 from vpnrouter.spool.verify import verify
@@ -68,7 +68,7 @@ class Life:
         config = RouterConfig.model_validate(document)
         self.router = build_router(config, 1, b"s")
         self.vpn = self.router.vpns["v"]
-        self.spooling = Spooling(self.router, store, config)
+        self.spooling = SpoolService(self.router, store, config)
         self.flows = BridgeFlows(self.spooling.spool, store, self.spooling.endpoints)
         self.store = store
 

@@ -8,7 +8,7 @@ import pytest
 from vpnrouter.config.load import load
 from vpnrouter.config.plain import copy_plain, digest_of
 from vpnrouter.config.router import Loaded
-from vpnrouter.server.apply.reload import candidate, pack
+from vpnrouter.server.apply.reload import candidate, pack_document
 
 OVER = "data/overlay.yaml"
 
@@ -60,5 +60,5 @@ def test_one_that_is_refused(standing: Loaded, wrong: Any, said: str) -> None:
 def test_packed() -> None:
     """What is kept is the document."""
     document = {"a": [1, 1.5, None, True, "é\u2028"], "b": {}}
-    assert pack(document).unpacked() == document
-    assert pack(document).digest == digest_of(document)
+    assert pack_document(document).unpacked() == document
+    assert pack_document(document).digest == digest_of(document)

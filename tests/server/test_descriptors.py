@@ -14,7 +14,7 @@ import pytest
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
-from vpnrouter.server.net.descriptors import Spare, raise_limit
+from vpnrouter.server.net.descriptors import SpareDescriptor, raise_limit
 from vpnrouter.server.net.listeners import MqttAcceptor, bind
 from vpnrouter.server.net.reactor import Reactor
 from vpnrouter.trace.recorder import Recorder
@@ -97,7 +97,7 @@ def test_no_descriptor_is_left() -> None:
 def test_a_spare() -> None:
     """The spare releases its descriptor to refuse one connection, and has one again afterwards."""
     sock = bind("127.0.0.1", 0)
-    spare = Spare()
+    spare = SpareDescriptor()
     peer = socket.create_connection(sock.getsockname())
     spare.refuse(sock)
     with contextlib.suppress(ConnectionResetError):

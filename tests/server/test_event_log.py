@@ -12,8 +12,8 @@ from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.events import table
 from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.server.events.event_context import current_log, raise_event_in, raise_named
 from vpnrouter.server.events.log import RouterEvents
-from vpnrouter.server.events.narrate import log_here, say, tell_of
 
 TEXT = """
 logging: {level: info, rate_limit: 0}
@@ -91,9 +91,9 @@ async def test_two_routers_have_their_own_logs(
     """Each task tells the log of the router that it belongs to."""
     one = "logging: {format: json, level: info}\nlisteners: [{protocol: http, bind: '127.0.0.1:0'}]"
     async with running(one, "one") as first, running(one, "two") as second:
-        assert log_here() is None
+        assert current_log() is None
         assert first.router.context.events is not second.router.context.events
-        tell_of(second.router.context, table.NOTE, "from afar")
+        raise_event_in(second.router.context, table.NOTE, "from afar")
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     told = [(line["router"], line["event"]) for line in lines]
     assert ("two", "SYSTEM_SYSTEM_NOTE") in told
@@ -111,10 +111,10 @@ def events(configured: Callable[..., RouterConfig]) -> RouterEvents:
 
 async def test_say_finds_the_log_of_its_task(events: RouterEvents) -> None:
     """Labels and names; what is neither is a note."""
-    say("SIGHUP", "reloaded")
-    say("VPN_BRIDGING_LINK_UP", "up")
-    say("other", "x")
-    assert log_here() is events.log
+    raise_named("SIGHUP", "reloaded")
+    raise_named("VPN_BRIDGING_LINK_UP", "up")
+    raise_named("other", "x")
+    assert current_log() is events.log
     found = [row.kind.name for row in events.log.after(0, 10)]
     assert found == ["SYSTEM_CONFIG_RELOAD", "VPN_BRIDGING_LINK_UP", "SYSTEM_SYSTEM_NOTE"]
 

@@ -5,7 +5,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.events import table
-from vpnrouter.server.events.narrate import PeerLog, say
+from vpnrouter.server.events.event_context import PeerLog, raise_named
 from vpnrouter.server.net.tls import HandshakeFailures
 from vpnrouter.wire.link.frames import Hello
 
@@ -51,5 +51,5 @@ def test_a_peer_that_is_refused_again_and_again(capsys: pytest.CaptureFixture[st
 
 def test_say(capsys: pytest.CaptureFixture[str]) -> None:
     """What has no event name is told without one."""
-    say("", "hello")
+    raise_named("", "hello")
     assert capsys.readouterr().err == "vpnrouter: hello\n"

@@ -12,7 +12,7 @@ import trio.testing
 from vpnrouter.config.effects import TABLE
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.reload import FIXED, reload_file
-from vpnrouter.server.run import Hangups
+from vpnrouter.server.run import SighupHandler
 from vpnrouter.settings.schema import Effect
 
 PLAIN = """
@@ -147,7 +147,7 @@ async def test_hangups_in_a_row(running: Any, tmp_path: Path) -> None:
     """Whatever number of SIGHUPs comes, the file as it is after the last one is in force in the end."""
     path = tmp_path / "here.yaml"
     async with running(PLAIN) as node, trio.open_nursery() as tasks:
-        hangups = Hangups(partial(reload_file, str(path), node.reload))
+        hangups = SighupHandler(partial(reload_file, str(path), node.reload))
         tasks.start_soon(hangups.answer)
         text = path.read_text()
         for number in range(1, 30):
@@ -164,7 +164,7 @@ async def test_hangups_in_a_row(running: Any, tmp_path: Path) -> None:
 async def test_no_file(capfd: Any) -> None:
     """A router that was not started from a file says so."""
     async with trio.open_nursery() as tasks:
-        hangups = Hangups(None)
+        hangups = SighupHandler(None)
         tasks.start_soon(hangups.answer)
         hangups.note()
         await trio.testing.wait_all_tasks_blocked()

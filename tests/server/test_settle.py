@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from vpnrouter.server.net import loop as settled
-from vpnrouter.server.net.loop import SWITCH_S, YOUNG, Collector, settle
+from vpnrouter.server.net.loop import SWITCH_S, YOUNG, GarbageCollector, settle
 
 
 class Knot:
@@ -31,7 +31,7 @@ def test_frozen_cycles_are_freed_when_memory_has_grown(
     """A cycle that survived a young collection waits until all objects are walked, and that is rare."""
     monkeypatch.setattr(settled, "PORTIONS", 2)
     monkeypatch.setattr(settled, "GROWTH", 10_000)
-    collector = Collector()
+    collector = GarbageCollector()
     collector.settle()
     knot = Knot()
     seen = weakref.ref(knot)

@@ -12,7 +12,7 @@ from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.assemble import build_router
-from vpnrouter.server.spool.spooling import open_spool, open_store
+from vpnrouter.server.spool.spool_service import open_spool, open_store
 from vpnrouter.spool import keys
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.spool.store import Batch

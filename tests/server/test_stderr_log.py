@@ -9,7 +9,7 @@ from vpnrouter import limits
 from vpnrouter.config.router import Logging
 from vpnrouter.events import table
 from vpnrouter.events.log import Event
-from vpnrouter.events.table import Kind
+from vpnrouter.events.table import EventType
 from vpnrouter.server.events.log import LogWriter, StderrLog
 
 
@@ -22,7 +22,7 @@ class Rig:
         self.log = StderrLog("edge", LogWriter(lambda: self.stream), lambda: self.settings)
         self.now_ns = 1_000
 
-    def tell(self, kind: Kind, text: str = "x", name: str = "") -> None:
+    def tell(self, kind: EventType, text: str = "x", name: str = "") -> None:
         """One event."""
         self.log(Event(1, self.now_ns, kind, "blue", name, text))
 

@@ -12,9 +12,9 @@ from vpnrouter import limits
 from vpnrouter.config.secrets import hash_password, verify_password
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.router import Router
-from vpnrouter.server import verify
+from vpnrouter.server import password_verifier
 from vpnrouter.server.apply.assemble import build_router
-from vpnrouter.server.verify import THREADS, Verifier
+from vpnrouter.server.password_verifier import THREADS, PasswordVerifier
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connack, Connect
@@ -70,7 +70,7 @@ async def test_answers(routed: Any, stored: str, given: bytes, code: int) -> Non
     router = routed(stored)
     login = Login(router, "u", given, "192.0.2.1")
     async with trio.open_nursery() as nursery:
-        verifier = Verifier(router, nursery)
+        verifier = PasswordVerifier(router, nursery)
         verifier.start_waiting()
         verifier.start_waiting()
         assert len(router.verifications) == 0
@@ -90,11 +90,11 @@ async def test_the_loop_goes_on(routed: Any, monkeypatch: pytest.MonkeyPatch) ->
         held.wait(20)
         return False
 
-    monkeypatch.setattr(verify, "verify_password", slow)
+    monkeypatch.setattr(password_verifier, "verify_password", slow)
     router = routed(HASH)
     logins = [Login(router, "u", b"%d" % number, "192.0.2.1") for number in range(THREADS + 3)]
     async with trio.open_nursery() as nursery:
-        Verifier(router, nursery).start_waiting()
+        PasswordVerifier(router, nursery).start_waiting()
         with trio.fail_after(20):
             for _ in range(THREADS):
                 await trio.to_thread.run_sync(busy.acquire)
@@ -116,13 +116,13 @@ async def test_a_login_that_has_gone_is_not_verified(
         hashed.append(given)
         return verify_password(stored, given)
 
-    monkeypatch.setattr(verify, "verify_password", counted)
+    monkeypatch.setattr(password_verifier, "verify_password", counted)
     router = routed(HASH)
     for number in range(400):
         Login(router, f"x{number}", b"no", "192.0.2.1").connection.lost("gone")
     right = Login(router, "u", b"right", "192.0.2.1")
     async with trio.open_nursery() as nursery:
-        Verifier(router, nursery).start_waiting()
+        PasswordVerifier(router, nursery).start_waiting()
         await answered([right])
     assert right.code == 0
     assert hashed == [b"right"]
@@ -140,11 +140,11 @@ async def test_a_flood_of_wrong_logins(
         order.append(given)
         return verify_password(stored, given)
 
-    monkeypatch.setattr(verify, "verify_password", counted)
+    monkeypatch.setattr(password_verifier, "verify_password", counted)
     router = routed(HASH)
     wrong = [Login(router, f"x{number}", b"no", "192.0.2.1") for number in range(400)]
     async with trio.open_nursery() as nursery:
-        verifier = Verifier(router, nursery)
+        verifier = PasswordVerifier(router, nursery)
         verifier.start_waiting()
         right = Login(router, "u", b"right", peer)
         verifier.start_waiting()

@@ -16,9 +16,9 @@ from vpnrouter.spool.ledger import CHUNK as IDS_A_CHUNK
 from vpnrouter.spool.ledger import IdQueue
 from vpnrouter.spool.segments import (
     CHUNK,
-    Building,
-    Parts,
+    SegmentBuilder,
     SegmentTable,
+    SettledBitmaps,
     bits_set,
     decode_index,
     decode_segment,
@@ -179,13 +179,13 @@ def test_bits_set() -> None:
     assert bits_set(b"\xff\x00\x81") == 10
 
 
-def add(building: Building, *sets: list[int], record: bytes = b"record") -> None:
+def add(building: SegmentBuilder, *sets: list[int], record: bytes = b"record") -> None:
     """Add a message for each set of endpoints."""
     for members in sets:
         building.add(record, 6, 4, 0, 0, members)
 
 
-def members(building: Building) -> list[list[int]]:
+def members(building: SegmentBuilder) -> list[list[int]]:
     """Who has each message, as the index says."""
     columns = decode_index(building.index())
     which = columns.which or [0] * columns.count
@@ -194,7 +194,7 @@ def members(building: Building) -> list[list[int]]:
 
 def test_messages_for_several_sets() -> None:
     """Each message keeps its own set, equal sets are stored once."""
-    building = Building(10)
+    building = SegmentBuilder(10)
     add(building, [1], [1, 2], [1], [2, 1], [1, 2])
     assert members(building) == [[1], [1, 2], [1], [2, 1], [1, 2]]
     assert len(decode_index(building.index()).sets) == 3
@@ -203,7 +203,7 @@ def test_messages_for_several_sets() -> None:
 
 def test_list_that_changes_later() -> None:
     """The caller's list stays the caller's."""
-    building = Building(1)
+    building = SegmentBuilder(1)
     mine = [1]
     add(building, mine)
     mine.append(2)
@@ -213,7 +213,7 @@ def test_list_that_changes_later() -> None:
 
 def test_settled_before_it_was_stored() -> None:
     """It is noted in a bitmap; a message that nobody needs has no body."""
-    building = Building(1, 100)
+    building = SegmentBuilder(1, 100)
     add(building, [1, 2], [1, 2], [3])
     building.settle(1, 0)
     building.settle(1, 0)
@@ -231,12 +231,12 @@ def test_settled_before_it_was_stored() -> None:
 
 def test_bounds_of_a_segment() -> None:
     """Messages up to a count and to a size; the first one of any size."""
-    building = Building(1)
+    building = SegmentBuilder(1)
     assert building.takes(limits.SPOOL_SEGMENT_BYTES * 2)
     add(building, [1], record=b"x" * (limits.SPOOL_SEGMENT_BYTES - 10))
     assert building.takes(10)
     assert not building.takes(11)
-    many = Building(1)
+    many = SegmentBuilder(1)
     add(many, *[[1]] * (limits.SPOOL_SEGMENT_MESSAGES - 1))
     assert many.takes(1)
     add(many, [1])
@@ -249,7 +249,7 @@ def test_bounds_of_a_segment() -> None:
 )
 def test_values_without_a_column(size: int, priority: int, lane: int, expires: int) -> None:
     """They are refused when they come: sealing must not fail."""
-    building = Building(1)
+    building = SegmentBuilder(1)
     with pytest.raises(OverflowError):
         building.add(b"x", size, priority, lane, expires, [1])
     assert len(building) == 0
@@ -258,7 +258,7 @@ def test_values_without_a_column(size: int, priority: int, lane: int, expires: i
 @pytest.mark.parametrize("endpoints", [[], [1, 2, 1]])
 def test_sets_without_sense(endpoints: list[int]) -> None:
     """A message for nobody, and an endpoint named twice, could never be settled."""
-    building = Building(1)
+    building = SegmentBuilder(1)
     for _ in range(2):
         with pytest.raises(ValueError, match="endpoint"):
             building.add(b"x", 1, 1, 1, 1, endpoints)
@@ -268,7 +268,7 @@ def test_sets_without_sense(endpoints: list[int]) -> None:
 
 def test_more_endpoints_than_a_set_can_name() -> None:
     """The count of a set has two bytes."""
-    building = Building(1)
+    building = SegmentBuilder(1)
     add(building, list(range(65_535)))
     with pytest.raises(OverflowError):
         add(building, list(range(65_536)))
@@ -291,7 +291,7 @@ def store_with(*bitmaps: tuple[int, bytes]) -> MemoryStore:
 def test_bits() -> None:
     """A bit for each message, set once."""
     store = store_with()
-    parts = Parts(10, 10, 30, False)
+    parts = SettledBitmaps(10, 10, 30, False)
     assert parts.settle(store, 1, 10)
     assert parts.settle(store, 1, 19)
     assert parts.settle(store, 2, 11)
@@ -306,7 +306,7 @@ def test_bits() -> None:
 def test_only_what_changed_is_written() -> None:
     """The bitmap of an endpoint that settled nothing in this unit stays as it is."""
     store = store_with()
-    parts = Parts(10, 10, 30, False)
+    parts = SettledBitmaps(10, 10, 30, False)
     parts.settle(store, 1, 10)
     parts.settle(store, 2, 10)
     parts.write(Batch())
@@ -321,7 +321,7 @@ def test_only_what_changed_is_written() -> None:
 def test_erase_deletes_only_what_is_stored() -> None:
     """A bitmap that was never written is never deleted."""
     store = store_with()
-    parts = Parts(10, 10, 30, False)
+    parts = SettledBitmaps(10, 10, 30, False)
     parts.settle(store, 1, 10)
     parts.write(Batch())
     parts.written()
@@ -334,7 +334,7 @@ def test_erase_deletes_only_what_is_stored() -> None:
 def test_cold_state_is_read_again() -> None:
     """What was settled and forgotten in memory stays settled, and its bitmap is deleted in the end."""
     store = store_with((1, b"\1\0"), (3, b"\xff\3"))
-    parts = Parts(10, 10, 19, True)
+    parts = SettledBitmaps(10, 10, 19, True)
     assert not parts.settle(store, 1, 10)
     assert parts.settle(store, 1, 11)
     assert parts.settle(store, 2, 11)
@@ -346,8 +346,8 @@ def test_cold_state_is_read_again() -> None:
 
 def test_cold_state_without_changes() -> None:
     """A segment that may have bitmaps in the store is said to have them until they are known."""
-    assert Parts(10, 10, 19, True).written()
-    assert not Parts(10, 10, 30, False).written()
+    assert SettledBitmaps(10, 10, 19, True).written()
+    assert not SettledBitmaps(10, 10, 30, False).written()
 
 
 class QueueMachine(RuleBasedStateMachine):

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.testing.history import Event, Fault, History, Kind, check, describe
+from vpnrouter.testing.history import (
+    FaultKind,
+    History,
+    HistoryEvent,
+    HistoryEventKind,
+    check,
+    describe,
+)
 from vpnrouter.testing.mqtt_clients import Consumer, Producer
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Packet, Publish, Suback, Subscribe
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
@@ -28,16 +35,16 @@ def test_events_stand_in_order() -> None:
     history.published("a-2", producer="a", sequence=2, topic="t", targets=())
     history.rejected("a-2", "0x97")
     assert [event.kind for event in history.events] == [
-        Kind.PUBLISHED,
-        Kind.RESENT,
-        Kind.REPEATED,
-        Kind.ACKNOWLEDGED,
-        Kind.DELIVERED,
-        Kind.CONSUMED,
-        Kind.SETTLED,
-        Kind.NOTED,
-        Kind.PUBLISHED,
-        Kind.REJECTED,
+        HistoryEventKind.PUBLISHED,
+        HistoryEventKind.RESENT,
+        HistoryEventKind.REPEATED,
+        HistoryEventKind.ACKNOWLEDGED,
+        HistoryEventKind.DELIVERED,
+        HistoryEventKind.CONSUMED,
+        HistoryEventKind.SETTLED,
+        HistoryEventKind.NOTED,
+        HistoryEventKind.PUBLISHED,
+        HistoryEventKind.REJECTED,
     ]
     assert [str(event) for event in history.of("a-1")] == [
         "published a-1 by a to t for q",
@@ -91,7 +98,7 @@ def written(*steps: Step) -> History:
     return history
 
 
-def kinds(history: History, **options: Any) -> list[Fault]:
+def kinds(history: History, **options: Any) -> list[FaultKind]:
     """The faults found."""
     return [finding.fault for finding in check(history, **options)]
 
@@ -135,55 +142,55 @@ CLEAN: dict[str, list[Step]] = {
 }
 
 
-BROKEN: dict[str, tuple[Fault, list[Step]]] = {
-    "lost": (Fault.LOSS, [("pub", 1, Q), ("ack", 1)]),
-    "lost at one of two": (Fault.LOSS, [("pub", 1), ("ack", 1), ("get", 1, "q")]),
+BROKEN: dict[str, tuple[FaultKind, list[Step]]] = {
+    "lost": (FaultKind.LOSS, [("pub", 1, Q), ("ack", 1)]),
+    "lost at one of two": (FaultKind.LOSS, [("pub", 1), ("ack", 1), ("get", 1, "q")]),
     "twice without the flag": (
-        Fault.DUPLICATE,
+        FaultKind.DUPLICATE,
         [("pub", 1, Q), ("ack", 1), ("get", 1, "q"), ("get", 1, "q")],
     ),
     "twice at QoS 2, with the flag": (
-        Fault.DUPLICATE,
+        FaultKind.DUPLICATE,
         [("pub", 1, Q), ("ack", 1), ("get", 1, "q", False, 2), ("get", 1, "q", True, 2)],
     ),
     "more than its copies": (
-        Fault.DUPLICATE,
+        FaultKind.DUPLICATE,
         [("pub", 1, Q), ("again", 1), ("ack", 1), *[("get", 1, "q")] * 3],
     ),
     "the wrong way round": (
-        Fault.REORDER,
+        FaultKind.REORDER,
         [
             *(("pub", 1, Q), ("pub", 2, Q), ("ack", 1), ("ack", 2)),
             *(("get", 2, "q"), ("get", 1, "q")),
         ],
     ),
     "sent again, and late without a rejection": (
-        Fault.REORDER,
+        FaultKind.REORDER,
         [
             *(("pub", 1, Q), ("pub", 2, Q), ("repeat", 1), ("ack", 1), ("ack", 2)),
             *(("get", 2, "q"), ("get", 1, "q")),
         ],
     ),
     "twice, repeated at QoS 2": (
-        Fault.DUPLICATE,
+        FaultKind.DUPLICATE,
         [("pub", 1, Q), ("repeat", 1), ("ack", 1), ("get", 1, "q"), ("get", 1, "q")],
     ),
     "after it was settled": (
-        Fault.RESURRECTION,
+        FaultKind.RESURRECTION,
         [
             *(("pub", 1, Q), ("ack", 1), ("get", 1, "q"), ("done", 1, "q"), ("settled", 1, "q")),
             ("get", 1, "q", True),
         ],
     ),
     "rejected and everywhere": (
-        Fault.RESURRECTION,
+        FaultKind.RESURRECTION,
         [("pub", 1), ("nack", 1), ("get", 1, "q"), ("get", 1, "s")],
     ),
-    "rejected and at one": (Fault.PARTIAL, [("pub", 1), ("nack", 1), ("get", 1, "s")]),
-    "no answer and at one": (Fault.PARTIAL, [("pub", 1), ("get", 1, "s")]),
-    "never published": (Fault.INVENTION, [("get", 1, "q"), ("done", 1, "q")]),
+    "rejected and at one": (FaultKind.PARTIAL, [("pub", 1), ("nack", 1), ("get", 1, "s")]),
+    "no answer and at one": (FaultKind.PARTIAL, [("pub", 1), ("get", 1, "s")]),
+    "never published": (FaultKind.INVENTION, [("get", 1, "q"), ("done", 1, "q")]),
     "not for here": (
-        Fault.INVENTION,
+        FaultKind.INVENTION,
         [("pub", 1, Q), ("ack", 1), ("get", 1, "q"), ("get", 1, "s")],
     ),
 }
@@ -196,21 +203,21 @@ def test_clean_history_passes(steps: list[Step]) -> None:
 
 
 @pytest.mark.parametrize(("fault", "steps"), BROKEN.values(), ids=BROKEN)
-def test_fault_is_found(fault: Fault, steps: list[Step]) -> None:
+def test_fault_is_found(fault: FaultKind, steps: list[Step]) -> None:
     """One broken promise is one finding of its kind."""
     assert kinds(written(*steps)) == [fault]
 
 
 def test_each_fault_has_an_example() -> None:
     """No kind of fault is left out above; BALANCE has tests of its own."""
-    assert {fault for fault, _ in BROKEN.values()} == set(Fault) - {Fault.BALANCE}
+    assert {fault for fault, _ in BROKEN.values()} == set(FaultKind) - {FaultKind.BALANCE}
 
 
 def test_no_order_where_consumers_take_turns() -> None:
     """An endpoint can be left out of the judgement of order, and only of that."""
     _, steps = BROKEN["the wrong way round"]
     assert kinds(written(*steps), unordered=frozenset({"q"})) == []
-    assert kinds(written(*steps), unordered=frozenset({"s"})) == [Fault.REORDER]
+    assert kinds(written(*steps), unordered=frozenset({"s"})) == [FaultKind.REORDER]
 
 
 def test_late_after_a_rejection_that_was_not_heard() -> None:
@@ -218,7 +225,7 @@ def test_late_after_a_rejection_that_was_not_heard() -> None:
     sent = [("pub", 1, Q), ("pub", 2, Q), ("ack", 1), ("ack", 2)]
     late = [("get", 2, "q"), ("get", 1, "q")]
     assert kinds(written(*sent, ("repeat", 1), *late), refusing=True) == []
-    assert kinds(written(*sent, ("repeat", 2), *late), refusing=True) == [Fault.REORDER]
+    assert kinds(written(*sent, ("repeat", 2), *late), refusing=True) == [FaultKind.REORDER]
 
 
 def test_producers_have_orders_of_their_own() -> None:
@@ -237,23 +244,23 @@ def test_producers_have_orders_of_their_own() -> None:
     ("steps", "waiting", "found"),
     [
         ([("pub", 1, Q), ("ack", 1)], 1, []),
-        ([("pub", 1, Q), ("ack", 1)], 0, [Fault.LOSS, Fault.BALANCE]),
-        ([("pub", 1, Q), ("ack", 1)], 2, [Fault.BALANCE]),
-        ([("pub", 1, Q), ("ack", 1), ("get", 1, "q")], 0, [Fault.BALANCE]),
+        ([("pub", 1, Q), ("ack", 1)], 0, [FaultKind.LOSS, FaultKind.BALANCE]),
+        ([("pub", 1, Q), ("ack", 1)], 2, [FaultKind.BALANCE]),
+        ([("pub", 1, Q), ("ack", 1), ("get", 1, "q")], 0, [FaultKind.BALANCE]),
         ([("pub", 1, Q), ("ack", 1), ("get", 1, "q"), ("done", 1, "q")], 0, []),
         ([("pub", 1, Q), ("ack", 1), ("get", 1, "q"), ("done", 1, "q")], 1, []),
         (
             [("pub", 1, Q), ("ack", 1), ("get", 1, "q"), ("done", 1, "q"), ("settled", 1, "q")],
             1,
-            [Fault.BALANCE],
+            [FaultKind.BALANCE],
         ),
         ([("pub", 1, Q), ("again", 1), ("ack", 1)], 2, []),
-        ([("pub", 1, Q), ("nack", 1)], 1, [Fault.BALANCE]),
+        ([("pub", 1, Q), ("nack", 1)], 1, [FaultKind.BALANCE]),
         ([("pub", 1, Q)], 1, []),
         ([("pub", 1), ("ack", 1), ("get", 1, "s")], 1, []),
     ],
 )
-def test_balance(steps: list[Step], waiting: int, found: list[Fault]) -> None:
+def test_balance(steps: list[Step], waiting: int, found: list[FaultKind]) -> None:
     """What is left at an endpoint lies between what is due there and what can be there."""
     assert kinds(written(*steps), waiting={"q": waiting}) == found
 
@@ -315,20 +322,22 @@ def generated(seed: int) -> History:
     return history
 
 
-def deliveries(history: History, endpoint: str) -> list[Event]:
+def deliveries(history: History, endpoint: str) -> list[HistoryEvent]:
     """First deliveries at an endpoint."""
     return [
         each
         for each in history.events
-        if each.kind is Kind.DELIVERED and each.party == endpoint and not each.redelivered
+        if each.kind is HistoryEventKind.DELIVERED
+        and each.party == endpoint
+        and not each.redelivered
     ]
 
 
 def lose(history: History, draws: random.Random) -> None:
     """Take the deliveries of an acknowledged message at one endpoint away."""
-    known = {each.message for each in history.events if each.kind is Kind.ACKNOWLEDGED}
+    known = {each.message for each in history.events if each.kind is HistoryEventKind.ACKNOWLEDGED}
     victim = draws.choice(sorted(known))
-    gone = {Kind.DELIVERED, Kind.CONSUMED, Kind.SETTLED}
+    gone = {HistoryEventKind.DELIVERED, HistoryEventKind.CONSUMED, HistoryEventKind.SETTLED}
     history.events[:] = [
         each
         for each in history.events
@@ -347,7 +356,7 @@ def swap(history: History, draws: random.Random) -> None:
     history.published("a-100", producer="a", sequence=100, topic="t", targets=("q",))
     late = history.events.pop()
     first = history.events.index(deliveries(history, "q")[0])
-    history.events[first:first] = [late, Event(Kind.DELIVERED, "a-100", "q")]
+    history.events[first:first] = [late, HistoryEvent(HistoryEventKind.DELIVERED, "a-100", "q")]
 
 
 def revive(history: History, draws: random.Random) -> None:
@@ -363,16 +372,18 @@ def take_half(history: History, draws: random.Random) -> None:
 def invent(history: History, draws: random.Random) -> None:
     """Deliver what nobody published."""
     position = draws.randrange(len(history.events) + 1)
-    history.events.insert(position, Event(Kind.DELIVERED, "b-1", draws.choice(BOTH)))
+    history.events.insert(
+        position, HistoryEvent(HistoryEventKind.DELIVERED, "b-1", draws.choice(BOTH))
+    )
 
 
-PLANTS: dict[Fault, Callable[[History, random.Random], None]] = {
-    Fault.LOSS: lose,
-    Fault.DUPLICATE: repeat,
-    Fault.REORDER: swap,
-    Fault.RESURRECTION: revive,
-    Fault.PARTIAL: take_half,
-    Fault.INVENTION: invent,
+PLANTS: dict[FaultKind, Callable[[History, random.Random], None]] = {
+    FaultKind.LOSS: lose,
+    FaultKind.DUPLICATE: repeat,
+    FaultKind.REORDER: swap,
+    FaultKind.RESURRECTION: revive,
+    FaultKind.PARTIAL: take_half,
+    FaultKind.INVENTION: invent,
 }
 
 
@@ -382,14 +393,14 @@ def test_generated_clean_history_passes(seed: int) -> None:
     assert check(generated(seed)) == []
 
 
-def names(findings: Iterable[Any]) -> set[Fault]:
+def names(findings: Iterable[Any]) -> set[FaultKind]:
     """The kinds of findings."""
     return {finding.fault for finding in findings}
 
 
 @pytest.mark.parametrize("fault", PLANTS, ids=lambda fault: fault.value)
 @given(seed=st.integers(0, 2**32))
-def test_planted_fault_is_found(fault: Fault, seed: int) -> None:
+def test_planted_fault_is_found(fault: FaultKind, seed: int) -> None:
     """One fault planted anywhere in a generated history is found, and by its name."""
     history = generated(seed)
     PLANTS[fault](history, random.Random(seed))
@@ -605,15 +616,15 @@ def test_sound_broker_passes(seed: int) -> None:
 @pytest.mark.parametrize(
     ("fault", "kinds"),
     [
-        ("early", {Fault.LOSS}),
-        ("unflagged", {Fault.DUPLICATE}),
-        ("revives", {Fault.RESURRECTION}),
-        ("half", {Fault.PARTIAL}),
-        ("swaps", {Fault.REORDER}),
-        ("twice", {Fault.DUPLICATE}),
+        ("early", {FaultKind.LOSS}),
+        ("unflagged", {FaultKind.DUPLICATE}),
+        ("revives", {FaultKind.RESURRECTION}),
+        ("half", {FaultKind.PARTIAL}),
+        ("swaps", {FaultKind.REORDER}),
+        ("twice", {FaultKind.DUPLICATE}),
     ],
 )
-def test_unsound_broker_is_found(fault: str, kinds: set[Fault]) -> None:
+def test_unsound_broker_is_found(fault: str, kinds: set[FaultKind]) -> None:
     """Some run of twenty shows what a broker does wrong, under its name."""
     found = {each.fault for seed in range(20) for each in check(played(seed, fault), refusing=True)}
     assert kinds <= found

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.testing.history import History, Kind, check, describe
+from vpnrouter.testing.history import History, HistoryEventKind, check, describe
 from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer, message_of
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import (
@@ -232,7 +232,7 @@ def message(number: int, packet_id: int, qos: int = 1, dup: bool = False) -> Pub
     return Publish(b"orders/1", f"a-{number} ..".encode(), qos, packet_id=packet_id, dup=dup)
 
 
-def told(history: History) -> list[tuple[Kind, str, bool]]:
+def told(history: History) -> list[tuple[HistoryEventKind, str, bool]]:
     """Kinds, messages and flags of the events."""
     return [(event.kind, event.message, event.redelivered) for event in history.events]
 
@@ -251,12 +251,12 @@ def test_barrier_settles() -> None:
     consumer.received(Ack(PUBACK, barrier.packet_id))
     assert consumer.idle
     assert told(history) == [
-        (Kind.DELIVERED, "a-1", False),
-        (Kind.DELIVERED, "a-2", False),
-        (Kind.CONSUMED, "a-1", False),
-        (Kind.CONSUMED, "a-2", False),
-        (Kind.SETTLED, "a-1", False),
-        (Kind.SETTLED, "a-2", False),
+        (HistoryEventKind.DELIVERED, "a-1", False),
+        (HistoryEventKind.DELIVERED, "a-2", False),
+        (HistoryEventKind.CONSUMED, "a-1", False),
+        (HistoryEventKind.CONSUMED, "a-2", False),
+        (HistoryEventKind.SETTLED, "a-1", False),
+        (HistoryEventKind.SETTLED, "a-2", False),
     ]
 
 
@@ -272,8 +272,8 @@ def test_lost_connection_settles_nothing() -> None:
     assert consumer.opened(Connack(session_present=True)) == []
     consumer.received(Ack(PUBACK, barrier.packet_id))
     consumer.received(message(1, 5, dup=True))
-    assert (Kind.SETTLED, "a-1", False) not in told(history)
-    assert told(history)[-1] == (Kind.DELIVERED, "a-1", True)
+    assert (HistoryEventKind.SETTLED, "a-1", False) not in told(history)
+    assert told(history)[-1] == (HistoryEventKind.DELIVERED, "a-1", True)
     assert Ack(PUBACK, 5) in consumer.due()
 
 
@@ -284,7 +284,7 @@ def test_refused_barrier_settles_nothing() -> None:
     consumer.received(message(1, 5))
     *_, barrier = consumer.due()
     consumer.received(Ack(PUBACK, barrier.packet_id, 0x97))
-    assert told(history)[-1] == (Kind.CONSUMED, "a-1", False)
+    assert told(history)[-1] == (HistoryEventKind.CONSUMED, "a-1", False)
 
 
 def test_exactly_once() -> None:
@@ -302,10 +302,10 @@ def test_exactly_once() -> None:
     assert consumer.received(Ack(PUBREL, 5)) == [Ack(PUBCOMP, 5, 0x92)]
     assert consumer.idle
     consumer.received(message(2, 5, qos=2))
-    assert [each for each in told(history) if each[0] is not Kind.CONSUMED] == [
-        (Kind.DELIVERED, "a-1", False),
-        (Kind.SETTLED, "a-1", False),
-        (Kind.DELIVERED, "a-2", False),
+    assert [each for each in told(history) if each[0] is not HistoryEventKind.CONSUMED] == [
+        (HistoryEventKind.DELIVERED, "a-1", False),
+        (HistoryEventKind.SETTLED, "a-1", False),
+        (HistoryEventKind.DELIVERED, "a-2", False),
     ]
 
 
@@ -343,9 +343,9 @@ def test_queue_consumer_knows_what_comes_again() -> None:
     consumer.received(again)
     consumer.received(message(1, 2))
     assert told(history) == [
-        (Kind.DELIVERED, "a-1", False),
-        (Kind.DELIVERED, "a-1", True),
-        (Kind.DELIVERED, "a-1", False),
+        (HistoryEventKind.DELIVERED, "a-1", False),
+        (HistoryEventKind.DELIVERED, "a-1", True),
+        (HistoryEventKind.DELIVERED, "a-1", False),
     ]
 
 
@@ -381,7 +381,7 @@ def ids(packets: list[Any]) -> list[int]:
     return [packet.packet_id for packet in packets]
 
 
-def told_of(history: History) -> list[tuple[Kind, str]]:
+def told_of(history: History) -> list[tuple[HistoryEventKind, str]]:
     """Kinds and messages of the events."""
     return [(event.kind, event.message) for event in history.events]
 
@@ -418,11 +418,11 @@ def test_at_least_once() -> None:
     assert (again.packet_id, again.payload, again.dup) == (second.packet_id, second.payload, True)
     producer.received(Ack(PUBACK, second.packet_id, 0x87))
     assert told_of(history) == [
-        (Kind.PUBLISHED, "a-1"),
-        (Kind.PUBLISHED, "a-2"),
-        (Kind.ACKNOWLEDGED, "a-1"),
-        (Kind.RESENT, "a-2"),
-        (Kind.REJECTED, "a-2"),
+        (HistoryEventKind.PUBLISHED, "a-1"),
+        (HistoryEventKind.PUBLISHED, "a-2"),
+        (HistoryEventKind.ACKNOWLEDGED, "a-1"),
+        (HistoryEventKind.RESENT, "a-2"),
+        (HistoryEventKind.REJECTED, "a-2"),
     ]
 
 
@@ -445,10 +445,10 @@ def test_publishing_exactly_once() -> None:
     producer.received(Ack(PUBCOMP, second.packet_id))
     assert producer.done
     assert told_of(history)[3:] == [
-        (Kind.ACKNOWLEDGED, "a-1"),
-        (Kind.REJECTED, "a-3"),
-        (Kind.REPEATED, "a-2"),
-        (Kind.ACKNOWLEDGED, "a-2"),
+        (HistoryEventKind.ACKNOWLEDGED, "a-1"),
+        (HistoryEventKind.REJECTED, "a-3"),
+        (HistoryEventKind.REPEATED, "a-2"),
+        (HistoryEventKind.ACKNOWLEDGED, "a-2"),
     ]
     assert producer.received(Ack(PUBREC, 77)) == [Ack(PUBREL, 77, 0x92)]
 
@@ -553,4 +553,4 @@ def test_sessions_over_lost_connections(mosquitto: int) -> None:
         until(lambda: all(each.idle for each in consumers))
     found = check(history)
     assert not found, describe(found, history)
-    assert any(event.kind is Kind.NOTED for event in history.events)
+    assert any(event.kind is HistoryEventKind.NOTED for event in history.events)

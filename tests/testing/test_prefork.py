@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vpnrouter
-from vpnrouter.testing.prefork import Forked, Prefork
+from vpnrouter.testing.prefork import ForkedRouter, Prefork
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def prefork() -> Iterator[Prefork]:
         yield made
 
 
-def told(process: Forked) -> tuple[str, str]:
+def told(process: ForkedRouter) -> tuple[str, str]:
     """What it said in its life."""
     with process.stdout as out, process.stderr as err:
         return out.read(), err.read()

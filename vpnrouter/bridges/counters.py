@@ -45,7 +45,7 @@ COUNTS: Final = (
 
 @final
 class Counters:
-    """Counters of one bridge; they only grow, and outlive its connections and restarts (server/spool/sheets.py).
+    """Counters of one bridge. They only grow, and outlive connections and restarts (server/spool/saved_counters.py).
 
     `data_*` are messages as they cross the link, `control_*` all other frames, `login_*` the HELLO,
     WELCOME and REFUSE among those. Bytes are frames with their heads. `last_data_*_ns` says when

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.machine import Action
     from vpnrouter.bridges.remote_links import RemoteLinks
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
 
 
 class BridgeDriver(HalfCallbacks, ABC):
@@ -56,7 +56,7 @@ class BridgeDriver(HalfCallbacks, ABC):
     def give_up_dialling(self, number: int) -> None:
         """Stop connecting for this login."""
 
-    def tell(self, kind: Kind, text: str) -> None:
+    def tell(self, kind: EventType, text: str) -> None:
         """Raise an event about the bridge."""
 
     def poke(self) -> None:

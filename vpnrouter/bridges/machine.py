@@ -25,7 +25,7 @@ from vpnrouter.wire.link import codes
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
 
 SLOWEST_NS: Final = 30 * SECOND_NS
 """Longest delay between two tries, unless SPREAD asks for a longer one."""
@@ -137,7 +137,7 @@ class Resume(NamedTuple):
 class RaiseEvent(NamedTuple):
     """Raise an event about the bridge."""
 
-    kind: Kind
+    kind: EventType
     text: str
 
 
@@ -864,7 +864,7 @@ class Machine:
     def _not_connected(self, why: str) -> None:
         self._tell_once(table.NOT_CONNECTED, f"not connected: {why}", why)
 
-    def _tell_once(self, kind: Kind, text: str, why: str) -> None:
+    def _tell_once(self, kind: EventType, text: str, why: str) -> None:
         """Tell a reason once and not at every attempt: a remote may be away for days."""
         if why != self._told:
             self._told = why
@@ -875,7 +875,7 @@ class Machine:
             self._announced = False
             self._tell(table.LINK_DOWN, f"down: {why}")
 
-    def _tell(self, kind: Kind, what: str) -> None:
+    def _tell(self, kind: EventType, what: str) -> None:
         facts = self.record.facts
         where = f"{self.record.remote_router_name or '?'} at {self.record.remote_address or '?'}"
         text = f"VPN {facts.msg_vpn} bridge {facts.name} from {where}: {what}"

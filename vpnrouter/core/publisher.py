@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.tracing import Picking
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
     from vpnrouter.trace.sampler import Sampler
 
 
@@ -29,7 +29,7 @@ LARGE: Final = 8
 BIND_FAILED: Final = 16
 """Bits of `Publisher.told`: the one-shot events that a connection has had."""
 
-_ONE_SHOTS: Final[dict[int, Kind]] = {
+_ONE_SHOTS: Final[dict[int, EventType]] = {
     PUBLISH_DENIED: table.PUBLISH_DENIED,
     SUBSCRIBE_DENIED: table.SUBSCRIBE_DENIED,
     TOO_BIG: table.TOO_BIG,
@@ -139,7 +139,7 @@ class Publisher:
             text = f"publisher flow closed: {self.spooled:,} messages spooled"
             self._report(table.CLOSE_FLOW, text)
 
-    def _report(self, kind: Kind, text: str) -> None:
+    def _report(self, kind: EventType, text: str) -> None:
         events = self.vpn.context.events
         if events is not None:
             vpn = self.vpn.name

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Keeper, Subscriber, Subscription
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
     from vpnrouter.topics.grammar import Filter
 
 
@@ -318,7 +318,7 @@ class MessageVpn:
         retained = self.retained
         return self.spooled_bytes + (0 if retained.account is None else retained.bytes_)
 
-    def report_once(self, kind: Kind, text: str) -> None:
+    def report_once(self, kind: EventType, text: str) -> None:
         """Raise an event about a bound of the message VPN that is reached; not again until that has ended."""
         events = self.context.events
         if events is not None:

@@ -17,7 +17,7 @@ from vpnrouter.units import SECOND_NS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
 
 
 @final
@@ -31,7 +31,7 @@ class Event:
     __slots__ = ("event_id", "kind", "msg_vpn", "name", "text", "time_ns")
 
     def __init__(
-        self, event_id: int, time_ns: int, kind: Kind, msg_vpn: str, name: str, text: str
+        self, event_id: int, time_ns: int, kind: EventType, msg_vpn: str, name: str, text: str
     ) -> None:
         self.event_id = event_id
         self.time_ns = time_ns
@@ -155,7 +155,9 @@ class EventLog:
         self._kept: dict[str, deque[Event]] = {}
         self._standing: dict[tuple[str, str, str], None] = {}
 
-    def raise_event(self, kind: Kind, msg_vpn: str = "", name: str = "", text: str = "") -> None:
+    def raise_event(
+        self, kind: EventType, msg_vpn: str = "", name: str = "", text: str = ""
+    ) -> None:
         """Raise an event of `msg_vpn` ("" for the router) and `name`; `text` says what happened.
 
         Called at the frequency of logins, never for each message.
@@ -175,7 +177,7 @@ class EventLog:
                     raise
                 self.on_fault(error)
 
-    def raise_once(self, kind: Kind, msg_vpn: str, name: str, text: str) -> bool:
+    def raise_once(self, kind: EventType, msg_vpn: str, name: str, text: str) -> bool:
         """Raise a one-shot event: True if it was raised, False while it stands already."""
         key = (kind.name, msg_vpn, name)
         if key in self._standing:
@@ -186,7 +188,7 @@ class EventLog:
         self.raise_event(kind, msg_vpn, name, text)
         return True
 
-    def clear(self, kind: Kind, msg_vpn: str, name: str) -> bool:
+    def clear(self, kind: EventType, msg_vpn: str, name: str) -> bool:
         """Clear a one-shot event, so that it may be raised again; False where it did not stand."""
         key = (kind.name, msg_vpn, name)
         if key not in self._standing:
@@ -194,7 +196,7 @@ class EventLog:
         del self._standing[key]
         return True
 
-    def stands(self, kind: Kind, msg_vpn: str, name: str) -> bool:
+    def stands(self, kind: EventType, msg_vpn: str, name: str) -> bool:
         """Whether a one-shot event was raised and not cleared."""
         return (kind.name, msg_vpn, name) in self._standing
 

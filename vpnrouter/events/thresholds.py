@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, final
 
 if TYPE_CHECKING:
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
 
 
-class Marks(NamedTuple):
+class ThresholdValues(NamedTuple):
     """Percent of a bound, or, where `absolute`, values themselves. 0 for `set_at` never raises anything."""
 
     set_at: int
@@ -22,18 +22,18 @@ class Marks(NamedTuple):
         return -(-bound * self.set_at // 100), bound * self.clear_at // 100
 
 
-class Pair(NamedTuple):
+class ThresholdEvents(NamedTuple):
     """The two events of one threshold, and what the value is called in their texts."""
 
-    high: Kind
-    clear: Kind
+    high: EventType
+    clear: EventType
     what: str
 
 
 class Crossing(NamedTuple):
     """An event that is to be raised."""
 
-    kind: Kind
+    kind: EventType
     text: str
 
 
@@ -48,7 +48,13 @@ class Thresholds:
         self._still: set[tuple[str, str, str]] = set()
 
     def look(
-        self, pair: Pair, msg_vpn: str, name: str, value: int, bound: int, marks: Marks
+        self,
+        pair: ThresholdEvents,
+        msg_vpn: str,
+        name: str,
+        value: int,
+        bound: int,
+        marks: ThresholdValues,
     ) -> Crossing | None:
         """The event that `value` of `name` in `msg_vpn` brings about, if any. `bound` 0 is no bound."""
         key = (pair.high.name, msg_vpn, name)
@@ -69,7 +75,7 @@ class Thresholds:
         share = f" ({100 * value // bound} % of {bound:,})" if bound else ""
         return Crossing(pair.high, f"{pair.what} high: {value:,}{share}")
 
-    def is_high(self, pair: Pair, msg_vpn: str, name: str) -> bool:
+    def is_high(self, pair: ThresholdEvents, msg_vpn: str, name: str) -> bool:
         """Whether the last look found the value high."""
         return (pair.high.name, msg_vpn, name) in self._high
 
@@ -78,6 +84,6 @@ class Thresholds:
         self._high = self._still
         self._still = set()
 
-    def _cleared(self, pair: Pair, key: tuple[str, str, str], value: int) -> Crossing:
+    def _cleared(self, pair: ThresholdEvents, key: tuple[str, str, str], value: int) -> Crossing:
         self._high.discard(key)
         return Crossing(pair.clear, f"{pair.what} no longer high: {value:,}")

@@ -134,7 +134,7 @@ class OtlpStatus(NamedTuple):
     """What went wrong last, in words; empty when nothing did."""
 
 
-class _LastWord(logging.Handler):
+class _LastLogText(logging.Handler):
     """Keeps the last text that the SDK logged, which is the only place where it says why."""
 
     def __init__(self) -> None:
@@ -215,7 +215,7 @@ class OtlpThread:
         self._dropped_rows = 0
         self._last_error = ""
         self._down = False
-        self._word = _LastWord()
+        self._word = _LastLogText()
         # A daemon: a collector that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="trace-otlp", daemon=True)
 
@@ -292,7 +292,7 @@ class OtlpThread:
     def _use(self, table: pa.Table) -> None:
         count = table.num_rows
         try:
-            columns = [plain(table.column(name)) for name in COLUMNS]
+            columns = [plain_columns(table.column(name)) for name in COLUMNS]
         except Exception as error:  # noqa: BLE001 - tracing never hurts the router
             self._unreadable(count, error)
             return
@@ -352,7 +352,7 @@ class OtlpThread:
             self._say(f"trace.otlp: spans are lost: {why}")
 
 
-def plain(column: pa.ChunkedArray) -> pa.Array:
+def plain_columns(column: pa.ChunkedArray) -> pa.Array:
     """One array of plain values of a column, dictionaries undone, all rows at once."""
     import pyarrow as pa
 

@@ -23,18 +23,18 @@ from vpnrouter.management.status.bridges import keep_rates
 from vpnrouter.server.apply.assemble import build_router, read_authorities, take_authorities
 from vpnrouter.server.apply.editor import RouterEditor
 from vpnrouter.server.apply.reload import Reload, reload_file
+from vpnrouter.server.events.event_context import PeerLog, raise_event, raise_named
 from vpnrouter.server.events.log import RouterEvents
-from vpnrouter.server.events.narrate import PeerLog, say, tell
 from vpnrouter.server.net.descriptors import raise_limit
 from vpnrouter.server.net.dial import Connector, transport_of
-from vpnrouter.server.net.listeners import Answering, bind_all, served
-from vpnrouter.server.net.loop import drive, keep_time, keep_working, kept, settle
+from vpnrouter.server.net.listeners import ListenerSet, bind_all, served
+from vpnrouter.server.net.loop import drive, keep_time, keep_working, restarted, settle
 from vpnrouter.server.net.reactor import Host, flush_ready
 from vpnrouter.server.net.tls import HandshakeFailures
-from vpnrouter.server.spool.sheets import Sheets
-from vpnrouter.server.spool.spooling import open_spool
+from vpnrouter.server.password_verifier import PasswordVerifier
+from vpnrouter.server.spool.saved_counters import SavedCounters
+from vpnrouter.server.spool.spool_service import open_spool
 from vpnrouter.server.traces import check_traces, keep_traces
-from vpnrouter.server.verify import Verifier
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.mqtt import reason
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from vpnrouter.server.bridges.runner import BridgeRunner
     from vpnrouter.server.net.listeners import BoundListener
     from vpnrouter.server.net.reactor import Reactor
-    from vpnrouter.server.spool.spooling import Spooling
+    from vpnrouter.server.spool.spool_service import SpoolService
 
 
 async def watch_signals(
@@ -69,7 +69,7 @@ async def watch_signals(
 
 
 @final
-class Hangups:
+class SighupHandler:
     """SIGHUPs, each answered by one `reread`; those that come during one by one more after it.
 
     `reread` is None for a router that was not started from a file.
@@ -91,7 +91,7 @@ class Hangups:
             if self._reread is not None:
                 await self._reread()
             else:
-                say("SIGHUP", "this router was not started from a file")
+                raise_named("SIGHUP", "this router was not started from a file")
 
 
 def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
@@ -140,7 +140,7 @@ class Node:
         self,
         book: LinkRegistry,
         bridges: list[BridgeRunner],
-        answering: Answering,
+        answering: ListenerSet,
         reload: Reload,
         editor: RouterEditor | None = None,
     ) -> None:
@@ -172,7 +172,7 @@ def _host(
     router: Router,
     nursery: trio.Nursery,
     streams: trio.Nursery,
-    verifier: Verifier,
+    verifier: PasswordVerifier,
     *,
     alone: bool,
 ) -> tuple[Host, Reactor | None]:
@@ -185,11 +185,11 @@ def _host(
 
     reactor = Reactor(router)
     driving = partial(drive, reactor, verifier, alone=alone)
-    nursery.start_soon(kept, router.context.barrier, "sockets", driving)
+    nursery.start_soon(restarted, router.context.barrier, "sockets", driving)
     return reactor, reactor
 
 
-class _Files(NamedTuple):
+class _StartFiles(NamedTuple):
     """What a router was started from; see `serve`."""
 
     path: str
@@ -239,19 +239,21 @@ async def serve(
     # All that can fail for reasons outside fails here, before the first task exists.
     check_traces(config.trace)
     take_authorities(router, read_authorities(config))
-    spooling = open_spool(router, config)
+    spool_service = open_spool(router, config)
     try:
         bound = bind_all(config.listeners)
     except BaseException:
-        if spooling is not None:
-            spooling.close()
+        if spool_service is not None:
+            spool_service.close()
         raise
     try:
-        files = _Files(path, loaded, overlaid)
-        await _serve(config, router, events, bound, spooling, secret, ready, files, alone=alone)
+        files = _StartFiles(path, loaded, overlaid)
+        await _serve(
+            config, router, events, bound, spool_service, secret, ready, files, alone=alone
+        )
     finally:
-        if spooling is not None:
-            spooling.close()
+        if spool_service is not None:
+            spool_service.close()
 
 
 async def _serve(
@@ -259,10 +261,10 @@ async def _serve(
     router: Router,
     events: RouterEvents,
     bound: list[BoundListener],
-    spooling: Spooling | None,
+    spool_service: SpoolService | None,
     secret: bytes,
     ready: Callable[[Node], None],
-    files: _Files,
+    files: _StartFiles,
     *,
     alone: bool,
 ) -> None:
@@ -272,11 +274,11 @@ async def _serve(
     # Streams end after the rest: their tasks have last words to send.
     async with trio.open_nursery() as streams:
         async with trio.open_nursery() as nursery:
-            verifier = Verifier(router, nursery)
+            verifier = PasswordVerifier(router, nursery)
             host, reactor = _host(router, nursery, streams, verifier, alone=alone)
             host.set_clocks()
-            if spooling is not None:
-                spooling.serve_with(reactor)
+            if spool_service is not None:
+                spool_service.serve_with(reactor)
             runners: list[BridgeRunner] = []
             edge = Edge(
                 bridges=runners, flush=partial(flush_ready, router.context), transport=transport_of
@@ -284,30 +286,32 @@ async def _serve(
             sources = Sources(book=book, edge=edge)
             if reactor is not None:
                 edge.accepts = reactor.accepts
-            if spooling is not None:
-                edge.commits = spooling.committer.figures
-                sources.store = spooling.store
-            answering = Answering(book, reactor, nursery, streams, config.management, sources)
+            if spool_service is not None:
+                edge.commits = spool_service.committer.figures
+                sources.store = spool_service.store
+            answering = ListenerSet(book, reactor, nursery, streams, config.management, sources)
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
             edge.listeners = answering.figures
             barrier = router.context.barrier
 
             def begin(name: str, task: Callable[[], Awaitable[object]]) -> None:
-                nursery.start_soon(kept, barrier, name, task)
+                nursery.start_soon(restarted, barrier, name, task)
 
             begin("metrics", sources.figures.keep)
             begin("time", partial(keep_time, host, verifier))
             begin("long work", partial(keep_working, host, router.context))
             connector = Connector(router.context, host, streams)
-            reload = Reload(config, secret, book, connector, answering, runners, nursery, spooling)
+            reload = Reload(
+                config, secret, book, connector, answering, runners, nursery, spool_service
+            )
             events.follow(lambda: reload.config)
             reload.tell_ports()
             reload.begin_all()
-            if spooling is not None:
-                sheets = Sheets(spooling.spool, spooling.store, book, runners)
+            if spool_service is not None:
+                sheets = SavedCounters(spool_service.spool, spool_service.store, book, runners)
                 sheets.restore_bridges()
-                spooling.sheets = sheets
+                spool_service.sheets = sheets
                 begin("balance sheets", sheets.keep)
             begin("rates of bridges", partial(keep_rates, sources.bridges))
             begin("rates of message VPNs", sources.meters.keep)
@@ -320,7 +324,7 @@ async def _serve(
                 sources.editor, reread = editor, editor.reread
             elif files.path:
                 reread = partial(reload_file, files.path, reload)
-            hangups = Hangups(reread)
+            hangups = SighupHandler(reread)
             begin("reloads", hangups.answer)
             # Before anybody is told that it is ready: a signal that comes then is heard.
             await nursery.start(watch_signals, stopping.set, hangups.note)
@@ -356,6 +360,6 @@ def run(
 
     def ready(node: Node) -> None:
         print(node.ready_line(), flush=True)
-        tell(STARTUP, f"up after {time.monotonic() - started:.2f} s")
+        raise_event(STARTUP, f"up after {time.monotonic() - started:.2f} s")
 
     trio.run(partial(serve, overlaid=overlaid, alone=True), config, ready, path, loaded)

@@ -14,7 +14,7 @@ from vpnrouter.core.barrier import THREAD
 from vpnrouter.core.tracing import TraceFilter, TraceTerms
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
-from vpnrouter.server.events.narrate import log_here, tell
+from vpnrouter.server.events.event_context import current_log, raise_event
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.trace.retention import Retention
 from vpnrouter.trace.sampler import Sampler
@@ -175,7 +175,7 @@ def _exporter(written: Trace, router: str, barrier: Barrier) -> OtlpThread | Non
     try:
         exporter = open_exporter(written.otlp)
     except OperationError as error:
-        tell(TRACE_TROUBLE, f"{error}; no spans are sent")
+        raise_event(TRACE_TROUBLE, f"{error}; no spans are sent")
         return None
     fault = _fault_from_elsewhere(barrier, "spans")
     return OtlpThread(
@@ -186,12 +186,12 @@ def _exporter(written: Trace, router: str, barrier: Barrier) -> OtlpThread | Non
 def _say_from_elsewhere() -> Callable[[str], None]:
     """A function that tells from another thread, in the router's own, which the event log is for."""
     token = trio.lowlevel.current_trio_token()
-    log = log_here()
+    log = current_log()
 
     def say(text: str) -> None:
         # After the run has ended nobody is left who listens.
         with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(partial(tell, TRACE_TROUBLE, text, log=log))
+            token.run_sync_soon(partial(raise_event, TRACE_TROUBLE, text, log=log))
 
     return say
 

@@ -110,23 +110,23 @@ def will(vpn: str, client: str) -> bytes:
     return WILL + _two(vpn, client.encode())
 
 
-def sheet_endpoint(number: int) -> bytes:
+def endpoint_counters(number: int) -> bytes:
     """Of the counts of an endpoint."""
     return SHEET_ENDPOINT + number.to_bytes(4, "big")
 
 
-def sheet_number(key: bytes) -> int:
-    """The endpoint number in a key made by `sheet_endpoint`."""
+def endpoint_of_counters(key: bytes) -> int:
+    """The endpoint number in a key made by `endpoint_counters`."""
     return int.from_bytes(key[2:6], "big")
 
 
-def sheet_bridge(whose: str, name: str) -> bytes:
+def bridge_counters(whose: str, name: str) -> bytes:
     """Of the counts of a bridge; `whose` is one letter."""
     return SHEET_BRIDGE + whose.encode() + name.encode()
 
 
-def sheet_bridge_of(key: bytes) -> tuple[str, str]:
-    """Whose bridge it is, and its name, of a key made by `sheet_bridge`."""
+def bridge_of_counters(key: bytes) -> tuple[str, str]:
+    """Whose bridge it is, and its name, of a key made by `bridge_counters`."""
     text = key[2:].decode(errors="replace")
     return text[:1], text[1:]
 

@@ -17,7 +17,13 @@ from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.recovery import Recovered, Recovery
-from vpnrouter.spool.segments import Building, Parts, SegmentTable, decode_index, decode_segment
+from vpnrouter.spool.segments import (
+    SegmentBuilder,
+    SegmentTable,
+    SettledBitmaps,
+    decode_index,
+    decode_segment,
+)
 from vpnrouter.spool.store import Batch, Store
 
 if TYPE_CHECKING:
@@ -284,11 +290,11 @@ class Ledger:
         self._unit = 1
         self._unit_first: i64 = self.next_id
         self._sealed_first = self.next_id
-        self._building = Building(self.next_id, self._segment_messages)
-        self._full: list[Building] = []
-        self._hot: dict[int, Parts] = {}
-        self._near: Parts | None = None
-        self._touched: list[Parts] = []
+        self._building = SegmentBuilder(self.next_id, self._segment_messages)
+        self._full: list[SegmentBuilder] = []
+        self._hot: dict[int, SettledBitmaps] = {}
+        self._near: SettledBitmaps | None = None
+        self._touched: list[SettledBitmaps] = []
         self._state: dict[bytes, bytes | None] = {}
         self.pending = False
         self.pending_bytes = 0
@@ -318,7 +324,7 @@ class Ledger:
             raise SpoolError("the spool has messages beyond its next id", "corrupt")
         for first in recovery.spent:
             # Never written like this; nothing is lost by taking the last step here.
-            self._touch(Parts(first, 1, 0, True))
+            self._touch(SettledBitmaps(first, 1, 0, True))
 
     def add(
         self,
@@ -346,7 +352,7 @@ class Ledger:
         number = self.next_id
         if not building.takes(len(record)):
             # Both are set together: a full segment is not the one being built.
-            fresh = Building(number, self._segment_messages)
+            fresh = SegmentBuilder(number, self._segment_messages)
             full = [*self._full, building]
             self._full, self._building = full, fresh
             building = fresh
@@ -409,8 +415,8 @@ class Ledger:
                 parts.write(batch)
             else:
                 parts.erase(self._store, batch)
-        stored: list[Building] = []
-        early: list[Parts | None] = []
+        stored: list[SegmentBuilder] = []
+        early: list[SettledBitmaps | None] = []
         lease = self._lease
         if self.next_id > self._unit_first:
             for building in [*self._full, self._building]:
@@ -426,7 +432,7 @@ class Ledger:
                 batch.delete(key)
             else:
                 batch.put(key, value)
-        fresh = Building(self.next_id, self._segment_messages)
+        fresh = SegmentBuilder(self.next_id, self._segment_messages)
         # The batch is complete and must not be lost: steps that raise from here on are repeated.
         self._building, self._full, self._touched, self._state = fresh, [], [], {}
         self._lease = lease
@@ -495,25 +501,25 @@ class Ledger:
             at -= 1
         building.settle(endpoint, number - building.first)
 
-    def _parts_of(self, number: int) -> Parts | None:
+    def _parts_of(self, number: int) -> SettledBitmaps | None:
         """The state of the segment that has a message; None if it is gone."""
         table = self._table
         if not table.seek(number):
             return None
         parts = self._hot.get(table.first)
         if parts is None:
-            parts = Parts(table.first, table.count, table.left, table.parts)
+            parts = SettledBitmaps(table.first, table.count, table.left, table.parts)
             self._hot[table.first] = parts
         return parts
 
-    def _touch(self, parts: Parts) -> None:
+    def _touch(self, parts: SettledBitmaps) -> None:
         """Note that the unit changes the state of a segment."""
         parts.changed = True
         parts.unit = self._unit
         self._touched.append(parts)
         self.pending = True
 
-    def _write(self, building: Building, batch: Batch) -> Parts | None:
+    def _write(self, building: SegmentBuilder, batch: Batch) -> SettledBitmaps | None:
         """Put a segment into the batch. Returns the bitmaps of what was settled of it before it is stored, if any."""
         first = building.first
         batch.put(keys.bodies(first), building.bodies())
@@ -521,13 +527,13 @@ class Ledger:
         settled = building.parts()
         if not settled:
             return None
-        parts = Parts(first, len(building), building.left, False)
+        parts = SettledBitmaps(first, len(building), building.left, False)
         for part in settled:
             parts.take(part)
         parts.write(batch)
         return parts
 
-    def _seal_part(self, parts: Parts) -> None:
+    def _seal_part(self, parts: SettledBitmaps) -> None:
         """Note that the batch has the bitmaps of a stored segment, or its deletion. May be called again."""
         first = int(parts.first)
         if parts.left > 0:
@@ -538,7 +544,7 @@ class Ledger:
         if self._table.seek(first):
             self._table.remove(first)
 
-    def _note(self, building: Building, early: Parts | None) -> None:
+    def _note(self, building: SegmentBuilder, early: SettledBitmaps | None) -> None:
         """Note that a segment is in the batch. May be called again."""
         first = building.first
         if not self._table.seek(first):

@@ -37,7 +37,7 @@ _LOOSE: Final = Struct(">QI")
 Rows = list[tuple[bytes, bytes]]
 
 
-class Place(NamedTuple):
+class CutValue(NamedTuple):
     """Where one value is: how many pieces it has, and bytes in all."""
 
     serial: int
@@ -46,7 +46,7 @@ class Place(NamedTuple):
 
 
 @final
-class Cut:
+class CutBatch:
     """What becomes of a batch: `ahead` is written first, one list after the other, then `puts` and `deletes`.
 
     `places` are those of values that were cut, `gone` keys whose value is no longer in pieces.
@@ -58,7 +58,7 @@ class Cut:
         self.ahead: list[Rows] = []
         self.puts: Rows = []
         self.deletes: list[bytes] = []
-        self.places: dict[bytes, Place] = {}
+        self.places: dict[bytes, CutValue] = {}
         self.gone: list[bytes] = []
 
 
@@ -69,7 +69,7 @@ class Pieces:
     __slots__ = ("_loose", "_next", "places")
 
     def __init__(self, places: Iterable[tuple[bytes, bytes]], loose: bytes) -> None:
-        self.places = {key[1:]: Place(*_PLACE.unpack(value)) for key, value in places}
+        self.places = {key[1:]: CutValue(*_PLACE.unpack(value)) for key, value in places}
         self._loose: list[tuple[int, int]] = list(_LOOSE.iter_unpack(loose))
         known = [place.serial for place in self.places.values()]
         self._next = 1 + max([*known, *(serial for serial, _ in self._loose)], default=0)
@@ -78,9 +78,9 @@ class Pieces:
         """Whether `batch` has to be cut: it is large, or the store has pieces that it may replace."""
         return batch.size > limits.SPOOL_BATCH_BYTES or bool(self.places or self._loose)
 
-    def cut(self, batch: Batch) -> Cut:
+    def cut(self, batch: Batch) -> CutBatch:
         """Cut what is large in a large batch. What it replaces or deletes is deleted with its pieces."""
-        made = Cut()
+        made = CutBatch()
         large = batch.size > limits.SPOOL_BATCH_BYTES
         for key, value in batch.puts:
             if large and len(value) >= limits.SPOOL_CUT_BYTES:
@@ -102,18 +102,18 @@ class Pieces:
             made.deletes.append(LOOSE)
         return made
 
-    def done(self, made: Cut) -> None:
+    def done(self, made: CutBatch) -> None:
         """Take note that the batch is written."""
         self._loose.clear()
         self.places.update(made.places)
         for key in made.gone:
             self.places.pop(key, None)
 
-    def _ahead(self, made: Cut, key: bytes, value: bytes) -> None:
+    def _ahead(self, made: CutBatch, key: bytes, value: bytes) -> None:
         most = limits.SPOOL_PIECE_BYTES
         serial = self._next
         self._next += 1
-        place = Place(serial, -(-len(value) // most), len(value))
+        place = CutValue(serial, -(-len(value) // most), len(value))
         for number in range(place.pieces):
             piece = value[number * most : (number + 1) * most]
             if not made.ahead or sum(len(each) for _, each in made.ahead[-1]) + len(piece) > most:
@@ -126,7 +126,7 @@ class Pieces:
         made.puts.append((PLACE + key, _PLACE.pack(*place)))
         made.places[key] = place
 
-    def _replace(self, made: Cut, key: bytes) -> None:
+    def _replace(self, made: CutBatch, key: bytes) -> None:
         before = self.places.get(key)
         if before is not None:
             made.deletes.extend(_keys(before.serial, before.pieces))
@@ -146,7 +146,7 @@ def value_of(key: bytes, rows: RdictIter) -> bytes | None:
     found = _row(PLACE + key, rows)
     if found is None:
         return b""
-    place = Place(*_PLACE.unpack(found))
+    place = CutValue(*_PLACE.unpack(found))
     pieces = [_row(each, rows) for each in _keys(place.serial, place.pieces)]
     whole = b"".join([piece for piece in pieces if piece is not None])
     return whole if len(whole) == place.size else None

@@ -40,7 +40,7 @@ from rocksdict import (
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, Cut, Pieces, value_of
+from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, CutBatch, Pieces, value_of
 from vpnrouter.spool.store import FORMAT, READABLE, STORE_ID_BYTES, Batch, Store
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class RocksStore(Store):
             self._failure = raised.reason
             raise raised from error
 
-    def _commit_cut(self, cut: Cut) -> None:
+    def _commit_cut(self, cut: CutBatch) -> None:
         for rows in cut.ahead:
             began = time.monotonic()
             self._write(rows, [])

@@ -189,7 +189,7 @@ def bits_set(bitmap: Sequence[int]) -> int:
 
 
 @final
-class Part:
+class SettledBitmap:
     """The bitmap of one endpoint: a bit for each message of the segment, set when settled."""
 
     __slots__ = ("bits", "changed", "endpoint", "stored")
@@ -214,7 +214,7 @@ class Part:
 
 
 @final
-class Parts:
+class SettledBitmaps:
     """The bitmaps of a segment. `left` counts memberships that are not settled, `unit` is the last unit
     that changed them. `cold` says that the store may have bitmaps that are not in memory.
     """
@@ -228,8 +228,8 @@ class Parts:
         self.cold = cold
         self.changed = False
         self.unit = 0
-        self._near: Part | None = None
-        self._parts: dict[int, Part] = {}
+        self._near: SettledBitmap | None = None
+        self._parts: dict[int, SettledBitmap] = {}
 
     def settle(self, store: Store, endpoint: int, number: i64) -> bool:
         """Settle a message (its spool id) for an endpoint; returns whether that is news."""
@@ -244,7 +244,7 @@ class Parts:
         self.left -= 1
         return True
 
-    def take(self, part: Part) -> None:
+    def take(self, part: SettledBitmap) -> None:
         """Begin with a bitmap that is not in the store yet."""
         self._parts[part.endpoint] = part
 
@@ -292,16 +292,16 @@ class Parts:
                     # Deleting a missing key does no harm, and nothing has to be read for it.
                     batch.delete(keys.settled(endpoint, first))
 
-    def _part(self, store: Store, endpoint: int) -> Part:
+    def _part(self, store: Store, endpoint: int) -> SettledBitmap:
         part = self._parts.get(endpoint)
         if part is None:
             first = int(self.first)
             size = int(self.count + 7) >> 3
             stored = store.get(keys.settled(endpoint, first)) if self.cold else None
             if stored is not None and len(stored) == size:
-                part = Part(endpoint, bytearray(stored), True)
+                part = SettledBitmap(endpoint, bytearray(stored), True)
             else:
-                part = Part(endpoint, bytearray(size), stored is not None)
+                part = SettledBitmap(endpoint, bytearray(size), stored is not None)
             self._parts[endpoint] = part
         return part
 
@@ -311,7 +311,7 @@ _U32: Final = (1 << 32) - 1
 
 
 @final
-class Building:
+class SegmentBuilder:
     """Takes messages, and notes which memberships are settled before anything was stored.
 
     `first` is the spool id of its first message, `left` counts memberships, `most` is how many messages
@@ -351,7 +351,7 @@ class Building:
         self._known: dict[tuple[int, ...], int] = {}
         self._last: list[int] = []
         self._last_number = 0
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, SettledBitmap] = {}
 
     def __len__(self) -> int:
         return len(self._records)
@@ -415,7 +415,7 @@ class Building:
             return
         part = self._parts.get(endpoint)
         if part is None:
-            part = Part(endpoint, bytearray(self.most + 7 >> 3), True)
+            part = SettledBitmap(endpoint, bytearray(self.most + 7 >> 3), True)
             self._parts[endpoint] = part
         if part.has(offset):
             return
@@ -428,12 +428,12 @@ class Building:
         self._bytes -= len(self._records[offset])
         self._records[offset] = b""
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[SettledBitmap]:
         """Copies of the bitmaps of settled messages, to be stored beside the index."""
         size = len(self._records) + 7 >> 3
-        found: list[Part] = []
+        found: list[SettledBitmap] = []
         for part in self._parts.values():
-            copy = Part(part.endpoint, part.bits[:size], part.stored)
+            copy = SettledBitmap(part.endpoint, part.bits[:size], part.stored)
             copy.changed = part.changed
             found.append(copy)
         return found

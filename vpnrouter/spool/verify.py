@@ -53,11 +53,11 @@ def verify(store: Store) -> list[str]:
 
     Raises SpoolError if the store itself cannot be read.
     """
-    return _Check(store).run()
+    return _StoreCheck(store).run()
 
 
 @final
-class _Check:
+class _StoreCheck:
     """One pass over a store."""
 
     def __init__(self, store: Store) -> None:

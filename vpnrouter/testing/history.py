@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-class Kind(Enum):
+class HistoryEventKind(Enum):
     """What an event tells."""
 
     PUBLISHED = "published"
@@ -59,14 +59,14 @@ class Kind(Enum):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Event:
+class HistoryEvent:
     """One line of a history. What does not belong to a kind is empty.
 
     `party` is the producer or the endpoint; `sequence` counts the messages of one producer; `targets` are
     the endpoints that a message is to reach; `redelivered` and `qos` are those of a delivery.
     """
 
-    kind: Kind
+    kind: HistoryEventKind
     message: str
     party: str = ""
     sequence: int = 0
@@ -77,14 +77,14 @@ class Event:
     note: str = ""
 
     def __str__(self) -> str:
-        if self.kind is Kind.NOTED:
+        if self.kind is HistoryEventKind.NOTED:
             return f"-- {self.note}"
         words = [self.kind.value, self.message]
-        if self.kind is Kind.PUBLISHED:
+        if self.kind is HistoryEventKind.PUBLISHED:
             words += [f"by {self.party} to {self.topic} for {', '.join(self.targets) or 'nobody'}"]
         elif self.party:
             words += [f"at {self.party}"]
-        if self.kind is Kind.DELIVERED:
+        if self.kind is HistoryEventKind.DELIVERED:
             words += [f"QoS {self.qos}"]
         if self.redelivered:
             words += ["redelivered"]
@@ -98,51 +98,55 @@ class History:
     """Events in order. Ids of messages are unique in a history; `sequence` rises for each producer."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[HistoryEvent] = []
 
     def published(
         self, message: str, *, producer: str, sequence: int, topic: str, targets: tuple[str, ...]
     ) -> None:
         """A producer is about to send a message that is to reach these endpoints, all or none."""
-        event = Event(Kind.PUBLISHED, message, producer, sequence, topic, targets)
+        event = HistoryEvent(
+            HistoryEventKind.PUBLISHED, message, producer, sequence, topic, targets
+        )
         self.events.append(event)
 
     def resent(self, message: str) -> None:
         """A producer that sends at least once sends a message again, since no answer came."""
-        self.events.append(Event(Kind.RESENT, message))
+        self.events.append(HistoryEvent(HistoryEventKind.RESENT, message))
 
     def repeated(self, message: str) -> None:
         """A producer that sends exactly once sends a message again, since no answer came."""
-        self.events.append(Event(Kind.REPEATED, message))
+        self.events.append(HistoryEvent(HistoryEventKind.REPEATED, message))
 
     def acknowledged(self, message: str) -> None:
         """The router answered that it has the message."""
-        self.events.append(Event(Kind.ACKNOWLEDGED, message))
+        self.events.append(HistoryEvent(HistoryEventKind.ACKNOWLEDGED, message))
 
     def rejected(self, message: str, reason: str = "") -> None:
         """The router answered that it does not take the message."""
-        self.events.append(Event(Kind.REJECTED, message, note=reason))
+        self.events.append(HistoryEvent(HistoryEventKind.REJECTED, message, note=reason))
 
     def delivered(
         self, message: str, *, endpoint: str, redelivered: bool = False, qos: int = 1
     ) -> None:
         """A consumer got the message. At QoS 2 a repeated packet of one delivery is told once."""
-        event = Event(Kind.DELIVERED, message, endpoint, redelivered=redelivered, qos=qos)
+        event = HistoryEvent(
+            HistoryEventKind.DELIVERED, message, endpoint, redelivered=redelivered, qos=qos
+        )
         self.events.append(event)
 
     def consumed(self, message: str, *, endpoint: str) -> None:
         """The consumer has sent its acknowledgement of a delivery."""
-        self.events.append(Event(Kind.CONSUMED, message, endpoint))
+        self.events.append(HistoryEvent(HistoryEventKind.CONSUMED, message, endpoint))
 
     def settled(self, message: str, *, endpoint: str) -> None:
         """The consumer knows that an acknowledgement which it sent is stored."""
-        self.events.append(Event(Kind.SETTLED, message, endpoint))
+        self.events.append(HistoryEvent(HistoryEventKind.SETTLED, message, endpoint))
 
     def noted(self, note: str) -> None:
         """Something happened that helps to read the history."""
-        self.events.append(Event(Kind.NOTED, "", note=note))
+        self.events.append(HistoryEvent(HistoryEventKind.NOTED, "", note=note))
 
-    def of(self, message: str) -> list[Event]:
+    def of(self, message: str) -> list[HistoryEvent]:
         """The events of one message and all notes, in order."""
         return [each for each in tuple(self.events) if each.message in {message, ""}]
 
@@ -151,7 +155,7 @@ MOST_SHOWN: Final = 10
 """Findings whose events `describe` tells."""
 
 
-class Fault(Enum):
+class FaultKind(Enum):
     """What is wrong."""
 
     LOSS = "loss"
@@ -168,7 +172,7 @@ class Fault(Enum):
 class Finding:
     """One broken promise. `message` is "" where an endpoint as a whole is meant."""
 
-    fault: Fault
+    fault: FaultKind
     message: str
     endpoint: str
     text: str
@@ -181,7 +185,7 @@ class Finding:
 class _Message:
     """What is known of one published message."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: HistoryEvent) -> None:
         self.event = event
         self.copies = 1
         self.sent_again = False
@@ -234,70 +238,70 @@ class _Checking:
         self._latest: dict[tuple[str, str], tuple[int, str]] = {}
         """By producer and endpoint the highest sequence delivered so far, and its message."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: HistoryEvent) -> None:
         """Take the next event. Raises ValueError when it cannot follow those before it."""
         kind = event.kind
-        if kind is Kind.NOTED:
+        if kind is HistoryEventKind.NOTED:
             return
-        if kind is Kind.PUBLISHED:
+        if kind is HistoryEventKind.PUBLISHED:
             if event.message in self._messages:
                 raise ValueError(f"{event.message} is published twice")
             self._messages[event.message] = _Message(event)
             return
         message = self._messages.get(event.message)
-        if kind is Kind.DELIVERED:
+        if kind is HistoryEventKind.DELIVERED:
             self._delivered(event, message)
             return
         if message is None:
-            if kind in {Kind.CONSUMED, Kind.SETTLED}:
+            if kind in {HistoryEventKind.CONSUMED, HistoryEventKind.SETTLED}:
                 return  # of an invention, which is found already
             raise ValueError(f"{event}: it was never published")
-        if kind in {Kind.RESENT, Kind.REPEATED}:
-            message.copies += kind is Kind.RESENT
+        if kind in {HistoryEventKind.RESENT, HistoryEventKind.REPEATED}:
+            message.copies += kind is HistoryEventKind.RESENT
             message.sent_again = True
-        elif kind is Kind.ACKNOWLEDGED:
+        elif kind is HistoryEventKind.ACKNOWLEDGED:
             message.acknowledged = True
-        elif kind is Kind.REJECTED:
+        elif kind is HistoryEventKind.REJECTED:
             message.rejected = True
-        elif kind is Kind.CONSUMED:
+        elif kind is HistoryEventKind.CONSUMED:
             message.consumed[event.party] += 1
-        elif kind is Kind.SETTLED:
+        elif kind is HistoryEventKind.SETTLED:
             message.settled[event.party] += 1
 
-    def _delivered(self, event: Event, message: _Message | None) -> None:
+    def _delivered(self, event: HistoryEvent, message: _Message | None) -> None:
         endpoint = event.party
         if message is None:
-            self._find(Fault.INVENTION, event, "it was never published")
+            self._find(FaultKind.INVENTION, event, "it was never published")
             return
         if endpoint not in message.event.targets:
-            self._find(Fault.INVENTION, event, "it was not for this endpoint")
+            self._find(FaultKind.INVENTION, event, "it was not for this endpoint")
             return
         before = message.delivered[endpoint]
         message.delivered[endpoint] += 1
         message.fresh[endpoint] += not event.redelivered
         if not event.redelivered and message.fresh[endpoint] > message.copies:
             self._find(
-                Fault.DUPLICATE,
+                FaultKind.DUPLICATE,
                 event,
                 f"sent {message.copies} times, delivery {message.fresh[endpoint]} without the flag",
             )
         elif message.settled[endpoint] >= message.copies:
-            self._find(Fault.RESURRECTION, event, "its acknowledgement was stored before")
+            self._find(FaultKind.RESURRECTION, event, "its acknowledgement was stored before")
         elif event.qos == 2 and before >= message.copies:
-            self._find(Fault.DUPLICATE, event, f"delivery {before + 1} at QoS 2")
+            self._find(FaultKind.DUPLICATE, event, f"delivery {before + 1} at QoS 2")
         if not before and endpoint not in self._unordered:
             self._in_order(event, message)
 
-    def _in_order(self, event: Event, message: _Message) -> None:
+    def _in_order(self, event: HistoryEvent, message: _Message) -> None:
         sequence = message.event.sequence
         key = (message.event.party, event.party)
         latest, name = self._latest.get(key, (sequence - 1, ""))
         if sequence > latest:
             self._latest[key] = (sequence, event.message)
         elif not (message.sent_again and self._refusing):
-            self._find(Fault.REORDER, event, f"first delivered after {name}")
+            self._find(FaultKind.REORDER, event, f"first delivered after {name}")
 
-    def _find(self, fault: Fault, event: Event, text: str) -> None:
+    def _find(self, fault: FaultKind, event: HistoryEvent, text: str) -> None:
         self.findings.append(Finding(fault, event.message, event.party, text))
 
     # -- at the end ------------------------------------------------------------------------------
@@ -309,7 +313,7 @@ class _Checking:
                 continue
             for endpoint in message.event.targets:
                 if not message.delivered[endpoint] and not left.get(endpoint):
-                    yield Finding(Fault.LOSS, name, endpoint, "acknowledged, never delivered")
+                    yield Finding(FaultKind.LOSS, name, endpoint, "acknowledged, never delivered")
 
     def partial(self, left: Mapping[str, int]) -> Iterator[Finding]:
         """Not acknowledged, and yet delivered."""
@@ -322,10 +326,10 @@ class _Checking:
             if away:
                 said = "rejected" if message.rejected else "not answered"
                 text = f"{said}, delivered at {', '.join(here)}"
-                yield Finding(Fault.PARTIAL, name, ", ".join(away), text)
+                yield Finding(FaultKind.PARTIAL, name, ", ".join(away), text)
             elif message.surely_rejected:
                 text = "delivered although it was rejected"
-                yield Finding(Fault.RESURRECTION, name, ", ".join(here), text)
+                yield Finding(FaultKind.RESURRECTION, name, ", ".join(here), text)
 
     def unbalanced(self, left: Mapping[str, int]) -> Iterator[Finding]:
         """Endpoints that hold more than was sent and not settled, or less than is still due."""
@@ -339,7 +343,7 @@ class _Checking:
                     room += max(0, message.copies - message.settled[endpoint])
             if not due <= waiting <= room:
                 text = f"{waiting} wait, between {due} and {room} may"
-                yield Finding(Fault.BALANCE, "", endpoint, text)
+                yield Finding(FaultKind.BALANCE, "", endpoint, text)
 
 
 def describe(findings: list[Finding], history: History) -> str:
@@ -352,10 +356,12 @@ def describe(findings: list[Finding], history: History) -> str:
     return "\n".join(lines)
 
 
-def _story(events: list[Event]) -> Iterator[Event]:
+def _story(events: list[HistoryEvent]) -> Iterator[HistoryEvent]:
     """Of several notes in a row the last one: the others are far from what happened."""
     for event, following in pairwise([*events, None]):
         if event is not None and not (
-            event.kind is Kind.NOTED and following is not None and following.kind is Kind.NOTED
+            event.kind is HistoryEventKind.NOTED
+            and following is not None
+            and following.kind is HistoryEventKind.NOTED
         ):
             yield event

@@ -61,7 +61,7 @@ class Row(NamedTuple):
 class Client:
     """The client's end of one connection."""
 
-    def __init__(self, world: World, connection: MqttConnection, level: int) -> None:
+    def __init__(self, world: MemoryRouter, connection: MqttConnection, level: int) -> None:
         self.world = world
         self.connection = connection
         self.level = level
@@ -170,7 +170,7 @@ class Client:
         return last.reason_code
 
 
-class World:
+class MemoryRouter:
     """A router with its message VPNs and clients, and the time."""
 
     def __init__(

@@ -43,7 +43,7 @@ _RESET: Final = struct.pack("ii", 1, 0)
 _BROKEN: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
-class Weather(Protocol):
+class LinkConditions(Protocol):
     """What a relay must know of the link that it is part of; see FaultyLink."""
 
     stalled: list[bool]
@@ -62,14 +62,14 @@ class Relay:
     """Belongs to the thread of its network. `over` when both sockets are closed."""
 
     def __init__(
-        self, weather: Weather, dialer: socket.socket, target: tuple[str, int] | None
+        self, weather: LinkConditions, dialer: socket.socket, target: tuple[str, int] | None
     ) -> None:
         self.over = False
         self._weather = weather
         self._ends: list[socket.socket | None] = [dialer, None]
         self._connecting = False
         self._swallows = False
-        self._ways = [_Way(), _Way()]
+        self._ways = [_Direction(), _Direction()]
         self._now_s = 0.0
         dialer.setblocking(False)
         if target is not None:
@@ -154,13 +154,13 @@ class Relay:
                 owners[end.fileno()] = self._from_dialer if side == 0 else self._from_target
         return wake_s
 
-    def _wants_in(self, direction: int, way: _Way) -> bool:
+    def _wants_in(self, direction: int, way: _Direction) -> bool:
         if self._ends[direction] is None or way.ended:
             return False
         stalled = self._weather.stalled[direction]
         return self._swallows or (way.size < MOST_WAITING_BYTES and not stalled)
 
-    def _due_s(self, direction: int, way: _Way) -> float:
+    def _due_s(self, direction: int, way: _Direction) -> float:
         """When the first bytes of a way may go on."""
         if not way.waiting or self._weather.stalled[direction] or self._connecting:
             return float("inf")
@@ -231,7 +231,7 @@ class Relay:
 
 
 @final
-class _Way:
+class _Direction:
     """Bytes of one direction, each piece with the time from which on it may be handed on."""
 
     __slots__ = ("ended", "finished", "free_s", "size", "waiting")

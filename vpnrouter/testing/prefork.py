@@ -43,7 +43,7 @@ POLL_S: Final = 0.005
 
 
 @final
-class Forked:
+class ForkedRouter:
     """One router, with what `subprocess.Popen` offers of a process. `stdout` and `stderr` are its pipes."""
 
     def __init__(self, prefork: Prefork, pid: int, stdout: IO[str], stderr: IO[str]) -> None:
@@ -109,7 +109,7 @@ class Prefork:
 
     def popen(
         self, arguments: Sequence[str], *, env: Mapping[str, str], cwd: object = None
-    ) -> Forked:
+    ) -> ForkedRouter:
         """Start `vpnrouter` with these arguments."""
         order = {"arguments": list(arguments), "env": dict(env), "cwd": str(cwd or ".")}
         out, their_out = os.pipe()
@@ -121,7 +121,7 @@ class Prefork:
             os.close(their_err)
         if pid is None:
             raise AssertionError("no process came of it")
-        return Forked(self, pid, os.fdopen(out, "r"), os.fdopen(err, "r"))
+        return ForkedRouter(self, pid, os.fdopen(out, "r"), os.fdopen(err, "r"))
 
     def ask(self, order: dict[str, Any], *streams: int) -> int | None:
         """Give an order; its answer."""
@@ -132,7 +132,7 @@ class Prefork:
         return answer
 
 
-def obey(orders: socket.socket) -> list[str] | None:
+def run_orders(orders: socket.socket) -> list[str] | None:
     """Fork routers as ordered. Returns in each of them its arguments, and None when there are no more orders."""
     while True:
         data, streams, _, _ = socket.recv_fds(orders, ORDER_BYTES, 2)
@@ -169,7 +169,7 @@ def main() -> None:
         importlib.import_module(name)
     # Descriptor 0 is replaced in the children: the socket closes with it.
     orders = socket.socket(fileno=0)
-    arguments = obey(orders)
+    arguments = run_orders(orders)
     if arguments is not None:
         orders.detach()
         sys.argv = arguments

@@ -16,7 +16,7 @@ from vpnrouter.spool import keys
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.testing import memory as kit
-from vpnrouter.testing.memory import Client, World
+from vpnrouter.testing.memory import Client, MemoryRouter
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.packets import (
     Ack,
@@ -110,7 +110,7 @@ class SpooledClient(Client):
                     self.ack(PUBCOMP, message.packet_id)
 
 
-class SpooledWorld(World):
+class SpooledWorld(MemoryRouter):
     """World with a spool. `settle` makes all commits that are due, as the edge does in its rounds."""
 
     def __init__(

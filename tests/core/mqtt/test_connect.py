@@ -17,7 +17,7 @@ from vpnrouter.wire.mqtt.packets import Connack, Connect, Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 HOUR = 3_600
 
@@ -28,12 +28,12 @@ def lasting(seconds: int = HOUR, **more: Any) -> Properties:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_new_client_has_no_session(world: World, level: int) -> None:
+def test_a_new_client_has_no_session(world: MemoryRouter, level: int) -> None:
     """The first CONNACK says that no session is present."""
     assert not world.connect("c", level=level).connack.session_present
 
 
-def test_connack_says_what_the_router_offers(world: World) -> None:
+def test_connack_says_what_the_router_offers(world: MemoryRouter) -> None:
     """MQTT 5 clients learn of maximum QoS 0, the topic aliases and the largest packet."""
     properties = world.connect("c").connack.properties
     assert properties.maximum_qos == 0
@@ -45,20 +45,20 @@ def test_connack_says_what_the_router_offers(world: World) -> None:
     assert properties.response_information is None
 
 
-def test_client_ids_are_assigned(world: World) -> None:
+def test_client_ids_are_assigned(world: MemoryRouter) -> None:
     """Clients without an id get different ones, and are known by them."""
     names = [world.connect("").connack.properties.assigned_client_identifier for _ in range(2)]
     assert names[0] != names[1]
     assert set(names) == set(world.vpn().clients)
 
 
-def test_an_empty_client_id_of_3_1_1_wants_a_clean_session(world: World) -> None:
+def test_an_empty_client_id_of_3_1_1_wants_a_clean_session(world: MemoryRouter) -> None:
     """Without an id and without a clean session a 3.1.1 client is refused with 2 (MQTT-3.1.3-8)."""
     assert world.refused("", level=4, clean_start=False).reason_code == 0x85
     assert world.connect("", level=4).connack.reason_code == 0
 
 
-def test_response_information_on_request(world: World) -> None:
+def test_response_information_on_request(world: MemoryRouter) -> None:
     """A client that asks gets a topic prefix of its own."""
     wish = Properties(request_response_information=1)
     assert (
@@ -66,13 +66,13 @@ def test_response_information_on_request(world: World) -> None:
     )
 
 
-def test_client_ids_of_the_router_are_refused(world: World) -> None:
+def test_client_ids_of_the_router_are_refused(world: MemoryRouter) -> None:
     """A client may not take a name that begins with #."""
     assert world.refused("#bridge/x").reason_code == 0x85
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_lasting_session_is_present(world: World, level: int) -> None:
+def test_a_lasting_session_is_present(world: MemoryRouter, level: int) -> None:
     """Whoever comes back to a session that lasts finds its subscriptions."""
     first = world.connect("c", level=level, clean_start=False, properties=lasting())
     first.subscribe("a")
@@ -84,7 +84,7 @@ def test_a_lasting_session_is_present(world: World, level: int) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_clean_start_forgets(world: World, level: int) -> None:
+def test_clean_start_forgets(world: MemoryRouter, level: int) -> None:
     """A clean start ends the old session with its subscriptions."""
     first = world.connect("c", level=level, clean_start=False, properties=lasting())
     first.subscribe("a")
@@ -97,7 +97,7 @@ def test_clean_start_forgets(world: World, level: int) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_session_without_expiry_is_never_resumed(world: World, level: int) -> None:
+def test_a_session_without_expiry_is_never_resumed(world: MemoryRouter, level: int) -> None:
     """A session ends with its connection, also when another connection takes over (3.1.1: MQTT-3.1.2-6)."""
     first = world.connect("c", level=level)
     first.subscribe("a")
@@ -107,7 +107,7 @@ def test_a_session_without_expiry_is_never_resumed(world: World, level: int) -> 
     assert world.vpn().subscription_count == 0
 
 
-def test_a_taken_over_client_hears_why(world: World) -> None:
+def test_a_taken_over_client_hears_why(world: MemoryRouter) -> None:
     """MQTT 5: DISCONNECT 0x8E and nothing after it; the new connection goes on with the session."""
     first = world.connect("c", properties=lasting())
     first.subscribe("a")
@@ -118,7 +118,7 @@ def test_a_taken_over_client_hears_why(world: World) -> None:
     assert second.payloads() == [b"1"]
 
 
-def test_a_taken_over_3_1_1_client_is_only_closed(world: World) -> None:
+def test_a_taken_over_3_1_1_client_is_only_closed(world: MemoryRouter) -> None:
     """3.1.1 has no word for it."""
     first = world.connect("c", level=4, clean_start=False)
     world.connect("c", level=4, clean_start=False)
@@ -126,7 +126,7 @@ def test_a_taken_over_3_1_1_client_is_only_closed(world: World) -> None:
     assert first.drain() == b""
 
 
-def test_takeover_crosses_protocol_levels(world: World) -> None:
+def test_takeover_crosses_protocol_levels(world: MemoryRouter) -> None:
     """A 3.1.1 session goes on with an MQTT 5 client, which gets frames of its own level."""
     first = world.connect("c", level=4, clean_start=False)
     first.subscribe("a/#")
@@ -138,7 +138,7 @@ def test_takeover_crosses_protocol_levels(world: World) -> None:
     assert second.payloads() == [b"2"]
 
 
-def test_the_same_client_id_in_two_vpns(world: World) -> None:
+def test_the_same_client_id_in_two_vpns(world: MemoryRouter) -> None:
     """Client ids are per message VPN: no takeover across."""
     world.add_vpn("green")
     first = world.connect("c")
@@ -147,7 +147,9 @@ def test_the_same_client_id_in_two_vpns(world: World) -> None:
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 60), (30, None), (60, None), (61, 60)])
-def test_keep_alive_is_bounded_by_the_profile(world: World, asked: int, given: int | None) -> None:
+def test_keep_alive_is_bounded_by_the_profile(
+    world: MemoryRouter, asked: int, given: int | None
+) -> None:
     """A longer keep-alive than the client profile allows, or none, is answered with the profile's."""
     world.add_vpn("blue", profile=ClientProfile("default", max_keepalive_timeout=60))
     properties = world.connect("c", keep_alive_s=asked).connack.properties
@@ -172,7 +174,9 @@ def test_keep_alive_is_bounded_by_the_profile(world: World, asked: int, given: i
     ],
 )
 @pytest.mark.parametrize("level", [4, 5])
-def test_refusals(world: World, connect: dict[str, Any], code: int, v3: int, level: int) -> None:
+def test_refusals(
+    world: MemoryRouter, connect: dict[str, Any], code: int, v3: int, level: int
+) -> None:
     """Each refusal has its reason code in MQTT 5 and its return code in 3.1.1, and is counted.
 
     That a username is shut down learns only who knows its password.
@@ -232,7 +236,7 @@ SHOWN = PeerCertificate("x", (), "ab", 0, 1 << 62, 0, "CN=x")
 )
 @pytest.mark.parametrize("level", [4, 5])
 def test_message_vpns_that_strangers_cannot_tell_from_none(
-    world: World, vpn: dict[str, Any], enabled: bool, who: str, why: str, level: int
+    world: MemoryRouter, vpn: dict[str, Any], enabled: bool, who: str, why: str, level: int
 ) -> None:
     """On a listener of all message VPNs whoever has not proved who he is hears the same, after as long, of one that
     is not there; the event tells the operator what it was.
@@ -273,7 +277,7 @@ def test_message_vpns_that_strangers_cannot_tell_from_none(
     assert told == [why, NO_SUCH]
 
 
-def test_what_is_said_of_a_message_vpn_to_those_who_prove_themselves(world: World) -> None:
+def test_what_is_said_of_a_message_vpn_to_those_who_prove_themselves(world: MemoryRouter) -> None:
     """On the same listener, that a message VPN is disabled or a username shut down learns who has the password or the
     certificate.
     """
@@ -299,7 +303,7 @@ def test_what_is_said_of_a_message_vpn_to_those_who_prove_themselves(world: Worl
     assert outcomes == [shut, "", "", *["503 Message VPN Unavailable"] * 3]
 
 
-def test_failures_are_counted_alike_where_there_is_no_message_vpn(world: World) -> None:
+def test_failures_are_counted_alike_where_there_is_no_message_vpn(world: MemoryRouter) -> None:
     """A username that was tried too often at a message VPN that is not there waits as it does at one that is."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
     answers = []
@@ -313,7 +317,7 @@ def test_failures_are_counted_alike_where_there_is_no_message_vpn(world: World) 
     assert b"Too Many Failed Logins" in answers[-1]
 
 
-def test_the_listener_or_the_username_chooses_the_vpn(world: World) -> None:
+def test_the_listener_or_the_username_chooses_the_vpn(world: MemoryRouter) -> None:
     """On a listener without a VPN the part after the last @ of the username does."""
     world.add_vpn("green")
     world.connect("c", vpn="", username="me@home@green")
@@ -324,7 +328,7 @@ def test_the_listener_or_the_username_chooses_the_vpn(world: World) -> None:
 
 
 @pytest.mark.parametrize("wanted", [0, 1])
-def test_reason_strings_only_where_wanted(world: World, wanted: int) -> None:
+def test_reason_strings_only_where_wanted(world: MemoryRouter, wanted: int) -> None:
     """A client that declines problem information gets the code alone."""
     world.vpn().enabled = False
     answer = world.refused("c", properties=Properties(request_problem_information=wanted))
@@ -332,7 +336,7 @@ def test_reason_strings_only_where_wanted(world: World, wanted: int) -> None:
     assert answer.properties.reason_string == expected
 
 
-def test_explanations_never_exceed_the_clients_largest_packet(world: World) -> None:
+def test_explanations_never_exceed_the_clients_largest_packet(world: MemoryRouter) -> None:
     """A reason string or response information that would make a packet too large is left out."""
     small = Properties(maximum_packet_size=25, request_response_information=1)
     assert world.connect("c" * 30, properties=small).connack.properties.response_information is None
@@ -341,7 +345,7 @@ def test_explanations_never_exceed_the_clients_largest_packet(world: World) -> N
     assert answer.properties.reason_string is None
 
 
-def test_a_password_is_verified_before_anything_is_read(world: World) -> None:
+def test_a_password_is_verified_before_anything_is_read(world: MemoryRouter) -> None:
     """While the edge verifies a password the connection is paused; what came meanwhile is then handled in order."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
     client = world.open()
@@ -363,7 +367,7 @@ def test_a_password_is_verified_before_anything_is_read(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_wrong_password(world: World, level: int) -> None:
+def test_a_wrong_password(world: MemoryRouter, level: int) -> None:
     """It is refused as an unknown name is; what followed the CONNECT is not read."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
     client = world.open(level=level)
@@ -380,7 +384,7 @@ def test_a_wrong_password(world: World, level: int) -> None:
     assert world.router.logins_refused == 1
 
 
-def test_a_good_password_is_remembered(world: World) -> None:
+def test_a_good_password_is_remembered(world: MemoryRouter) -> None:
     """The next login with the same password needs no verification, one with another does."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
     world.hello("c", username="u", password=b"pw")
@@ -390,7 +394,7 @@ def test_a_good_password_is_remembered(world: World) -> None:
     assert len(world.router.verifications) == 1
 
 
-def test_a_verified_password_finds_the_client_gone(world: World) -> None:
+def test_a_verified_password_finds_the_client_gone(world: MemoryRouter) -> None:
     """The edge's answer to a connection that was lost meanwhile changes nothing."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
     client = world.hello("c", username="u", password=b"pw")
@@ -400,7 +404,7 @@ def test_a_verified_password_finds_the_client_gone(world: World) -> None:
     assert world.vpn().publishers == {}
 
 
-def test_bounds_hold_for_logins_under_verification(world: World) -> None:
+def test_bounds_hold_for_logins_under_verification(world: MemoryRouter) -> None:
     """Clients verified at the same time do not slip past the bound on connections."""
     world.add_vpn(
         "blue", (ClientUsername("u", "pw"),), basic=True, bounds=VpnLimits(max_connection_count=2)
@@ -413,7 +417,7 @@ def test_bounds_hold_for_logins_under_verification(world: World) -> None:
     assert len(world.vpn().publishers) == 2
 
 
-def test_connections_per_client_username_are_bounded(world: World) -> None:
+def test_connections_per_client_username_are_bounded(world: MemoryRouter) -> None:
     """One username reaches its profile's bound, another does not feel it; a place becomes free again."""
     profile = ClientProfile("default", max_connection_count_per_client_username=2)
     world.add_vpn("blue", profile=profile)
@@ -426,7 +430,7 @@ def test_connections_per_client_username_are_bounded(world: World) -> None:
     assert world.vpn().connections_of == {"u": 2, "v": 1}
 
 
-def test_a_takeover_needs_no_place(world: World) -> None:
+def test_a_takeover_needs_no_place(world: MemoryRouter) -> None:
     """A client may take its own connection over in a full message VPN."""
     world.add_vpn("blue", bounds=VpnLimits(max_connection_count=1))
     world.connect("c")
@@ -444,7 +448,7 @@ def test_a_takeover_needs_no_place(world: World) -> None:
     ],
 )
 def test_a_will_that_may_not_be_published_refuses_the_client(
-    world: World, will: Will, code: int
+    world: MemoryRouter, will: Will, code: int
 ) -> None:
     """ACL, topic limits, size and QoS hold for wills as for messages."""
     publish = TopicRule(True, [("denied/#", MQTT)])
@@ -457,13 +461,13 @@ def test_a_will_that_may_not_be_published_refuses_the_client(
     assert world.vpn().clients == {}
 
 
-def test_enhanced_authentication_is_refused(world: World) -> None:
+def test_enhanced_authentication_is_refused(world: MemoryRouter) -> None:
     """A client that names an authentication method gets 0x8C."""
     assert world.refused("c", properties=Properties(authentication_method="x")).reason_code == 0x8C
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_will_without_delay_is_published_on_takeover(world: World, clean: bool) -> None:
+def test_a_will_without_delay_is_published_on_takeover(world: MemoryRouter, clean: bool) -> None:
     """The old connection's will is due when another takes the session (MQTT 5, 3.1.3.2.2)."""
     watcher = world.connect("w")
     watcher.subscribe("will")
@@ -475,7 +479,9 @@ def test_a_will_without_delay_is_published_on_takeover(world: World, clean: bool
 
 
 @pytest.mark.parametrize(("clean", "published"), [(True, [b"old"]), (False, [])])
-def test_a_delayed_will_on_takeover(world: World, clean: bool, published: list[bytes]) -> None:
+def test_a_delayed_will_on_takeover(
+    world: MemoryRouter, clean: bool, published: list[bytes]
+) -> None:
     """A clean start ends the session and so publishes; going on with the session cancels."""
     watcher = world.connect("w")
     watcher.subscribe("will")

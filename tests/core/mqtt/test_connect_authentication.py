@@ -10,13 +10,13 @@ from vpnrouter.core.credentials import ClientCertRules, ClientUsername, PeerCert
 from vpnrouter.wire.mqtt.packets import Connack, Connect
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 SHOWN = PeerCertificate("app", (), "ab", 0, 1 << 62, 0, "CN=app")
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_certificate_logs_in(world: World, level: int) -> None:
+def test_a_certificate_logs_in(world: MemoryRouter, level: int) -> None:
     """The certificate of the transport names the client username; without one nobody gets in."""
     world.add_vpn("blue", (ClientUsername("app"),), client_cert=ClientCertRules())
     client = world.open(level=level)
@@ -34,7 +34,7 @@ def test_a_certificate_logs_in(world: World, level: int) -> None:
         assert refused.properties.reason_string == "403 Basic Authentication is Shutdown"
 
 
-def test_unknown_usernames_wait_like_wrong_passwords(world: World) -> None:
+def test_unknown_usernames_wait_like_wrong_passwords(world: MemoryRouter) -> None:
     """A name that is not known and a password that is wrong get one answer, by one way."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
     answers = []

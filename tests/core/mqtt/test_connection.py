@@ -28,11 +28,11 @@ from vpnrouter.wire.mqtt.properties import Properties
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
     from vpnrouter.wire.mqtt.packets import Packet
 
 
-def watched(world: World) -> Client:
+def watched(world: MemoryRouter) -> Client:
     """A client that sees all wills."""
     watcher = world.connect("watcher")
     watcher.subscribe("will")
@@ -45,7 +45,7 @@ def test_nothing_is_allowed_after_the_end() -> None:
     assert {state for state, kind in ALLOWED if 4 <= kind <= 7} == {READY}
 
 
-def test_a_silent_connection_is_closed(world: World) -> None:
+def test_a_silent_connection_is_closed(world: MemoryRouter) -> None:
     """Without CONNECT a connection lasts CONNECT_TIMEOUT_S and not longer."""
     client = world.open()
     closed = []
@@ -56,7 +56,7 @@ def test_a_silent_connection_is_closed(world: World) -> None:
     assert client.drain() == b""
 
 
-def test_a_connection_with_half_a_connect_is_closed(world: World) -> None:
+def test_a_connection_with_half_a_connect_is_closed(world: MemoryRouter) -> None:
     """Bytes that are no whole CONNECT do not extend the time to log in."""
     client = world.open()
     frame = encode(Connect("c"), 5)
@@ -67,14 +67,14 @@ def test_a_connection_with_half_a_connect_is_closed(world: World) -> None:
     assert client.closed
 
 
-def test_a_client_that_logged_in_is_not_timed_out(world: World) -> None:
+def test_a_client_that_logged_in_is_not_timed_out(world: MemoryRouter) -> None:
     """The time to log in ends with CONNACK; keep-alive 0 is for ever."""
     client = world.connect("c")
     world.advance(100_000)
     assert not client.closed
 
 
-def test_keep_alive_is_one_and_a_half(world: World) -> None:
+def test_keep_alive_is_one_and_a_half(world: MemoryRouter) -> None:
     """A client that says nothing for 1.5 intervals is disconnected with 0x8D, and its will published."""
     watcher = watched(world)
     client = world.connect("c", keep_alive_s=10, will=Will(b"will", b"gone"))
@@ -85,7 +85,7 @@ def test_keep_alive_is_one_and_a_half(world: World) -> None:
     assert watcher.payloads() == [b"gone"]
 
 
-def test_any_packet_keeps_alive(world: World) -> None:
+def test_any_packet_keeps_alive(world: MemoryRouter) -> None:
     """The time counts from the last bytes heard, whatever they were."""
     client = world.connect("c", keep_alive_s=10)
     for _ in range(3):
@@ -101,7 +101,7 @@ def test_any_packet_keeps_alive(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_pings_are_answered(world: World, level: int) -> None:
+def test_pings_are_answered(world: MemoryRouter, level: int) -> None:
     """PINGREQ gets PINGRESP."""
     client = world.connect("c", level=level)
     client.send(Pingreq(), Pingreq())
@@ -113,7 +113,7 @@ def test_pings_are_answered(world: World, level: int) -> None:
     [Connect("c"), Auth(), Pingresp()],
     ids=lambda packet: type(packet).__name__,
 )
-def test_packets_out_of_place(world: World, packet: Packet) -> None:
+def test_packets_out_of_place(world: MemoryRouter, packet: Packet) -> None:
     """A packet that a client may not send now is a protocol error of that client alone, and counted."""
     other = world.connect("other")
     client = world.connect("c")
@@ -127,7 +127,7 @@ def test_packets_out_of_place(world: World, packet: Packet) -> None:
     "data",
     [b"\x00\x00", b"\xf0\x00", b"\x30\x00", encode(Pingreq(), 5), b"GET / HTTP/1.1\r\n" * 9],
 )
-def test_a_connection_that_does_not_begin_with_connect(world: World, data: bytes) -> None:
+def test_a_connection_that_does_not_begin_with_connect(world: MemoryRouter, data: bytes) -> None:
     """It is closed without an answer (MQTT-3.1.0-1)."""
     client = world.open()
     client.raw(data)
@@ -136,7 +136,7 @@ def test_a_connection_that_does_not_begin_with_connect(world: World, data: bytes
     assert world.router.protocol_errors == 1
 
 
-def test_an_unknown_protocol_version_is_told(world: World) -> None:
+def test_an_unknown_protocol_version_is_told(world: MemoryRouter) -> None:
     """A CONNECT of another version gets the 3.1.1 code 1 and is closed."""
     client = world.open()
     client.raw(encode(Connect("c"), 5).replace(b"MQTT\x05", b"MQTT\x06"))
@@ -144,7 +144,7 @@ def test_an_unknown_protocol_version_is_told(world: World) -> None:
     assert client.closed
 
 
-def test_a_stranger_cannot_make_the_router_hold_much(world: World) -> None:
+def test_a_stranger_cannot_make_the_router_hold_much(world: MemoryRouter) -> None:
     """A CONNECT beyond CONNECT_BYTES is refused by its length field."""
     client = world.open()
     client.raw(b"\x10" + varint(limits.CONNECT_BYTES - 4))
@@ -154,7 +154,7 @@ def test_a_stranger_cannot_make_the_router_hold_much(world: World) -> None:
     assert other.closed
 
 
-def test_a_packet_beyond_the_largest(world: World) -> None:
+def test_a_packet_beyond_the_largest(world: MemoryRouter) -> None:
     """MQTT 5: 0x95 as soon as the length field is there."""
     bounds = VpnLimits(max_msg_size=1_000, max_topic_bytes=100)
     world.add_vpn("blue", bounds=bounds)
@@ -167,7 +167,7 @@ def test_a_packet_beyond_the_largest(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_broken_bytes_hurt_only_their_sender(world: World, level: int) -> None:
+def test_broken_bytes_hurt_only_their_sender(world: MemoryRouter, level: int) -> None:
     """The sender is closed, told why where the protocol can, and counted; what it sent before arrives."""
     other = world.connect("other", level=4)
     other.subscribe("#")
@@ -187,7 +187,7 @@ def test_broken_bytes_hurt_only_their_sender(world: World, level: int) -> None:
     assert world.router.protocol_errors == 1
 
 
-def test_nothing_is_read_or_sent_after_the_end(world: World) -> None:
+def test_nothing_is_read_or_sent_after_the_end(world: MemoryRouter) -> None:
     """What a client sends behind its DISCONNECT is ignored and counted nowhere, and nothing reaches it."""
     client = world.connect("c", properties=Properties(session_expiry_interval=99))
     client.subscribe("#")
@@ -201,7 +201,7 @@ def test_nothing_is_read_or_sent_after_the_end(world: World) -> None:
 
 
 @pytest.mark.parametrize("code", [0x04, 0x80, 0x81])
-def test_the_will_after_any_other_disconnect(world: World, code: int) -> None:
+def test_the_will_after_any_other_disconnect(world: MemoryRouter, code: int) -> None:
     """Only a normal disconnection deletes the will (MQTT 5, 3.1.2.5)."""
     watcher = watched(world)
     world.connect("c", will=Will(b"will", b"gone")).disconnect(code)
@@ -210,7 +210,7 @@ def test_the_will_after_any_other_disconnect(world: World, code: int) -> None:
 
 @pytest.mark.parametrize("level", [4, 5])
 def test_the_will_is_deleted_by_disconnect_and_published_after_a_loss(
-    world: World, level: int
+    world: MemoryRouter, level: int
 ) -> None:
     """A client that says goodbye leaves no will; one that vanishes does."""
     watcher = watched(world)
@@ -223,7 +223,7 @@ def test_the_will_is_deleted_by_disconnect_and_published_after_a_loss(
     assert watcher.payloads() == [b"gone"]
 
 
-def test_the_will_after_a_protocol_error(world: World) -> None:
+def test_the_will_after_a_protocol_error(world: MemoryRouter) -> None:
     """A connection that the router closes publishes the will, once, not to its own client."""
     watcher = watched(world)
     client = world.connect("c", will=Will(b"will", b"gone"))
@@ -234,7 +234,7 @@ def test_the_will_after_a_protocol_error(world: World) -> None:
     assert client.drain() == b""
 
 
-def test_disconnect_may_change_the_expiry(world: World) -> None:
+def test_disconnect_may_change_the_expiry(world: MemoryRouter) -> None:
     """A lasting session may be shortened or lengthened by DISCONNECT."""
     client = world.connect("c", properties=Properties(session_expiry_interval=10))
     client.disconnect(session_expiry_interval=100)
@@ -247,7 +247,7 @@ def test_disconnect_may_change_the_expiry(world: World) -> None:
     assert world.vpn().clients == {}
 
 
-def test_disconnect_may_not_raise_an_expiry_of_zero(world: World) -> None:
+def test_disconnect_may_not_raise_an_expiry_of_zero(world: MemoryRouter) -> None:
     """0x82, and the session ends (MQTT 5, 3.14.2.2.2)."""
     client = world.connect("c")
     client.disconnect(session_expiry_interval=1)
@@ -256,7 +256,7 @@ def test_disconnect_may_not_raise_an_expiry_of_zero(world: World) -> None:
 
 
 @pytest.mark.parametrize("wanted", [0, 1])
-def test_disconnect_says_why_only_where_wanted(world: World, wanted: int) -> None:
+def test_disconnect_says_why_only_where_wanted(world: MemoryRouter, wanted: int) -> None:
     """The reason string is for clients that did not decline it."""
     client = world.connect("c", properties=Properties(request_problem_information=wanted))
     client.send(Auth())
@@ -265,7 +265,7 @@ def test_disconnect_says_why_only_where_wanted(world: World, wanted: int) -> Non
     assert (packet.properties.reason_string is not None) == bool(wanted)
 
 
-def test_disconnect_fits_the_clients_largest_packet(world: World) -> None:
+def test_disconnect_fits_the_clients_largest_packet(world: MemoryRouter) -> None:
     """A reason string that is too long for the client is left out."""
     client = world.connect("c", properties=Properties(maximum_packet_size=20))
     client.send(Auth())
@@ -274,7 +274,7 @@ def test_disconnect_fits_the_clients_largest_packet(world: World) -> None:
 
 @pytest.mark.parametrize("level", [4, 5])
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 64])
-def test_packets_may_come_in_any_pieces(world: World, level: int, size: int) -> None:
+def test_packets_may_come_in_any_pieces(world: MemoryRouter, level: int, size: int) -> None:
     """A whole conversation, cut into pieces of any size, means the same."""
     watcher = world.connect("w")
     watcher.subscribe("#")
@@ -316,7 +316,7 @@ def test_packets_may_come_in_any_pieces(world: World, level: int, size: int) -> 
 )
 def test_any_bytes_hurt_only_their_sender(kit: ModuleType, data: list[bytes], level: int) -> None:
     """Whatever a client sends, nothing but a protocol error comes of it, and others live on."""
-    world: World = kit.World()
+    world: MemoryRouter = kit.World()
     other = world.connect("other")
     client = world.connect("c", level=level)
     for piece in data:
@@ -328,7 +328,7 @@ def test_any_bytes_hurt_only_their_sender(kit: ModuleType, data: list[bytes], le
     assert other.payloads()[-1:] == [b"here"]
 
 
-def test_many_refused_filters_get_one_short_reason(world: World) -> None:
+def test_many_refused_filters_get_one_short_reason(world: MemoryRouter) -> None:
     """A SUBSCRIBE with thousands of refused filters is answered, each with its code."""
     client = world.connect("c")
     (answer,) = client.request([SubscriptionRequest("$queue/q")] * 4_000)

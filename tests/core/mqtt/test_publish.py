@@ -15,11 +15,11 @@ from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 
 @pytest.mark.parametrize("qos", [1, 2])
-def test_qos_above_0_is_refused(world: World, qos: int) -> None:
+def test_qos_above_0_is_refused(world: MemoryRouter, qos: int) -> None:
     """MQTT 5: DISCONNECT 0x9B; 3.1.1: closed. Nothing is delivered."""
     watcher = world.connect("w")
     watcher.subscribe("#")
@@ -52,7 +52,7 @@ def test_qos_above_0_is_refused(world: World, qos: int) -> None:
         (b"\x30\x07\x00\x01a\x03\x23\x00\x00", 0x94),
     ],
 )
-def test_what_is_forbidden(world: World, frame: bytes, code: int) -> None:
+def test_what_is_forbidden(world: MemoryRouter, frame: bytes, code: int) -> None:
     """Each breach has its reason code, closes its sender and is counted."""
     client = world.connect("c")
     client.raw(frame)
@@ -60,7 +60,7 @@ def test_what_is_forbidden(world: World, frame: bytes, code: int) -> None:
     assert world.router.protocol_errors == 1
 
 
-def test_topics_beyond_the_vpns_limits(world: World) -> None:
+def test_topics_beyond_the_vpns_limits(world: MemoryRouter) -> None:
     """A topic with a level or a byte too many closes its sender with 0x90; one at the bound passes."""
     world.add_vpn("blue", bounds=VpnLimits(max_topic_levels=3, max_topic_bytes=10))
     watcher = world.connect("w")
@@ -73,7 +73,7 @@ def test_topics_beyond_the_vpns_limits(world: World) -> None:
         assert client.reason() == 0x90
 
 
-def test_topics_have_the_bounds_of_the_router_by_default(world: World) -> None:
+def test_topics_have_the_bounds_of_the_router_by_default(world: MemoryRouter) -> None:
     """TOPIC_LEVELS levels pass, one more does not; TOPIC_BYTES bytes, all that fit the wire, pass."""
     watcher = world.connect("w")
     watcher.subscribe("#")
@@ -86,7 +86,7 @@ def test_topics_have_the_bounds_of_the_router_by_default(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_messages_beyond_the_largest_are_discarded(world: World, level: int) -> None:
+def test_messages_beyond_the_largest_are_discarded(world: MemoryRouter, level: int) -> None:
     """A payload of max_msg_size passes, one byte more is counted as too big; the sender stays."""
     world.add_vpn("blue", bounds=VpnLimits(max_msg_size=100))
     watcher = world.connect("w")
@@ -100,7 +100,7 @@ def test_messages_beyond_the_largest_are_discarded(world: World, level: int) -> 
     assert not client.closed
 
 
-def test_the_default_largest_message(world: World) -> None:
+def test_the_default_largest_message(world: MemoryRouter) -> None:
     """By default a payload has MESSAGE_BYTES bytes at most."""
     client = world.connect("c")
     client.publish("a", b"x" * (limits.MESSAGE_BYTES + 1))
@@ -109,7 +109,7 @@ def test_the_default_largest_message(world: World) -> None:
 
 
 @pytest.mark.parametrize("retain", [False, True])
-def test_what_the_acl_denies_is_counted(world: World, retain: bool) -> None:
+def test_what_the_acl_denies_is_counted(world: MemoryRouter, retain: bool) -> None:
     """A denied Direct message is discarded, counted and not retained; the sender stays."""
     publish = TopicRule(False, [("$client-username/#", MQTT)])
     world.add_vpn("blue", acl=AclProfile("default", publish=publish))
@@ -125,7 +125,7 @@ def test_what_the_acl_denies_is_counted(world: World, retain: bool) -> None:
     assert not client.closed
 
 
-def test_properties_travel_unaltered(world: World) -> None:
+def test_properties_travel_unaltered(world: MemoryRouter) -> None:
     """All a message's properties reach MQTT 5 clients, user properties in order; 3.1.1 clients get the rest."""
     new = world.connect("new")
     new.subscribe("a")
@@ -143,7 +143,7 @@ def test_properties_travel_unaltered(world: World) -> None:
     assert old.messages() == [Publish(b"a", b"x")]
 
 
-def test_client_aliases(world: World) -> None:
+def test_client_aliases(world: MemoryRouter) -> None:
     """An alias stands for the topic it was last given with, up to TOPIC_ALIASES."""
     watcher = world.connect("w")
     watcher.subscribe("#")
@@ -156,7 +156,7 @@ def test_client_aliases(world: World) -> None:
     assert client.reason() == 0x94
 
 
-def test_an_alias_never_given(world: World) -> None:
+def test_an_alias_never_given(world: MemoryRouter) -> None:
     """Using an unknown alias is a protocol error (MQTT-3.3.2-10 of the receiver)."""
     client = world.connect("c")
     client.publish("", properties=Properties(topic_alias=1))
@@ -164,7 +164,7 @@ def test_an_alias_never_given(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_every_message_is_counted_once(world: World, level: int) -> None:
+def test_every_message_is_counted_once(world: MemoryRouter, level: int) -> None:
     """Messages and bytes received count every whole PUBLISH, by whichever path it goes."""
     client = world.connect("c", level=level)
     frames = 0

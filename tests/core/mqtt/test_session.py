@@ -14,7 +14,7 @@ from vpnrouter.wire.mqtt.packets import Publish, Will
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import World
+    from vpnrouter.testing.memory import MemoryRouter
 
 YEAR = 365 * 24 * 3_600
 
@@ -24,7 +24,7 @@ def lasting(seconds: int) -> Properties:
     return Properties(session_expiry_interval=seconds)
 
 
-def test_a_session_expires(world: World) -> None:
+def test_a_session_expires(world: MemoryRouter) -> None:
     """It is there until its interval has passed, and gone with its subscriptions after."""
     client = world.connect("c", properties=lasting(60))
     client.subscribe("a")
@@ -37,7 +37,7 @@ def test_a_session_expires(world: World) -> None:
     assert not world.connect("c", clean_start=False).connack.session_present
 
 
-def test_a_session_that_is_taken_up_does_not_expire(world: World) -> None:
+def test_a_session_that_is_taken_up_does_not_expire(world: MemoryRouter) -> None:
     """The interval counts from the last end of a connection."""
     world.connect("c", properties=lasting(60)).lose()
     world.advance(59)
@@ -49,21 +49,21 @@ def test_a_session_that_is_taken_up_does_not_expire(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_session_may_last_for_ever(world: World, level: int) -> None:
+def test_a_session_may_last_for_ever(world: MemoryRouter, level: int) -> None:
     """Interval 0xFFFFFFFF, and 3.1.1 without clean session, never expire."""
     world.connect("c", level=level, clean_start=False, properties=lasting(NEVER_S)).lose()
     world.advance(100 * YEAR)
     assert "c" in world.vpn().clients
 
 
-def test_sessions_that_come_and_go_leave_no_timers(world: World) -> None:
+def test_sessions_that_come_and_go_leave_no_timers(world: MemoryRouter) -> None:
     """Expiry intervals and keep-alives of clients that are gone do not pile up."""
     for _ in range(1_000):
         world.connect("c", keep_alive_s=60_000, properties=lasting(YEAR)).lose()
     assert len(world.router.context.timers) < 200
 
 
-def test_a_session_without_connection_gets_nothing_direct(world: World) -> None:
+def test_a_session_without_connection_gets_nothing_direct(world: MemoryRouter) -> None:
     """Direct messages are not kept for a client that is away."""
     client = world.connect("c", properties=lasting(60))
     client.subscribe("#")
@@ -76,7 +76,7 @@ def test_a_session_without_connection_gets_nothing_direct(world: World) -> None:
     assert back.payloads() == [b"2"]
 
 
-def test_a_delayed_will_waits(world: World) -> None:
+def test_a_delayed_will_waits(world: MemoryRouter) -> None:
     """The will is published when its delay has passed, once."""
     watcher = world.connect("w")
     watcher.subscribe("will")
@@ -90,7 +90,7 @@ def test_a_delayed_will_waits(world: World) -> None:
     assert watcher.payloads() == []
 
 
-def test_a_delayed_will_is_cancelled_by_coming_back(world: World) -> None:
+def test_a_delayed_will_is_cancelled_by_coming_back(world: MemoryRouter) -> None:
     """A client that resumes its session in time publishes no will."""
     watcher = world.connect("w")
     watcher.subscribe("will")
@@ -102,7 +102,7 @@ def test_a_delayed_will_is_cancelled_by_coming_back(world: World) -> None:
     assert watcher.payloads() == []
 
 
-def test_a_will_waits_no_longer_than_its_session(world: World) -> None:
+def test_a_will_waits_no_longer_than_its_session(world: MemoryRouter) -> None:
     """The end of the session publishes the will, whatever its delay (MQTT-3.1.3-9)."""
     watcher = world.connect("w")
     watcher.subscribe("will")
@@ -115,7 +115,7 @@ def test_a_will_waits_no_longer_than_its_session(world: World) -> None:
     assert watcher.payloads() == [b"gone"]
 
 
-def test_a_will_is_retained_and_carries_its_properties(world: World) -> None:
+def test_a_will_is_retained_and_carries_its_properties(world: MemoryRouter) -> None:
     """Retain flag and properties of a will are those of the message."""
     properties = Properties(content_type="text/plain", user_properties=[("k", "v")])
     world.connect("c", will=Will(b"will", b"gone", retain=True, properties=properties)).lose()
@@ -126,7 +126,7 @@ def test_a_will_is_retained_and_carries_its_properties(world: World) -> None:
     assert message.properties.user_properties == [("k", "v")]
 
 
-def test_aliases_are_used_up_to_the_clients_maximum(world: World) -> None:
+def test_aliases_are_used_up_to_the_clients_maximum(world: MemoryRouter) -> None:
     """The first topics get an alias with their first message, later messages the alias alone."""
     client = world.connect("c", properties=Properties(topic_alias_maximum=2))
     client.subscribe("#")
@@ -144,7 +144,7 @@ def test_aliases_are_used_up_to_the_clients_maximum(world: World) -> None:
     assert seen == first + again
 
 
-def test_an_alias_that_never_left_is_not_used(world: World) -> None:
+def test_an_alias_that_never_left_is_not_used(world: MemoryRouter) -> None:
     """When the message that was to set an alias is discarded, the next one carries its topic."""
     world.add_vpn("blue", profile=ClientProfile("default", max_outbox_bytes=40))
     client = world.connect("c", properties=Properties(topic_alias_maximum=2))
@@ -158,7 +158,7 @@ def test_an_alias_that_never_left_is_not_used(world: World) -> None:
     assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 1}
 
 
-def test_a_new_connection_knows_no_aliases(world: World) -> None:
+def test_a_new_connection_knows_no_aliases(world: MemoryRouter) -> None:
     """Topic aliases end with the connection."""
     properties = Properties(topic_alias_maximum=2, session_expiry_interval=60)
     client = world.connect("c", properties=properties)
@@ -172,7 +172,7 @@ def test_a_new_connection_knows_no_aliases(world: World) -> None:
 
 
 @pytest.mark.parametrize("aliases", [0, 5])
-def test_no_packet_exceeds_the_clients_maximum(world: World, aliases: int) -> None:
+def test_no_packet_exceeds_the_clients_maximum(world: MemoryRouter, aliases: int) -> None:
     """A message of exactly the client's largest packet arrives, one byte more is discarded and counted."""
     fits = Publish(b"topic", b"x" * 20)
     most = len(encode(fits, 5))
@@ -187,7 +187,7 @@ def test_no_packet_exceeds_the_clients_maximum(world: World, aliases: int) -> No
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_expiry_counts_down_while_a_message_is_retained(world: World, own: bool) -> None:
+def test_expiry_counts_down_while_a_message_is_retained(world: MemoryRouter, own: bool) -> None:
     """A message is forwarded with what is left of its expiry, rounded up (MQTT-3.3.2-6)."""
     publisher = world.connect("p")
     client = world.connect("c", properties=Properties(topic_alias_maximum=1) if own else None)
@@ -206,7 +206,7 @@ def test_expiry_counts_down_while_a_message_is_retained(world: World, own: bool)
     assert client.subscribe("a") == []
 
 
-def test_what_no_local_withholds_is_counted(world: World) -> None:
+def test_what_no_local_withholds_is_counted(world: MemoryRouter) -> None:
     """Each message once; not where another subscription of the client takes it, nor for others' messages."""
     own, other = world.connect("own"), world.connect("other")
     own.subscribe("a", no_local=True)

@@ -23,7 +23,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledWorld
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 
 def many(pattern: str, count: int) -> list[SubscriptionRequest]:
@@ -31,7 +31,7 @@ def many(pattern: str, count: int) -> list[SubscriptionRequest]:
     return [SubscriptionRequest(pattern.format(number)) for number in range(count)]
 
 
-def retain(world: World, count: int, size: int = 10, qos: int = 0) -> None:
+def retain(world: MemoryRouter, count: int, size: int = 10, qos: int = 0) -> None:
     """Retain a message on each of so many topics."""
     source = world.connect("source")
     for number in range(count):
@@ -42,7 +42,7 @@ def retain(world: World, count: int, size: int = 10, qos: int = 0) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_a_long_subscribe_lets_others_have_their_turn(world: World, level: int) -> None:
+def test_a_long_subscribe_lets_others_have_their_turn(world: MemoryRouter, level: int) -> None:
     """4,000 filters take many turns; what the client sent behind them waits, another client's packet does not."""
     client, other = world.connect("c", level=level), world.connect("other", level=level)
     client.send(Subscribe(7, many("a/{}/+", 4_000)), Pingreq())
@@ -69,7 +69,7 @@ def test_a_long_subscribe_lets_others_have_their_turn(world: World, level: int) 
     assert world.vpn().subscription_count == 0
 
 
-def test_a_client_that_goes_ends_its_long_work(world: World) -> None:
+def test_a_client_that_goes_ends_its_long_work(world: MemoryRouter) -> None:
     """The filters that it had not come to are never subscribed to."""
     client = world.connect("c")
     client.send(Subscribe(7, many("a/{}/+", 4_000)))
@@ -80,7 +80,7 @@ def test_a_client_that_goes_ends_its_long_work(world: World) -> None:
 
 
 @pytest.mark.parametrize("unsubscribe", [False, True])
-def test_filters_of_a_packet_are_bounded(world: World, unsubscribe: bool) -> None:
+def test_filters_of_a_packet_are_bounded(world: MemoryRouter, unsubscribe: bool) -> None:
     """A packet with one filter more than SUBSCRIBE_FILTERS ends the connection with 0x97."""
     most = limits.SUBSCRIBE_FILTERS
     client = world.connect("c")
@@ -92,7 +92,7 @@ def test_filters_of_a_packet_are_bounded(world: World, unsubscribe: bool) -> Non
     assert client.reason() == 0x97
 
 
-def test_user_properties_of_a_packet_are_bounded(world: World) -> None:
+def test_user_properties_of_a_packet_are_bounded(world: MemoryRouter) -> None:
     """Any packet with one user property more than USER_PROPERTIES ends the connection with 0x97."""
     for count in (limits.USER_PROPERTIES, limits.USER_PROPERTIES + 1):
         properties = Properties(user_properties=[("a", "b")] * count)
@@ -106,7 +106,7 @@ def test_user_properties_of_a_packet_are_bounded(world: World) -> None:
                 assert client.reason() == 0x97
 
 
-def test_many_small_packets_are_handled_in_turns(world: World) -> None:
+def test_many_small_packets_are_handled_in_turns(world: MemoryRouter) -> None:
     """Ten thousand PINGREQs in one chunk are answered in turns with what another client sends."""
     client, other = world.connect("c"), world.connect("other")
     client.raw(encode(Pingreq(), 5) * 10_000)
@@ -120,7 +120,7 @@ def test_many_small_packets_are_handled_in_turns(world: World) -> None:
     assert len(client.received()) == 10_000
 
 
-def test_new_topics_are_routed_in_turns(world: World) -> None:
+def test_new_topics_are_routed_in_turns(world: MemoryRouter) -> None:
     """Messages on thousands of new topics, in one chunk, arrive complete and in order, in turns with others."""
     world.connect("p")
     client, publisher = world.connect("s"), world.connect("p2")
@@ -131,7 +131,7 @@ def test_new_topics_are_routed_in_turns(world: World) -> None:
     assert client.payloads() == [b"%d" % number for number in range(5_000)]
 
 
-def test_retained_messages_come_once_for_each_filter(world: World) -> None:
+def test_retained_messages_come_once_for_each_filter(world: MemoryRouter) -> None:
     """The same filter two thousand times in one packet brings each retained message once."""
     retain(world, 20)
     client = world.connect("c")
@@ -142,7 +142,7 @@ def test_retained_messages_come_once_for_each_filter(world: World) -> None:
     assert len(messages) == 40
 
 
-def test_retained_messages_come_as_the_client_reads(world: World) -> None:
+def test_retained_messages_come_as_the_client_reads(world: MemoryRouter) -> None:
     """More than the outbox holds, of all sizes: nothing is discarded, and the outbox stays within its limit."""
     retain(world, 300, 60_000)
     client = world.connect("c", level=4)
@@ -162,7 +162,7 @@ def test_retained_messages_come_as_the_client_reads(world: World) -> None:
     assert client.connection.session.feed is None
 
 
-def test_what_is_retained_meanwhile_does_not_come_twice(world: World) -> None:
+def test_what_is_retained_meanwhile_does_not_come_twice(world: MemoryRouter) -> None:
     """A message that is published while retained ones are on their way comes as the subscription brings it."""
     retain(world, 200, 60_000)
     client = world.connect("c", level=4)
@@ -183,7 +183,7 @@ def test_what_is_retained_meanwhile_does_not_come_twice(world: World) -> None:
     assert sorted(seen) == sorted((b"r/%d" % number, False) for number in range(200))
 
 
-def test_who_unsubscribes_gets_no_more_retained_messages(world: World) -> None:
+def test_who_unsubscribes_gets_no_more_retained_messages(world: MemoryRouter) -> None:
     """What had not left is not sent any more."""
     retain(world, 200, 60_000)
     client = world.connect("c", level=4)
@@ -229,7 +229,7 @@ def subscribe_all(client: Client, pattern: str, count: int) -> None:
         client.request([SubscriptionRequest(pattern.format(number)) for number in numbers])
 
 
-def test_the_subscriptions_of_a_client_that_went_go_bit_by_bit(world: World) -> None:
+def test_the_subscriptions_of_a_client_that_went_go_bit_by_bit(world: MemoryRouter) -> None:
     """At once nothing reaches it any more, and a new client of its id has none of them; in the end none is left."""
     client, publisher = world.connect("c"), world.connect("p")
     subscribe_all(client, "a/{}/+", 6_000)
@@ -247,7 +247,7 @@ def test_the_subscriptions_of_a_client_that_went_go_bit_by_bit(world: World) -> 
     assert not world.vpn().groups
 
 
-def test_a_subscription_changes_no_route_but_those_that_it_must(world: World) -> None:
+def test_a_subscription_changes_no_route_but_those_that_it_must(world: MemoryRouter) -> None:
     """A filter held against few cached topics drops what it matches; one against very many drops all, quickly."""
     publisher, client = world.connect("p"), world.connect("c")
     topics = [f"a/b/c/d/e/f/g/{number}/x" for number in range(20_000)]

@@ -20,7 +20,7 @@ from vpnrouter.wire.mqtt.packets import (
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
-    from vpnrouter.testing.memory import Client, World
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 
 def answer(client: Client, *texts: str) -> Suback:
@@ -40,13 +40,13 @@ def payloads(packets: list[Packet]) -> list[bytes]:
 
 @pytest.mark.parametrize("level", [4, 5])
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_every_qos_is_granted_as_0(world: World, level: int, qos: int) -> None:
+def test_every_qos_is_granted_as_0(world: MemoryRouter, level: int, qos: int) -> None:
     """SUBACK grants QoS 0 whatever was asked for."""
     world.connect("c", level=level).subscribe("a", qos=qos)
 
 
 @pytest.mark.parametrize(("level", "code"), [(4, 0x80), (5, 0x8F)])
-def test_one_bad_filter_hurts_no_other(world: World, level: int, code: int) -> None:
+def test_one_bad_filter_hurts_no_other(world: MemoryRouter, level: int, code: int) -> None:
     """Each filter has its own code, in order."""
     client = world.connect("c", level=level)
     bad = ["a/#/b", "a+", "$share/g", "$share//a", "$share/g+/a"]
@@ -55,7 +55,7 @@ def test_one_bad_filter_hurts_no_other(world: World, level: int, code: int) -> N
     assert not client.closed
 
 
-def test_filters_beyond_the_vpns_limits(world: World) -> None:
+def test_filters_beyond_the_vpns_limits(world: MemoryRouter) -> None:
     """A filter at the bound of levels or bytes is taken, one beyond is not."""
     world.add_vpn("blue", bounds=VpnLimits(max_topic_levels=3, max_topic_bytes=10))
     client = world.connect("c")
@@ -63,7 +63,7 @@ def test_filters_beyond_the_vpns_limits(world: World) -> None:
     assert codes == [0, 0x8F, 0, 0x8F]
 
 
-def test_filters_have_the_bounds_of_the_router_by_default(world: World) -> None:
+def test_filters_have_the_bounds_of_the_router_by_default(world: MemoryRouter) -> None:
     """TOPIC_LEVELS levels pass, one more does not."""
     client = world.connect("c")
     most = "/" * (limits.TOPIC_LEVELS - 1)
@@ -72,27 +72,27 @@ def test_filters_have_the_bounds_of_the_router_by_default(world: World) -> None:
 
 @pytest.mark.parametrize("text", ["$queue/q", "$share/g/$queue/q"])
 @pytest.mark.parametrize(("level", "code"), [(4, 0x80), (5, 0x83)])
-def test_queues_cannot_be_bound_yet(world: World, text: str, level: int, code: int) -> None:
+def test_queues_cannot_be_bound_yet(world: MemoryRouter, text: str, level: int, code: int) -> None:
     """A filter that means a queue is refused rather than taken for a topic."""
     client = world.connect("c", level=level)
     assert answer(client, text).reason_codes == [code]
 
 
-def test_shared_subscriptions_need_the_profile(world: World) -> None:
+def test_shared_subscriptions_need_the_profile(world: MemoryRouter) -> None:
     """A client profile without them gets 0x9E."""
     profile = ClientProfile("default", allow_shared_subscriptions_enabled=False)
     world.add_vpn("blue", profile=profile)
     assert answer(world.connect("c"), "$share/g/a", "a").reason_codes == [0x9E, 0]
 
 
-def test_no_local_on_a_shared_subscription(world: World) -> None:
+def test_no_local_on_a_shared_subscription(world: MemoryRouter) -> None:
     """It is a protocol error (MQTT-3.8.3-4)."""
     client = world.connect("c")
     client.raw(b"\x82\x10\x00\x01\x00\x00\x0a$share/g/a\x04")
     assert client.reason() == 0x82
 
 
-def test_share_names_have_their_own_rule(world: World) -> None:
+def test_share_names_have_their_own_rule(world: MemoryRouter) -> None:
     """The ACL's share-name rule refuses groups, by name."""
     acl = AclProfile("default", share_name=TopicRule(False, [("mine", MQTT)]))
     world.add_vpn("blue", acl=acl)
@@ -100,7 +100,7 @@ def test_share_names_have_their_own_rule(world: World) -> None:
     assert codes == [0, 0x87, 0]
 
 
-def test_acl_by_default_allowed(world: World) -> None:
+def test_acl_by_default_allowed(world: MemoryRouter) -> None:
     """A filter is refused only where an exception denies all of it; what is denied in part is left out."""
     acl = AclProfile("default", subscribe=TopicRule(True, [("secret/#", MQTT)]))
     world.add_vpn("blue", acl=acl)
@@ -115,7 +115,7 @@ def test_acl_by_default_allowed(world: World) -> None:
     assert client.payloads() == [b"open/x", b"open"]
 
 
-def test_acl_by_default_denied(world: World) -> None:
+def test_acl_by_default_denied(world: MemoryRouter) -> None:
     """A filter is refused when no exception shares a topic with it; the client gets what they allow and no more."""
     templates = [("in/$client-username/#", MQTT), ("by/$client-id/+", MQTT)]
     world.add_vpn("blue", acl=AclProfile("default", subscribe=TopicRule(False, templates)))
@@ -134,20 +134,20 @@ def test_acl_by_default_denied(world: World) -> None:
 
 
 @pytest.mark.parametrize("wanted", [0, 1])
-def test_reasons_only_where_wanted(world: World, wanted: int) -> None:
+def test_reasons_only_where_wanted(world: MemoryRouter, wanted: int) -> None:
     """SUBACK carries the field's reason string unless the client declined it."""
     client = world.connect("c", properties=Properties(request_problem_information=wanted))
     expected = "400 Subscription Parse Error" if wanted else None
     assert answer(client, "a+").properties.reason_string == expected
 
 
-def test_suback_fits_the_clients_largest_packet(world: World) -> None:
+def test_suback_fits_the_clients_largest_packet(world: MemoryRouter) -> None:
     """A reason string that is too long for the client is left out."""
     client = world.connect("c", properties=Properties(maximum_packet_size=20))
     assert answer(client, "a+").properties.reason_string is None
 
 
-def test_subscriptions_of_a_client_are_bounded(world: World) -> None:
+def test_subscriptions_of_a_client_are_bounded(world: MemoryRouter) -> None:
     """Beyond the profile's bound 0x97; a filter that is already there may be renewed."""
     world.add_vpn("blue", profile=ClientProfile("default", max_subscription_count=2))
     client = world.connect("c")
@@ -156,7 +156,7 @@ def test_subscriptions_of_a_client_are_bounded(world: World) -> None:
     assert answer(client, "c").reason_codes == [0]
 
 
-def test_subscriptions_of_a_vpn_are_bounded(world: World) -> None:
+def test_subscriptions_of_a_vpn_are_bounded(world: MemoryRouter) -> None:
     """Beyond the VPN's bound 0x97 for everybody; renewing is free."""
     world.add_vpn("blue", bounds=VpnLimits(max_subscription_count=2))
     first, second = world.connect("c"), world.connect("d")
@@ -170,7 +170,7 @@ def test_the_default_bound_of_a_vpn() -> None:
     assert VpnLimits().max_subscription_count == limits.VPN_SUBSCRIPTIONS
 
 
-def test_unsubscribe(world: World) -> None:
+def test_unsubscribe(world: MemoryRouter) -> None:
     """What is given up is not delivered any more; MQTT 5 says whether it was there."""
     client = world.connect("c")
     publisher = world.connect("p")
@@ -187,7 +187,7 @@ def test_unsubscribe(world: World) -> None:
     assert client.received() == []
 
 
-def test_renewing_replaces_the_options(world: World) -> None:
+def test_renewing_replaces_the_options(world: MemoryRouter) -> None:
     """The same filter again takes the new options and stays one subscription (MQTT-3.8.4-3)."""
     client = world.connect("c")
     client.subscribe("a", 7, no_local=True)
@@ -201,7 +201,7 @@ def test_renewing_replaces_the_options(world: World) -> None:
 
 
 @pytest.mark.parametrize("level", [4, 5])
-def test_retained_messages_come_with_a_new_subscription(world: World, level: int) -> None:
+def test_retained_messages_come_with_a_new_subscription(world: MemoryRouter, level: int) -> None:
     """The last retained message of each matching topic, with the retain flag, after the SUBACK."""
     publisher = world.connect("p")
     for topic, payload in (
@@ -224,7 +224,7 @@ def test_retained_messages_come_with_a_new_subscription(world: World, level: int
 @pytest.mark.parametrize(
     "properties", [None, Properties(user_properties=[("why", "gone")], content_type="none")]
 )
-def test_an_empty_payload_clears(world: World, properties: Properties | None) -> None:
+def test_an_empty_payload_clears(world: MemoryRouter, properties: Properties | None) -> None:
     """A retained message without payload is delivered and removes the topic's, properties or not (MQTT-3.3.1-6)."""
     watcher = world.connect("w")
     watcher.subscribe("a")
@@ -237,7 +237,7 @@ def test_an_empty_payload_clears(world: World, properties: Properties | None) ->
 
 
 @pytest.mark.parametrize(("handling", "new", "again"), [(0, 1, 1), (1, 1, 0), (2, 0, 0)])
-def test_retain_handling(world: World, handling: int, new: int, again: int) -> None:
+def test_retain_handling(world: MemoryRouter, handling: int, new: int, again: int) -> None:
     """0 sends retained messages always, 1 with a new subscription only, 2 never."""
     world.connect("p").publish("a", b"1", retain=True)
     client = world.connect("c")
@@ -245,14 +245,16 @@ def test_retain_handling(world: World, handling: int, new: int, again: int) -> N
     assert len(client.subscribe("a", retain_handling=handling)) == again
 
 
-def test_shared_subscriptions_get_no_retained_messages(world: World) -> None:
+def test_shared_subscriptions_get_no_retained_messages(world: MemoryRouter) -> None:
     """MQTT 5, 4.8.2: nothing retained is sent to a new shared subscription."""
     world.connect("p").publish("a", b"1", retain=True)
     assert world.connect("c").subscribe("$share/g/a") == []
 
 
 @pytest.mark.parametrize(("as_published", "retain"), [(False, False), (True, True)])
-def test_the_retain_flag_of_live_messages(world: World, as_published: bool, retain: bool) -> None:
+def test_the_retain_flag_of_live_messages(
+    world: MemoryRouter, as_published: bool, retain: bool
+) -> None:
     """It is cleared unless the subscription wants it as published."""
     client = world.connect("c")
     client.subscribe("a", retain_as_published=as_published)
@@ -263,7 +265,7 @@ def test_the_retain_flag_of_live_messages(world: World, as_published: bool, reta
     assert [message.retain for message in old.messages()] == [False]
 
 
-def test_retained_messages_carry_identifier_and_respect_no_local(world: World) -> None:
+def test_retained_messages_carry_identifier_and_respect_no_local(world: MemoryRouter) -> None:
     """A retained message has the new subscription's identifier; one's own stays away under no-local."""
     client = world.connect("c")
     client.publish("a", b"mine", retain=True)
@@ -274,7 +276,9 @@ def test_retained_messages_carry_identifier_and_respect_no_local(world: World) -
     assert message.properties.subscription_identifiers == [9]
 
 
-def test_a_client_without_session_expiry_keeps_no_local_for_retained_messages(world: World) -> None:
+def test_a_client_without_session_expiry_keeps_no_local_for_retained_messages(
+    world: MemoryRouter,
+) -> None:
     """No-local goes by client id, also when the session that published is gone."""
     first = world.connect("c")
     first.publish("a", b"mine", retain=True)
@@ -282,7 +286,7 @@ def test_a_client_without_session_expiry_keeps_no_local_for_retained_messages(wo
     assert world.connect("c").subscribe("a", no_local=True) == []
 
 
-def test_overlapping_subscriptions_give_one_copy_with_all_identifiers(world: World) -> None:
+def test_overlapping_subscriptions_give_one_copy_with_all_identifiers(world: MemoryRouter) -> None:
     """A client gets one copy, whatever number of its filters match (MQTT 5, 3.3.4)."""
     client = world.connect("c")
     client.subscribe("a/#", 1)

@@ -19,8 +19,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from vpnrouter.server.faults import variable
-from vpnrouter.testing.history import History, Kind, check, describe
+from vpnrouter.server.crash_points import environment_for
+from vpnrouter.testing.history import History, HistoryEventKind, check, describe
 from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer
 from vpnrouter.testing.network import FaultyLink, FaultyNetwork
 from vpnrouter.testing.prefork import Prefork
@@ -188,7 +188,7 @@ class Traffic:
             f"{place.name} starts" + (f", to die at {fault}:{count}" if fault else "")
         )
         if fault:
-            place.start(variable(fault, count))
+            place.start(environment_for(fault, count))
             place.dies(fault)
         else:
             before = self.answered()
@@ -212,9 +212,13 @@ class Traffic:
     def drain(self) -> None:
         """Wait until consumers have everything that was acknowledged, or wait long enough for it."""
         due: dict[str, set[str]] = {each.endpoint: set() for each in self.consumers}
-        known = {each.message for each in self.history.events if each.kind is Kind.ACKNOWLEDGED}
+        known = {
+            each.message
+            for each in self.history.events
+            if each.kind is HistoryEventKind.ACKNOWLEDGED
+        }
         for event in self.history.events:
-            if event.kind is Kind.PUBLISHED and event.message in known:
+            if event.kind is HistoryEventKind.PUBLISHED and event.message in known:
                 for endpoint in event.targets:
                     due[endpoint].add(event.message)
         # What never comes, and whose settlement is never known, is told by `judge`.

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 import vpnrouter
-from vpnrouter.testing.history import Fault, History, check
+from vpnrouter.testing.history import FaultKind, History, check
 from vpnrouter.testing.prefork import Prefork
 from vpnrouter.testing.stores import SyncedFiles
 
@@ -83,4 +83,4 @@ def test_unsynced_log_is_found(
     assert synced.cut(tmp_path / "edge" / "spool", unsynced=".log")
     alone.start()
     assert alone.queue("blue", "orders")["msgCount"] == 0
-    assert [each.fault for each in check(history)] == [Fault.LOSS] * 20
+    assert [each.fault for each in check(history)] == [FaultKind.LOSS] * 20

@@ -15,7 +15,7 @@ DELETED: Final = 3
 
 @final
 class EndpointCounters:
-    """Counters of one endpoint, over restarts (server/spool/sheets.py); they only grow.
+    """Counters of one endpoint, over restarts (server/spool/saved_counters.py); they only grow.
 
     For an endpoint, recovered + spooled = acked + discarded + deleted + moved + in the spool, at every
     instant (promise BALANCE). `discarded` holds what the endpoint did not take at all under

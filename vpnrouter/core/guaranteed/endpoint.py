@@ -817,7 +817,7 @@ class Endpoint(Keeper):
         ledger = self.spool.ledger
         ledger.delete(keys.endpoint(self.number))
         ledger.delete(keys.mark(self.number))
-        ledger.delete(keys.sheet_endpoint(self.number))
+        ledger.delete(keys.endpoint_counters(self.number))
         return count
 
     def remember_bridge(self, bridge: str) -> None:

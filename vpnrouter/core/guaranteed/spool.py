@@ -204,7 +204,7 @@ class Spool(SpoolPort):
         self.gone_from: Endpoint | None = None
         self.gone_id = 0
         self.failing: Flow | None = None
-        # A fault point of tests (server/faults.py); None costs nothing.
+        # A fault point of tests (server/crash_points.py); None costs nothing.
         self.fault: Callable[[str], None] | None = None
         self.dirty: list[Endpoint] = []
         # Those that have more to do in the next round.

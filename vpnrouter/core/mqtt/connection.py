@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
     from vpnrouter.core.timers import Job, Timer
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
 
 WAITING: Final = 0
 """Transport open, no CONNECT yet."""
@@ -761,7 +761,7 @@ class MqttConnection(Connection):
         elif self.connect_packet is not None:
             self._report_failed(None if self.admission is None else self.admission.vpn, why)
 
-    def _report(self, kind: Kind, publisher: Publisher, text: str) -> None:
+    def _report(self, kind: EventType, publisher: Publisher, text: str) -> None:
         events = self.context.events
         if events is not None:
             vpn = publisher.vpn.name

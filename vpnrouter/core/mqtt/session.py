@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.mqtt.subscribe import RetainedFeed
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
 
 EXPIRE: Final = 1
 """Timer kind: the session's expiry interval has passed."""
@@ -515,7 +515,7 @@ class MqttSession(Subscriber):
         text = f"session ended: {why}; {waiting:,} messages discarded"
         self._report(table.SESSION_END, self.owner, text)
 
-    def _report(self, kind: Kind, username: str, text: str) -> None:
+    def _report(self, kind: EventType, username: str, text: str) -> None:
         events = self.vpn.context.events
         if events is not None:
             vpn = self.vpn.name
@@ -716,5 +716,5 @@ class MqttSession(Subscriber):
 def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
     if a is None or b is None:
         return a is b
-    # An ACL profile that did not change keeps its rule objects (server/apply/parts.py).
+    # An ACL profile that did not change keeps its rule objects (server/apply/changes.py).
     return a is b or (a.source is b.source and a.source is not None)

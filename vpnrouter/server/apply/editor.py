@@ -26,8 +26,15 @@ from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
 from vpnrouter.management.sources import Edited, Examined
 from vpnrouter.server.apply.overlay_disk import OverlayDisk
-from vpnrouter.server.apply.reload import Candidate, Packed, base_of, candidate, pack, reload_file
-from vpnrouter.server.events.narrate import tell
+from vpnrouter.server.apply.reload import (
+    Candidate,
+    PackedDocument,
+    base_of,
+    candidate,
+    pack_document,
+    reload_file,
+)
+from vpnrouter.server.events.event_context import raise_event
 from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
@@ -64,9 +71,9 @@ class RouterEditor:
         self._disk = OverlayDisk(file)
         if overlaid:
             self._disk.note()
-        self._packed = pack(loaded.positions.data)
+        self._packed = pack_document(loaded.positions.data)
         reload.allow(Locations(loaded))
-        self._earlier: OrderedDict[str, Packed] = OrderedDict()
+        self._earlier: OrderedDict[str, PackedDocument] = OrderedDict()
         # One change at a time, and one thread: the data plane shares the interpreter with it.
         self._turn = trio.Lock()
         self._threads = trio.CapacityLimiter(1)
@@ -144,7 +151,7 @@ class RouterEditor:
 
     async def reread(self) -> None:
         """Read file and overlay again and put them into force, as SIGHUP asks; tell on stderr."""
-        packed: list[Packed] = []
+        packed: list[PackedDocument] = []
 
         def reading() -> Reading:
             if self._overlaid:
@@ -152,7 +159,7 @@ class RouterEditor:
             found = read(self._path, overlay=self._file if self._overlaid else False)
             if found.loaded is None:
                 return found
-            packed.append(pack(found.loaded.positions.data))
+            packed.append(pack_document(found.loaded.positions.data))
             config = reuse(self._loaded.config, found.loaded.config)
             return found._replace(loaded=found.loaded._replace(config=config))
 
@@ -200,7 +207,7 @@ class RouterEditor:
             raise
         return self._reload.commit(prepared)
 
-    def _take(self, loaded: Loaded, packed: Packed) -> None:
+    def _take(self, loaded: Loaded, packed: PackedDocument) -> None:
         """Note what is in force now, and keep what was."""
         before, self._packed, self._loaded = self._packed, packed, loaded
         self._reload.allow(Locations(loaded))
@@ -228,10 +235,10 @@ def _copied(document: Plain) -> Plain:
 def _tell(who: str, changes: Sequence[Change]) -> None:
     """Tell who changed what, each change in the message VPN that it is about, so that its users read it."""
     for change in changes[: limits.EDITOR_LINES_TOLD]:
-        tell(CONFIG_CHANGE, f"{who}: {describe(change)}", _msg_vpn_of(change.path), who)
+        raise_event(CONFIG_CHANGE, f"{who}: {describe(change)}", _msg_vpn_of(change.path), who)
     if len(changes) > limits.EDITOR_LINES_TOLD:
         more = len(changes) - limits.EDITOR_LINES_TOLD
-        tell(CONFIG_CHANGE, f"{who}: {more} more changes", name=who)
+        raise_event(CONFIG_CHANGE, f"{who}: {more} more changes", name=who)
 
 
 def _msg_vpn_of(path: ChangePath) -> str:
@@ -245,8 +252,8 @@ def _telling(who: str) -> Iterator[None]:
         yield
     except ConfigError as error:
         more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-        tell(CONFIG_REFUSED, f"{who}: {error.problems[0]}{more}", name=who)
+        raise_event(CONFIG_REFUSED, f"{who}: {error.problems[0]}{more}", name=who)
         raise
     except OperationError as error:
-        tell(CONFIG_REFUSED, f"{who}: {error}", name=who)
+        raise_event(CONFIG_REFUSED, f"{who}: {error}", name=who)
         raise

@@ -29,7 +29,7 @@ from vpnrouter.config.problem import Path, Position, Problem, show_path
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.assemble import read_authorities, take_authorities, vpn_of
-from vpnrouter.server.apply.parts import (
+from vpnrouter.server.apply.changes import (
     ListenerChange,
     change_bridges,
     change_message_vpn,
@@ -38,7 +38,7 @@ from vpnrouter.server.apply.parts import (
 )
 from vpnrouter.server.bridges.flows import BridgeFlows
 from vpnrouter.server.bridges.runner import BridgeRunner
-from vpnrouter.server.events.narrate import say
+from vpnrouter.server.events.event_context import raise_named
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.settings.schema import Effect
 
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from vpnrouter.config.parse import Document, Plain
     from vpnrouter.config.router import Loaded
     from vpnrouter.server.net.dial import Connector
-    from vpnrouter.server.net.listeners import Answering
-    from vpnrouter.server.spool.spooling import Spooling
+    from vpnrouter.server.net.listeners import ListenerSet
+    from vpnrouter.server.spool.spool_service import SpoolService
     from vpnrouter.settings.endpoint import GuaranteedMsging
 
 
-class Packed(NamedTuple):
+class PackedDocument(NamedTuple):
     """A document as it is kept: its digest, and JSON in zlib's format."""
 
     digest: str
@@ -70,10 +70,10 @@ class Packed(NamedTuple):
         return json.loads(zlib.decompress(self.raw))
 
 
-def pack(document: Plain) -> Packed:
+def pack_document(document: Plain) -> PackedDocument:
     """A document to be kept."""
     text = compact(document).encode()
-    return Packed(sha256(text).hexdigest(), zlib.compress(text, 1))
+    return PackedDocument(sha256(text).hexdigest(), zlib.compress(text, 1))
 
 
 class Candidate(NamedTuple):
@@ -82,7 +82,7 @@ class Candidate(NamedTuple):
     loaded: Loaded | None
     problems: tuple[Problem, ...]
     text: bytes = b""
-    packed: Packed = Packed("", b"")
+    packed: PackedDocument = PackedDocument("", b"")
     changes: tuple[Change, ...] = ()
 
 
@@ -116,8 +116,8 @@ def candidate(document: Plain, standing: Loaded, overlay: str) -> Candidate:
     problems = location_problems(made, standing)
     if problems:
         return Candidate(None, tuple(sorted(problems)))
-    packed = pack(made.positions.data)
-    if packed.digest != pack(wanted).digest:
+    packed = pack_document(made.positions.data)
+    if packed.digest != pack_document(wanted).digest:
         raise AssertionError(overlay)
     made = made._replace(config=reuse(standing.config, made.config))
     found = tuple(changes(standing.config, made.config))
@@ -140,7 +140,7 @@ NEEDS_RESTART: Final = "needs restart: "
 """How a line begins that tells of a difference that was not applied."""
 
 
-class Prepared(NamedTuple):
+class PreparedChange(NamedTuple):
     """A change that cannot fail any more: `written` as it was asked for, `after` what of it is put in force."""
 
     written: RouterConfig
@@ -163,15 +163,17 @@ class Reload:
         secret: bytes,
         book: LinkRegistry,
         connector: Connector,
-        answering: Answering,
+        answering: ListenerSet,
         runners: list[BridgeRunner],
         nursery: trio.Nursery,
-        spooling: Spooling | None = None,
+        spool_service: SpoolService | None = None,
     ) -> None:
-        self._spooling = spooling
+        self._spool_service = spool_service
         self._flows: BridgeFlows | None = None
-        if spooling is not None:
-            self._flows = BridgeFlows(spooling.spool, spooling.store, spooling.endpoints)
+        if spool_service is not None:
+            self._flows = BridgeFlows(
+                spool_service.spool, spool_service.store, spool_service.endpoints
+            )
         self.config = config
         self._secret = secret
         self._book = book
@@ -193,7 +195,7 @@ class Reload:
         """Set which locations from the management API bridges may dial from now on."""
         self._connector.locations = locations
 
-    def prepare(self, config: RouterConfig) -> Prepared:
+    def prepare(self, config: RouterConfig) -> PreparedChange:
         """Do what can fail of such a change: bind new addresses, read the TLS files of listeners and message VPNs.
 
         Raises OperationError; nothing has changed then.
@@ -204,15 +206,15 @@ class Reload:
             | {"guaranteed_msging": _with_spool_as_before(before, config)}
         )
         authorities = read_authorities(after)
-        return Prepared(
+        return PreparedChange(
             config, after, authorities, ListenerChange(self._answering, after.listeners)
         )
 
-    def abandon(self, prepared: Prepared) -> None:
+    def abandon(self, prepared: PreparedChange) -> None:
         """Leave everything as it was before `prepare`."""
         prepared.listeners.abandon()
 
-    def commit(self, prepared: Prepared) -> list[str]:
+    def commit(self, prepared: PreparedChange) -> list[str]:
         """Do the rest, which cannot fail; returns one line for each difference."""
         before = self.config
         config, after, authorities, listeners = prepared
@@ -231,8 +233,8 @@ class Reload:
             elif known != written:
                 change_message_vpn(router.vpns[name], self._book, known, written, self._secret)
         take_authorities(router, authorities)
-        if self._spooling is not None:
-            self._spooling.change(router, after, before)
+        if self._spool_service is not None:
+            self._spool_service.change(router, after, before)
         change_bridges(
             self._runners, before, after, found, lambda vpn, name: self._begin(after, vpn, name)
         )
@@ -242,8 +244,8 @@ class Reload:
             if name not in after.msg_vpns:
                 vpn = router.vpns[name]
                 remove_message_vpn(vpn, self._book)
-                if self._spooling is not None:
-                    self._spooling.remove(vpn)
+                if self._spool_service is not None:
+                    self._spool_service.remove(vpn)
         listeners.apply()
         self._answering.admit(after.management)
         self.tell_ports()
@@ -325,4 +327,4 @@ _STAYS: Final = "everything stays as it was"
 
 
 def _tell(text: str) -> None:
-    say("SIGHUP", text)
+    raise_named("SIGHUP", text)

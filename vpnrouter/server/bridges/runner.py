@@ -15,8 +15,8 @@ from vpnrouter.bridges.remote_links import RemoteLinks
 from vpnrouter.config.bridge_terms import ConfiguredBridge
 from vpnrouter.core.barrier import BRIDGE
 from vpnrouter.errors import OperationError
-from vpnrouter.server.events.narrate import tell
-from vpnrouter.server.net.dial import TlsTerms
+from vpnrouter.server.events.event_context import raise_event
+from vpnrouter.server.net.dial import TlsSettings
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.units import SECOND_NS
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.remote_order import Remote
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.config.listeners import ListenerTls
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
     from vpnrouter.server.bridges.flows import BridgeFlows
     from vpnrouter.server.net.dial import Connector
     from vpnrouter.settings.message_vpn import TlsServerCert
@@ -91,8 +91,8 @@ class BridgeRunner(BridgeDriver):
         self._wake.set()
 
     @override
-    def tell(self, kind: Kind, text: str) -> None:
-        tell(kind, text, self.vpn.name, self.name)
+    def tell(self, kind: EventType, text: str) -> None:
+        raise_event(kind, text, self.vpn.name, self.name)
 
     def change(self, written: BridgeConfig, server_cert: TlsServerCert, *, reconnect: bool) -> None:
         """Go on under a changed configuration; `reconnect` where the connection itself changes."""
@@ -219,12 +219,12 @@ class BridgeRunner(BridgeDriver):
             raise
         flush_ready(link.context)
 
-    def _tls(self, remote: Remote) -> TlsTerms | None:
+    def _tls(self, remote: Remote) -> TlsSettings | None:
         if not remote.tls:
             return None
         configured = self.configured
         # A peer may say where a router is, but only a certificate proves which router it is.
-        return TlsTerms(
+        return TlsSettings(
             configured.server_cert,
             configured.client_cert(remote),
             remote.router_at,

@@ -23,7 +23,7 @@ from vpnrouter.core.barrier import TASK
 from vpnrouter.events import table
 from vpnrouter.events.log import Event, EventLog, RateLimit, as_json, readable, shortened
 from vpnrouter.events.table import AREAS, CONFIG, NAMES
-from vpnrouter.server.events.narrate import log_to
+from vpnrouter.server.events.event_context import use_log
 from vpnrouter.server.events.publisher import EventPublisher
 from vpnrouter.server.events.sampler import LOOK_S, EventSampler
 
@@ -191,7 +191,7 @@ def _level(written: Logging, area: str) -> int:
 class RouterEvents:
     """The event log of one router, written and published.
 
-    Made in the router's own task, before anything is started: the tasks inherit the log (narrate.py).
+    Made in the router's own task, before anything is started: the tasks inherit the log (event_context.py).
     `follow(config)` says where the configuration in force is, once it can change.
     """
 
@@ -208,7 +208,7 @@ class RouterEvents:
         router.context.events = self.log
         barrier = router.context.barrier
         self.log.on_fault = lambda error: barrier.caught(error, TASK, "event log", "", "one event")
-        log_to(self.log)
+        use_log(self.log)
 
     def follow(self, config: Callable[[], RouterConfig]) -> None:
         """Ask `config` for the configuration in force from now on."""

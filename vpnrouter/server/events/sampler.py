@@ -14,7 +14,7 @@ from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.events import table
-from vpnrouter.events.thresholds import Marks, Pair, Thresholds
+from vpnrouter.events.thresholds import ThresholdEvents, Thresholds, ThresholdValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ SELDOM: Final = 5
 BRIDGES_AT_ONCE: Final = 16
 """Bridges that are looked at before other tasks have their turn."""
 
-SYSTEM_MARKS: Final = Marks(80, 60)
+SYSTEM_MARKS: Final = ThresholdValues(80, 60)
 """Of the spool of the whole router, the field's defaults."""
 
 DEFAULT: Final = "default"
@@ -50,32 +50,38 @@ UNSAID: Final = ClientProfile()
 
 OVER_QUOTA: Final = reasons.DISCARD_NAMES[reasons.SPOOL_OVER_QUOTA]
 
-CONNECTIONS: Final = Pair(table.CONNECTIONS_HIGH, table.CONNECTIONS_HIGH_CLEAR, "connections")
-USERNAME: Final = Pair(
+CONNECTIONS: Final = ThresholdEvents(
+    table.CONNECTIONS_HIGH, table.CONNECTIONS_HIGH_CLEAR, "connections"
+)
+USERNAME: Final = ThresholdEvents(
     table.USERNAME_CONNECTIONS_HIGH,
     table.USERNAME_CONNECTIONS_HIGH_CLEAR,
     "connections of the client username",
 )
-SUBSCRIPTIONS: Final = Pair(
+SUBSCRIPTIONS: Final = ThresholdEvents(
     table.SUBSCRIPTIONS_HIGH, table.SUBSCRIPTIONS_HIGH_CLEAR, "subscriptions"
 )
-ENDPOINTS: Final = Pair(table.ENDPOINTS_HIGH, table.ENDPOINTS_HIGH_CLEAR, "endpoints")
-INGRESS_FLOWS: Final = Pair(
+ENDPOINTS: Final = ThresholdEvents(table.ENDPOINTS_HIGH, table.ENDPOINTS_HIGH_CLEAR, "endpoints")
+INGRESS_FLOWS: Final = ThresholdEvents(
     table.INGRESS_FLOWS_HIGH, table.INGRESS_FLOWS_HIGH_CLEAR, "ingress flows"
 )
-EGRESS_FLOWS: Final = Pair(table.EGRESS_FLOWS_HIGH, table.EGRESS_FLOWS_HIGH_CLEAR, "egress flows")
-SPOOL: Final = Pair(table.SPOOL_HIGH, table.SPOOL_HIGH_CLEAR, "message spool usage in bytes")
-BINDS: Final = Pair(table.BINDS_HIGH, table.BINDS_HIGH_CLEAR, "bind count")
-LOW_PRIORITY: Final = Pair(
+EGRESS_FLOWS: Final = ThresholdEvents(
+    table.EGRESS_FLOWS_HIGH, table.EGRESS_FLOWS_HIGH_CLEAR, "egress flows"
+)
+SPOOL: Final = ThresholdEvents(
+    table.SPOOL_HIGH, table.SPOOL_HIGH_CLEAR, "message spool usage in bytes"
+)
+BINDS: Final = ThresholdEvents(table.BINDS_HIGH, table.BINDS_HIGH_CLEAR, "bind count")
+LOW_PRIORITY: Final = ThresholdEvents(
     table.LOW_PRIORITY_HIGH, table.LOW_PRIORITY_HIGH_CLEAR, "messages of the low priority limit"
 )
-INGRESS_RATE: Final = Pair(
+INGRESS_RATE: Final = ThresholdEvents(
     table.INGRESS_RATE_HIGH, table.INGRESS_RATE_HIGH_CLEAR, "messages received a second"
 )
-EGRESS_RATE: Final = Pair(
+EGRESS_RATE: Final = ThresholdEvents(
     table.EGRESS_RATE_HIGH, table.EGRESS_RATE_HIGH_CLEAR, "messages sent a second"
 )
-SYSTEM_SPOOL: Final = Pair(
+SYSTEM_SPOOL: Final = ThresholdEvents(
     table.SYSTEM_SPOOL_HIGH, table.SYSTEM_SPOOL_HIGH_CLEAR, "spool usage of the router in bytes"
 )
 
@@ -236,12 +242,12 @@ class EventSampler:
 
     def _look(
         self,
-        pair: Pair,
+        pair: ThresholdEvents,
         vpn: str,
         name: str,
         value: int,
         bound: int,
-        marks: Marks,
+        marks: ThresholdValues,
     ) -> None:
         crossing = self._thresholds.look(pair, vpn, name, value, bound, marks)
         if crossing is not None:
@@ -249,9 +255,9 @@ class EventSampler:
             self._log.raise_event(crossing.kind, vpn, name, place + crossing.text)
 
 
-def _percent(written: PercentThreshold) -> Marks:
-    return Marks(written.set_percent, written.clear_percent)
+def _percent(written: PercentThreshold) -> ThresholdValues:
+    return ThresholdValues(written.set_percent, written.clear_percent)
 
 
-def _rate(written: RateThreshold) -> Marks:
-    return Marks(written.set_value, written.clear_value, absolute=True)
+def _rate(written: RateThreshold) -> ThresholdValues:
+    return ThresholdValues(written.set_value, written.clear_value, absolute=True)

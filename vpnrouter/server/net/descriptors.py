@@ -54,7 +54,7 @@ def is_shortage(error: OSError) -> bool:
 
 
 @final
-class Spare:
+class SpareDescriptor:
     """One unused descriptor. When no other is left, it is released so that a waiting connection can be closed.
 
     Otherwise connections would wait in the kernel, without an answer, until a descriptor is free.

@@ -76,7 +76,7 @@ LOOKUPS: Final = 16
 passwords and write traces."""
 
 
-class TlsTerms:
+class TlsSettings:
     """How a connection is encrypted: what the remote's certificate must be, which one is shown, and which cipher
     suites are offered. `name` is the name that the certificate must have, "" for the host that is dialled.
     """
@@ -113,7 +113,7 @@ class Connector:
         self,
         host: str,
         port: int,
-        tls: TlsTerms | None,
+        tls: TlsSettings | None,
         resolved: Callable[[], None],
         asked: tuple[str, str] = ("", ""),
     ) -> socket.socket | Secured:

@@ -18,8 +18,8 @@ from vpnrouter.core.outbox import Channel
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import LISTEN_PORT
 from vpnrouter.management.metrics.figures import ListenerFigures
-from vpnrouter.server.events.narrate import tell_of
-from vpnrouter.server.net.descriptors import Spare, is_shortage
+from vpnrouter.server.events.event_context import raise_event_in
+from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
 from vpnrouter.server.net.reactor import Acceptor, peer_text
 from vpnrouter.server.net.streams import WebSocketStream, serve_stream
 from vpnrouter.server.net.tls import (
@@ -202,10 +202,10 @@ async def serve_streams(
     """
     kind = acceptor.kind if origins is None else "WebSocket"
     name = f"{kind} listener {shown_address(sock)}"
-    door = _Door(router, acceptor, context, origins, name)
+    door = _ListenerContext(router, acceptor, context, origins, name)
     places = trio.CapacityLimiter(most) if isinstance(most, int) else most
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    spare = Spare()
+    spare = SpareDescriptor()
     try:
         async with listener:
             while True:
@@ -223,7 +223,10 @@ async def serve_streams(
 
 
 async def _take(
-    door: _Door, stream: trio.SocketStream, places: trio.CapacityLimiter, nursery: trio.Nursery
+    door: _ListenerContext,
+    stream: trio.SocketStream,
+    places: trio.CapacityLimiter,
+    nursery: trio.Nursery,
 ) -> None:
     """Serve an accepted connection, if there is a place for it."""
     entrance = door.router.entrance
@@ -239,7 +242,7 @@ async def _take(
     if places.available_tokens <= 0 or not entrance.has_place(strangers, peer):
         await trio.aclose_forcefully(stream)
         return
-    guest = _Guest(peer, strangers)
+    guest = _NotLoggedIn(peer, strangers)
     strangers.enter(guest.origin, guest)
     # Here, so that its descriptor is counted before the next connection is accepted.
     entrance.open += 1
@@ -247,7 +250,7 @@ async def _take(
 
 
 @final
-class _Guest(Channel):
+class _NotLoggedIn(Channel):
     """A connection that is served by tasks and has not logged in."""
 
     def __init__(self, peer: str, strangers: Strangers) -> None:
@@ -268,7 +271,7 @@ class _Guest(Channel):
         return True
 
 
-class _Door(NamedTuple):
+class _ListenerContext(NamedTuple):
     """What the connections of one listener share; `name` is what the listener is called in messages."""
 
     router: Router
@@ -279,11 +282,11 @@ class _Door(NamedTuple):
 
 
 async def _serve_one(
-    door: _Door,
+    door: _ListenerContext,
     socket_stream: trio.SocketStream,
     places: trio.CapacityLimiter,
     strangers: Strangers,
-    guest: _Guest,
+    guest: _NotLoggedIn,
 ) -> None:
     try:
         with guest.scope:
@@ -303,7 +306,10 @@ async def _serve_one(
 
 
 async def _serve_placed(
-    door: _Door, socket_stream: trio.SocketStream, strangers: Strangers, guest: _Guest
+    door: _ListenerContext,
+    socket_stream: trio.SocketStream,
+    strangers: Strangers,
+    guest: _NotLoggedIn,
 ) -> None:
     stream: trio.SocketStream | Secured | WebSocketStream = socket_stream
     certificate = None
@@ -333,7 +339,7 @@ async def _serve_placed(
 
 
 async def _secure(
-    door: _Door, tls: ServerTls, stream: trio.SocketStream, guest: _Guest
+    door: _ListenerContext, tls: ServerTls, stream: trio.SocketStream, guest: _NotLoggedIn
 ) -> tuple[Secured, PeerCertificate | None] | None:
     """TLS over an accepted socket, and what the client showed; None when nothing came of it."""
     if not await stream.socket.recv(1, socket.MSG_PEEK):
@@ -381,7 +387,7 @@ def served(listeners: Iterable[Listener]) -> dict[Item, Listener]:
 
 
 @final
-class Answer:
+class OpenListener:
     """One listener that answers. What `bound.written` says of it holds; `scope` ends it where tasks do."""
 
     def __init__(self, bound: BoundListener) -> None:
@@ -406,7 +412,7 @@ def load_management() -> None:
 
 
 @final
-class Answering:
+class ListenerSet:
     """All listeners that answer, by what identifies them; accepting runs in `nursery`.
 
     TLS and WebSocket connections run in `streams`; `reactor` is None where the system has no epoll, and
@@ -422,7 +428,7 @@ class Answering:
         management: Management,
         sources: Sources,
     ) -> None:
-        self.open: dict[Item, Answer] = {}
+        self.open: dict[Item, OpenListener] = {}
         self._book = book
         self._reactor = reactor
         self._nursery = nursery
@@ -432,11 +438,11 @@ class Answering:
 
     def begin(self, key: Item, bound: BoundListener) -> None:
         """Answer on a listener from now on."""
-        answer = Answer(bound)
+        answer = OpenListener(bound)
         self.open[key] = answer
         written = bound.written
         where = f"{written.protocol} {bound.address}"
-        tell_of(self._book.router.context, LISTEN_PORT, f"{where} up", name=where)
+        raise_event_in(self._book.router.context, LISTEN_PORT, f"{where} up", name=where)
         if written.protocol in MANAGEMENT_PROTOCOLS:
             load_management()
             self._nursery.start_soon(self._manage, answer)
@@ -479,7 +485,7 @@ class Answering:
         """
         answer = self.open.pop(key)
         where = f"{answer.bound.written.protocol} {answer.bound.address}"
-        tell_of(self._book.router.context, LISTEN_PORT, f"{where} down", name=where)
+        raise_event_in(self._book.router.context, LISTEN_PORT, f"{where} down", name=where)
         sock = answer.bound.sock
         if self._reactor is not None and not answer.in_tasks:
             self._reactor.unlisten(sock)
@@ -514,7 +520,7 @@ class Answering:
                 return int(answer.bound.sock.getsockname()[1])
         return 0
 
-    async def _accept(self, answer: Answer, acceptor: MqttAcceptor | LinkAcceptor) -> None:
+    async def _accept(self, answer: OpenListener, acceptor: MqttAcceptor | LinkAcceptor) -> None:
         bound = answer.bound
         with answer.scope:
             if answer.scope.cancel_called:
@@ -529,7 +535,7 @@ class Answering:
                 self._streams,
             )
 
-    async def _manage(self, answer: Answer) -> None:
+    async def _manage(self, answer: OpenListener) -> None:
         with answer.scope:
             if answer.scope.cancel_called:
                 return

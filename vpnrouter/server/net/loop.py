@@ -32,7 +32,7 @@ import trio
 from vpnrouter import limits
 from vpnrouter.core.barrier import TASK
 from vpnrouter.events.table import NOTE
-from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.listeners import serve_streams
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.net.streams import serve_stream
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.router import Router
     from vpnrouter.server.net.reactor import Acceptor, Host, Reactor
-    from vpnrouter.server.verify import Verifier
+    from vpnrouter.server.password_verifier import PasswordVerifier
 
 
 @final
@@ -104,7 +104,7 @@ second. A larger one may grow by a quarter."""
 
 
 @final
-class Collector:
+class GarbageCollector:
     """Freezes objects that survived a young collection, in portions. The interpreter has one collector."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Collector:
             self.settle()
 
 
-COLLECTOR: Final = Collector()
+COLLECTOR: Final = GarbageCollector()
 
 
 def settle() -> None:
@@ -176,7 +176,7 @@ TICK_S: Final = 0.1
 
 
 @final
-class Runnable(trio.abc.Instrument):
+class RunnableTasks(trio.abc.Instrument):
     """The tasks that are scheduled and have not had their turn."""
 
     def __init__(self) -> None:
@@ -191,7 +191,7 @@ class Runnable(trio.abc.Instrument):
         self.tasks.discard(task)
 
 
-async def kept(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]]) -> None:
+async def restarted(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]]) -> None:
     """Run a task of the router. One that raises is told and started again, after longer and longer pauses."""
     rest_s = RESTART_S
     while True:
@@ -206,17 +206,17 @@ async def kept(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]
         await trio.sleep(min(rest_s, RESTART_MOST_S))
 
 
-async def drive(reactor: Reactor, verifier: Verifier, *, alone: bool) -> None:
+async def drive(reactor: Reactor, verifier: PasswordVerifier, *, alone: bool) -> None:
     """Serve all plain sockets, for ever; `alone` says that no other router shares this trio run.
 
     Two would each wait without seeing the other's sockets.
     """
     descriptor = _trio_epoll() if alone else -1
     if alone and descriptor < 0:
-        tell_of(reactor.context, NOTE, HIDDEN)
+        raise_event_in(reactor.context, NOTE, HIDDEN)
     if descriptor < 0:
         await _drive_blind(reactor, verifier)
-    runnable = Runnable()
+    runnable = RunnableTasks()
     trio.lowlevel.add_instrument(runnable)
     reactor.watch(descriptor)
     try:
@@ -230,7 +230,7 @@ async def drive(reactor: Reactor, verifier: Verifier, *, alone: bool) -> None:
         reactor.unwatch()
 
 
-def _serve(reactor: Reactor, verifier: Verifier, runnable: Runnable) -> None:
+def _serve(reactor: Reactor, verifier: PasswordVerifier, runnable: RunnableTasks) -> None:
     """Rounds until trio has something to do."""
     until = trio.current_time() + trio.lowlevel.current_statistics().seconds_to_next_deadline
     while True:
@@ -251,7 +251,7 @@ def _trio_epoll() -> int:
         return -1
 
 
-async def _drive_blind(reactor: Reactor, verifier: Verifier) -> None:
+async def _drive_blind(reactor: Reactor, verifier: PasswordVerifier) -> None:
     """Run rounds without trio's epoll; trio gets its turn after a bounded number of rounds."""
     descriptor = reactor.fileno()
     context = reactor.context
@@ -285,7 +285,7 @@ async def keep_working(host: Host, context: RouterContext) -> None:
         await trio.lowlevel.checkpoint()
 
 
-async def keep_time(host: Host, verifier: Verifier) -> None:
+async def keep_time(host: Host, verifier: PasswordVerifier) -> None:
     """Fire timers and collect garbage in small portions, until cancelled."""
     while True:
         host.tick()

@@ -18,7 +18,7 @@ from vpnrouter.bridges.link import Link
 from vpnrouter.core.barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
 from vpnrouter.limits import TURN_WORK
-from vpnrouter.server.net.descriptors import Spare, is_shortage
+from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -273,7 +273,7 @@ class Reactor:
         self.router = router
         self.context = router.context
         self.entrance = router.entrance
-        self.spare = Spare()
+        self.spare = SpareDescriptor()
         self.epoll = select.epoll()
         self.accept_errors = 0
         self.accepts_refused = 0

@@ -16,7 +16,7 @@ from vpnrouter import limits
 from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TLS_FAILED
-from vpnrouter.server.events.narrate import tell
+from vpnrouter.server.events.event_context import raise_event
 from vpnrouter.settings.bridge import DEFAULT_CIPHERS
 from vpnrouter.units import SECOND_NS
 
@@ -284,7 +284,7 @@ WINDOW_S: Final = 1.0
 
 
 def _raise(line: str) -> None:
-    tell(TLS_FAILED, line.removeprefix("vpnrouter: "))
+    raise_event(TLS_FAILED, line.removeprefix("vpnrouter: "))
 
 
 @final

@@ -14,7 +14,7 @@ from vpnrouter.core.turn import Committing
 from vpnrouter.errors import SpoolError
 from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
 from vpnrouter.management.metrics.families import Durations, Histogram
-from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.events.event_context import raise_event_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ class Committer(Committing):
 
     def _tell(self) -> None:
         for line in self._troubles:
-            tell_of(self._spool.context, SPOOL_TROUBLE, line)
+            raise_event_in(self._spool.context, SPOOL_TROUBLE, line)
         self._troubles.clear()
 
     def finished(self) -> None:
@@ -112,7 +112,7 @@ class Committer(Committing):
                 if self._fault is not None:
                     self._fault("commit-after-sync")
                 if self._spool.down:
-                    tell_of(self._spool.context, SPOOL_UP, "the message spool works again")
+                    raise_event_in(self._spool.context, SPOOL_UP, "the message spool works again")
                 self._committed()
                 if self._fault is not None:
                     self._fault("answered")
@@ -136,7 +136,7 @@ class Committer(Committing):
 
     def _failed(self, reason: str) -> None:
         if not self._spool.down:
-            tell_of(
+            raise_event_in(
                 self._spool.context,
                 SPOOL_DOWN,
                 f"the message spool cannot be written: {reason}; guaranteed messages are refused until it"

@@ -20,7 +20,7 @@ from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.events.table import ORPHAN
-from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
@@ -212,7 +212,7 @@ class Endpoints:
                 self._tell(endpoint)
 
     def _tell(self, endpoint: Endpoint) -> None:
-        tell_of(
+        raise_event_in(
             endpoint.vpn.context,
             ORPHAN,
             f"{KIND_NAMES[endpoint.kind]} {endpoint.name} of message VPN"

@@ -21,12 +21,12 @@ from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.events.table import SPOOL_RECOVERED
 from vpnrouter.server.bridges.flows import have_lots
-from vpnrouter.server.events.narrate import tell_of
-from vpnrouter.server.faults import planted
+from vpnrouter.server.crash_points import crash_point_from_environment
+from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.spool.committer import Committer
 from vpnrouter.server.spool.endpoints import Endpoints
-from vpnrouter.server.spool.sheets import Sheets, restore_endpoints
+from vpnrouter.server.spool.saved_counters import SavedCounters, restore_endpoints
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.units import MEGABYTE
 
@@ -61,18 +61,18 @@ def open_store(config: RouterConfig) -> Store | None:
         raise OperationError(str(error)) from error
 
 
-def open_spool(router: Router, config: RouterConfig) -> Spooling | None:
+def open_spool(router: Router, config: RouterConfig) -> SpoolService | None:
     """The spool of `router`, recovered; None where guaranteed messaging is off. Raises OperationError."""
     store = open_store(config)
     if store is None:
         return None
     router.context.now_ns = time.monotonic_ns()
     router.context.wall_ns = time.time_ns()
-    return Spooling(router, store, config)
+    return SpoolService(router, store, config)
 
 
 @final
-class Spooling:
+class SpoolService:
     """The spool of a running router: `endpoints` makes and changes those of the configuration."""
 
     def __init__(self, router: Router, store: Store, config: RouterConfig) -> None:
@@ -84,7 +84,7 @@ class Spooling:
             spool = Spool(
                 context, Ledger(store), config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
             )
-            spool.fault = planted()
+            spool.fault = crash_point_from_environment()
             self.spool = spool
             context.spool = spool
             spool.start_numbers(following)
@@ -107,9 +107,9 @@ class Spooling:
             store.close()
             raise OperationError(str(error)) from error
         if count:
-            tell_of(context, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
+            raise_event_in(context, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
         self.endpoints.tell_orphans()
-        self.sheets: Sheets | None = None
+        self.sheets: SavedCounters | None = None
         self.committer = Committer(spool, store)
         context.committing = self.committer
 

@@ -88,7 +88,7 @@ def _fill(
 def restore_endpoints(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> None:
     """Set the counters of endpoints by their sheets. Call this when it is known what waits in each endpoint."""
     for key, value in store.scan(keys.SHEET_ENDPOINT):
-        endpoint = endpoints.get(keys.sheet_number(key))
+        endpoint = endpoints.get(keys.endpoint_of_counters(key))
         if endpoint is None:
             spool.ledger.delete(key)
             continue
@@ -120,7 +120,7 @@ def _balance(counters: Counters) -> None:
 
 
 @final
-class Sheets:
+class SavedCounters:
     """Reads the sheets of bridges at the start, and writes all sheets that have changed."""
 
     def __init__(
@@ -132,7 +132,7 @@ class Sheets:
         self._written: dict[bytes, int] = {}
         self._own: dict[str, Counters] = {}
         for key, value in store.scan(keys.SHEET_BRIDGE):
-            whose, name = keys.sheet_bridge_of(key)
+            whose, name = keys.bridge_of_counters(key)
             counters = Counters()
             if whose in {OWN, PEER} and _fill(counters, value, COUNTS, _BRIDGE_REASONS):
                 _balance(counters)
@@ -151,7 +151,7 @@ class Sheets:
             if counters is not None:
                 runner.record.counters = counters
         for name in self._own:
-            self._spool.ledger.delete(keys.sheet_bridge(OWN, name))
+            self._spool.ledger.delete(keys.bridge_counters(OWN, name))
         self._own.clear()
 
     async def keep(self) -> None:
@@ -196,13 +196,13 @@ class Sheets:
             if endpoint.durable and not endpoint.deleted:
                 counters = endpoint.counters
                 yield (
-                    keys.sheet_endpoint(endpoint.number),
+                    keys.endpoint_counters(endpoint.number),
                     _row(counters, _ENDPOINT, _ENDPOINT_REASONS),
                 )
 
     @staticmethod
     def _bridge(whose: str, name: str, record: Bridge) -> tuple[bytes, Row]:
-        return keys.sheet_bridge(whose, name), _row(record.counters, COUNTS, _BRIDGE_REASONS)
+        return keys.bridge_counters(whose, name), _row(record.counters, COUNTS, _BRIDGE_REASONS)
 
 
 def _name(runner: BridgeRunner) -> str:

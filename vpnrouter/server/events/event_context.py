@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.core.context import RouterContext
-    from vpnrouter.events.table import Kind
+    from vpnrouter.events.table import EventType
     from vpnrouter.wire.link.frames import Hello
 
 
 _LOG: ContextVar[EventLog | None] = ContextVar("vpnrouter-event-log", default=None)
 
 
-def log_to(log: EventLog) -> None:
+def use_log(log: EventLog) -> None:
     """From here on, in this task and those that it starts, everything is told to `log`."""
     _LOG.set(log)
 
 
-def log_here() -> EventLog | None:
+def current_log() -> EventLog | None:
     """The log of the router that this task belongs to."""
     return _LOG.get()
 
 
-def tell(
-    kind: Kind,
+def raise_event(
+    kind: EventType,
     text: str,
     msg_vpn: str = "",
     name: str = "",
@@ -54,16 +54,16 @@ def tell(
         print(readable(Event(0, time.time_ns(), kind, msg_vpn, name, text)), file=sys.stderr)
 
 
-def tell_of(
-    context: RouterContext, kind: Kind, text: str, msg_vpn: str = "", name: str = ""
+def raise_event_in(
+    context: RouterContext, kind: EventType, text: str, msg_vpn: str = "", name: str = ""
 ) -> None:
     """Raise one event in the log of a router, which may be called from any task."""
-    tell(kind, text, msg_vpn, name, context.events)
+    raise_event(kind, text, msg_vpn, name, context.events)
 
 
-def say(event: str, text: str) -> None:
+def raise_named(event: str, text: str) -> None:
     """Raise one event of the router itself; `event` is a name or label of events/table.py, or ""."""
-    tell(table.named(event), text)
+    raise_event(table.named(event), text)
 
 
 PLAIN: Final = "link listener without TLS"
@@ -101,7 +101,7 @@ class PeerLog(LinkLog):
         if key not in self._rejected and len(self._rejected) >= limits.LINK_REJECTED_TOLD:
             del self._rejected[next(iter(self._rejected))]
         self._rejected[key] = told
-        tell(
+        raise_event(
             table.LINK_REJECTED,
             f"VPN {hello.remote_vpn} remote bridge {hello.bridge} of VPN {hello.local_vpn}"
             f" on {hello.router} at {peer}: rejected: {why}",
@@ -114,7 +114,7 @@ class PeerLog(LinkLog):
         self._failed(PLAIN, peer, NOT_HERE, time.monotonic())
 
     @staticmethod
-    def _tell(record: Bridge, kind: Kind, what: str) -> None:
+    def _tell(record: Bridge, kind: EventType, what: str) -> None:
         facts = record.facts
         text = f"VPN {facts.msg_vpn} remote bridge {facts.name} at {record.remote_address}: {what}"
-        tell(kind, text, facts.msg_vpn, facts.name)
+        raise_event(kind, text, facts.msg_vpn, facts.name)

@@ -19,7 +19,7 @@ from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import OperationError, Refused
 from vpnrouter.events.table import PERMISSIONS, VPN_STATE
 from vpnrouter.server.apply.assemble import acl_of, bounds_of, credentials_of, profile_of
-from vpnrouter.server.events.narrate import tell_of
+from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.listeners import (
     BACKLOG,
     BoundListener,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.bridges.runner import BridgeRunner
-    from vpnrouter.server.net.listeners import Answering
+    from vpnrouter.server.net.listeners import ListenerSet
     from vpnrouter.settings.acl_profile import AclProfile
     from vpnrouter.settings.client_profile import ClientProfile
     from vpnrouter.settings.client_username import ClientUsername
@@ -116,8 +116,8 @@ def change_bridges(
     `begin` makes and starts the runner of one more bridge of `after`. Runners whose bridges did not change
     are not touched.
     """
-    running = {place_of(runner): runner for runner in runners}
-    there = places(after)
+    running = {bridge_item(runner): runner for runner in runners}
+    there = bridge_items(after)
     stay: dict[Place, BridgeRunner] = {}
     for place, runner in running.items():
         if place in there:
@@ -140,12 +140,12 @@ def change_bridges(
     runners[:] = [stay[place] if place in stay else begin(*place) for place in there]
 
 
-def place_of(runner: BridgeRunner) -> Place:
+def bridge_item(runner: BridgeRunner) -> Place:
     """The bridge of a runner."""
     return runner.vpn.name, runner.name
 
 
-def places(config: RouterConfig) -> list[Place]:
+def bridge_items(config: RouterConfig) -> list[Place]:
     """All bridges of a configuration, in its order."""
     return [(vpn_name, name) for vpn_name, vpn in config.msg_vpns.items() for name in vpn.bridges]
 
@@ -190,7 +190,7 @@ class ListenerChange:
     naming what cannot be used; everything is as before then.
     """
 
-    def __init__(self, answering: Answering, listeners: Sequence[Listener]) -> None:
+    def __init__(self, answering: ListenerSet, listeners: Sequence[Listener]) -> None:
         self._answering = answering
         self._quiet: list[socket.socket] = []
         self._order = list(keyed(listeners))
@@ -300,7 +300,7 @@ def change_message_vpn(
     vpn.enabled = after.enabled
     if before.enabled != after.enabled:
         state = "up" if after.enabled else "down"
-        tell_of(vpn.context, VPN_STATE, f"VPN {vpn.name} {state}", vpn.name)
+        raise_event_in(vpn.context, VPN_STATE, f"VPN {vpn.name} {state}", vpn.name)
     if goes_down:
         put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was disabled")
     if (
@@ -347,7 +347,7 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
             changed += 1
     if changed > CHANGES_TOLD:
         text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
-        tell_of(vpn.context, PERMISSIONS, text, vpn.name)
+        raise_event_in(vpn.context, PERMISSIONS, text, vpn.name)
     for endpoint in endpoints_of(vpn).values():
         judge_endpoint(endpoint)
     vpn.forget_all_routes()
@@ -372,7 +372,7 @@ def remove_message_vpn(vpn: MessageVpn, book: LinkRegistry) -> None:
     """Take `vpn` out of its router; its clients and those bridges of others that use it have to go."""
     vpn.enabled = False
     del book.router.vpns[vpn.name]
-    tell_of(vpn.context, VPN_STATE, f"VPN {vpn.name} removed", vpn.name)
+    raise_event_in(vpn.context, VPN_STATE, f"VPN {vpn.name} removed", vpn.name)
     put_out(vpn, book, f"503 Message VPN Unavailable: {vpn.name} was removed")
     for session in list(vpn.clients.values()):
         if isinstance(session, MqttSession):

@@ -21,7 +21,7 @@ THREADS: Final = 1 if (os.cpu_count() or 1) <= 2 else 2
 """Verifications at once: each takes 32 MiB and a core, and more would take the data plane's."""
 
 
-class Verifier:
+class PasswordVerifier:
     """Takes the router's waiting logins to worker threads, one for each thread that is free."""
 
     def __init__(self, router: Router, nursery: trio.Nursery) -> None:

@@ -10,15 +10,20 @@ import pytest
 
 import vpnrouter
 from vpnrouter.errors import OperationError
-from vpnrouter.server.faults import POINTS, VARIABLE, planted, variable
+from vpnrouter.server.crash_points import (
+    POINTS,
+    VARIABLE,
+    crash_point_from_environment,
+    environment_for,
+)
 
 PACKAGE = Path(vpnrouter.__file__).parent
 
 
 def test_nothing_planted() -> None:
     """Without the variable there is no callable."""
-    assert planted({}) is None
-    assert planted({VARIABLE: ""}) is None
+    assert crash_point_from_environment({}) is None
+    assert crash_point_from_environment({VARIABLE: ""}) is None
 
 
 @pytest.mark.parametrize(
@@ -32,7 +37,9 @@ def test_nothing_planted() -> None:
 def test_acts_at_its_passing(written: str, number: int, capsys: pytest.CaptureFixture[str]) -> None:
     """The process gets the signal at the third passing of the point, once, and at no other point."""
     sent: list[int] = []
-    fault = planted({VARIABLE: written}, lambda _, signal_number: sent.append(signal_number))
+    fault = crash_point_from_environment(
+        {VARIABLE: written}, lambda _, signal_number: sent.append(signal_number)
+    )
     assert fault is not None
     assert f"{VARIABLE}: " in capsys.readouterr().err
     for _ in range(2):
@@ -58,24 +65,24 @@ def test_acts_at_its_passing(written: str, number: int, capsys: pytest.CaptureFi
 def test_nonsense_is_refused(written: str, told: str) -> None:
     """A variable that asks for nothing known is an error that says what is known."""
     with pytest.raises(OperationError, match=told):
-        planted({VARIABLE: written})
+        crash_point_from_environment({VARIABLE: written})
 
 
 def test_variable_is_what_is_read() -> None:
     """What a test adds to an environment is what the router reads."""
-    assert variable("answered", 3, "stop") == {VARIABLE: "answered:3:stop"}
+    assert environment_for("answered", 3, "stop") == {VARIABLE: "answered:3:stop"}
     for point in POINTS:
-        assert planted(variable(point)) is not None
+        assert crash_point_from_environment(environment_for(point)) is not None
 
 
 def test_kills_its_own_process() -> None:
     """The default is SIGKILL to itself: nothing is closed and nothing is said."""
     program = (
-        "from vpnrouter.server.faults import planted\n"
-        "try: planted()('answered')\n"
+        "from vpnrouter.server.crash_points import crash_point_from_environment\n"
+        "try: crash_point_from_environment()('answered')\n"
         "finally: print('closed')"
     )
-    place = {"PYTHONPATH": str(PACKAGE.parent), **variable("answered")}
+    place = {"PYTHONPATH": str(PACKAGE.parent), **environment_for("answered")}
     done = subprocess.run(
         [sys.executable, "-c", program], env=place, capture_output=True, text=True, check=False
     )
@@ -88,7 +95,7 @@ def test_each_point_is_passed() -> None:
         name
         for path in sorted(PACKAGE.rglob("*.py"))
         for name in re.findall(r'fault\(\s*"([a-z-]+)"\s*\)', path.read_text(encoding="utf-8"))
-        if path.name != "faults.py"
+        if path.name != "crash_points.py"
     }
     assert passed == set(POINTS)
 

@@ -44,14 +44,14 @@ POINTS: Final[dict[str, str]] = {
     "bridge-forget-before-send": "a link ACK is taken by the remote side, its queue has not committed it",
     "recover-during": "a store is being read at the start, a part of it is in memory",
 }
-"""Each point and what is true when it is passed. tests/server/test_faults.py asks that all are passed."""
+"""Each point and what is true when it is passed. tests/server/test_crash_points.py asks that all are passed."""
 
 ACTIONS: Final[dict[str, int]] = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 """What happens: `kill` is a crash; `stop` leaves the process there, silent, with all connections open."""
 
 
 @final
-class Fault:
+class CrashPoint:
     """Counts the passings of one point. Call it with the name of the point that is passed."""
 
     def __init__(self, point: str, count: int, act: Callable[[], None]) -> None:
@@ -68,10 +68,10 @@ class Fault:
             self._act()
 
 
-def planted(
+def crash_point_from_environment(
     environment: Mapping[str, str] = os.environ,
     send: Callable[[int, int], None] = os.kill,
-) -> Fault | None:
+) -> CrashPoint | None:
     """The fault that the environment asks for, None when it asks for none; told on stderr.
 
     Raises OperationError when the variable does not say POINT:COUNT or POINT:COUNT:ACTION.
@@ -89,9 +89,9 @@ def planted(
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:10]) <= MOST_COUNT):
         raise OperationError(f"{VARIABLE}={written}: a count is 1 to {MOST_COUNT}")
     print(f"vpnrouter: {VARIABLE}: {action} at passing {number} of {point}", file=sys.stderr)
-    return Fault(point, int(number), lambda: send(os.getpid(), ACTIONS[action]))
+    return CrashPoint(point, int(number), lambda: send(os.getpid(), ACTIONS[action]))
 
 
-def variable(point: str, count: int = 1, action: str = "kill") -> dict[str, str]:
+def environment_for(point: str, count: int = 1, action: str = "kill") -> dict[str, str]:
     """What to add to the environment of a router that is to fail."""
     return {VARIABLE: f"{point}:{count}:{action}"}
