@@ -29,7 +29,7 @@ ROOM = 65_536
 
 def small(kit: ModuleType, sample: float, emits: bool = False) -> MemoryRouter:
     """A router that discards for many reasons: little room, topics that are not allowed, few bytes."""
-    world: MemoryRouter = kit.World(
+    world: MemoryRouter = kit.MemoryRouter(
         "green", sample=sample, terms=TraceTerms(True, True, emits=emits)
     )
     world.add_vpn(
@@ -193,7 +193,7 @@ def test_too_many_slow_clients(kit: ModuleType) -> None:
 @pytest.mark.parametrize(("discards", "rejects"), [(False, False), (False, True)])
 def test_switched_off(kit: ModuleType, discards: bool, rejects: bool) -> None:
     """Without the wish nothing is told, and nothing kept."""
-    world = kit.World(terms=TraceTerms(discards, rejects))
+    world = kit.MemoryRouter(terms=TraceTerms(discards, rejects))
     client = world.connect("c")
     client.publish("nobody")
     client.raw(encode_publish(b"nobody", b"x", 5))
@@ -206,7 +206,7 @@ def test_switched_off(kit: ModuleType, discards: bool, rejects: bool) -> None:
 
 def test_a_bridge_without_room(kit: ModuleType) -> None:
     """What a link has no room for names the router and message VPN at its other end."""
-    world = kit.World(terms=TraceTerms(discards=True, rejects=True))
+    world = kit.MemoryRouter(terms=TraceTerms(discards=True, rejects=True))
     vpn = world.vpn()
     link = kit.FakeLink(vpn, "far/red", room=1)
     losses = world.router.context.losses

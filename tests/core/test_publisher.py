@@ -86,7 +86,7 @@ OFFERED = {"four", "five", "both", "special", "shared", "link", "links"}
 
 def busy(kit: ModuleType, sample: float) -> MemoryRouter:
     """A world where each of TOPICS goes another way."""
-    world: MemoryRouter = kit.World(sample=sample)
+    world: MemoryRouter = kit.MemoryRouter(sample=sample)
     acl = AclProfile("default", publish=TopicRule(True, [("denied", MQTT)]))
     vpn = world.add_vpn("blue", acl=acl, bounds=VpnLimits(max_msg_size=30))
     four, five = world.connect("w4", level=4), world.connect("w5")

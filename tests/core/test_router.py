@@ -52,7 +52,7 @@ def test_message_vpns_share_nothing(
     kit: ModuleType, script: list[tuple[Any, ...]], sample: float
 ) -> None:
     """With the same client ids, filters and topics in both, whatever happens in blue leaves green as it was."""
-    world: MemoryRouter = kit.World("blue", "green", sample=sample)
+    world: MemoryRouter = kit.MemoryRouter("blue", "green", sample=sample)
     will = Will(b"a/b", b"gone", retain=True)
     lasting = Properties(session_expiry_interval=5)
     blue = {}
@@ -104,7 +104,7 @@ def test_tick_sets_the_clocks_before_timers_fire(world: MemoryRouter) -> None:
 def test_tracing_follows_the_rate(kit: ModuleType) -> None:
     """With a rate of 0 nothing is recorded, with 1 every message and its deliveries are."""
     for sample, expected in ((0.0, 0), (1.0, 20)):
-        world: MemoryRouter = kit.World(sample=sample)
+        world: MemoryRouter = kit.MemoryRouter(sample=sample)
         watcher = world.connect("w")
         watcher.subscribe("#")
         recorder = world.router.context.recorder

@@ -39,7 +39,7 @@ def messages_of(world: MemoryRouter) -> list[tuple[int, str, str, int]]:
 @pytest.fixture
 def traced(kit: Any) -> MemoryRouter:
     """A VPN in which every message is traced."""
-    return kit.World("blue", sample=1.0)
+    return kit.MemoryRouter("blue", sample=1.0)
 
 
 def test_each_message_enters_and_is_delivered(traced: MemoryRouter) -> None:
@@ -84,7 +84,7 @@ def test_the_sampler_is_served_across_runs(kit: Any) -> None:
     """However frames fall into chunks, the same messages are picked as one by one."""
     picked = []
     for cut in (len(RUN), len(RUN) // 10, 7):
-        world = kit.World("blue", sample=0.3)
+        world = kit.MemoryRouter("blue", sample=0.3)
         world.connect("w", level=4).subscribe("#")
         publisher = world.connect("p", level=4)
         for _ in range(20):

@@ -49,7 +49,7 @@ def test_every_message_is_accounted_for(
     `both` matches a 3.1.1 client that may be away and an MQTT 5 client with a small packet limit, `one`
     the second only. Counts hold while connections live, and after they ended.
     """
-    world: MemoryRouter = kit.World(sample=sample)
+    world: MemoryRouter = kit.MemoryRouter(sample=sample)
     vpn = world.add_vpn(
         "blue",
         profile=ClientProfile("default", max_outbox_bytes=300),

@@ -100,7 +100,9 @@ def publish(client: Client, *texts: str, topic: str = "a") -> None:
 
 def honouring(kit: ModuleType, sample: float = 0.0, emits: bool = False) -> MemoryRouter:
     """A router that honours traceparent."""
-    world: MemoryRouter = kit.World(sample=sample, terms=TraceTerms(honours=True, emits=emits))
+    world: MemoryRouter = kit.MemoryRouter(
+        sample=sample, terms=TraceTerms(honours=True, emits=emits)
+    )
     return world
 
 
@@ -174,7 +176,7 @@ def test_bad_ones_are_passed_on(kit: ModuleType, texts: tuple[str, ...], emits: 
 
 def test_ignored(kit: ModuleType) -> None:
     """Where it is to be ignored, a trace of our own says nothing of it, and it is passed on."""
-    world: MemoryRouter = kit.World(sample=1.0, terms=TraceTerms())
+    world: MemoryRouter = kit.MemoryRouter(sample=1.0, terms=TraceTerms())
     subscriber = world.connect("s")
     subscriber.subscribe("a")
     world.rows()

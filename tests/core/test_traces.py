@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def test_subscriptions_say_their_dialect(kit: ModuleType) -> None:
     """A filter's text alone does not say what it means; both dialects stand in one message VPN."""
-    world = kit.World(sample=1.0)
+    world = kit.MemoryRouter(sample=1.0)
     client = world.connect("c")
     client.subscribe("a/+")
     kit.FakeLink(world.vpn(), "far/red").subscribe("a/*")
@@ -38,7 +38,7 @@ def test_subscriptions_say_their_dialect(kit: ModuleType) -> None:
 def test_subscriptions_are_told_whatever_the_share(kit: ModuleType) -> None:
     """A report on subscriptions needs all of them, also where no message is traced."""
     for terms, count in ((None, 0), (TraceTerms(), 1)):
-        world = kit.World(terms=terms)
+        world = kit.MemoryRouter(terms=terms)
         world.connect("c").subscribe("a")
         assert len(world.rows()) == count
 
@@ -46,7 +46,7 @@ def test_subscriptions_are_told_whatever_the_share(kit: ModuleType) -> None:
 @pytest.mark.parametrize("sample", [0.0, 1.0])
 def test_who_did_not_get_it(kit: ModuleType, sample: float) -> None:
     """Discards on the way to a receiver name the receiver, traced or not."""
-    world = kit.World(sample=sample, terms=TraceTerms(discards=True))
+    world = kit.MemoryRouter(sample=sample, terms=TraceTerms(discards=True))
     picky = world.connect("picky", properties=Properties(maximum_packet_size=50))
     own = world.connect("own")
     picky.subscribe("big")
@@ -70,7 +70,7 @@ def test_who_did_not_get_it(kit: ModuleType, sample: float) -> None:
 
 def test_a_message_that_came_over_a_bridge(kit: ModuleType) -> None:
     """A row of a traced message has its bridge's peer, way and origin where it is given up."""
-    world = kit.World(sample=1.0)
+    world = kit.MemoryRouter(sample=1.0)
     vpn = world.vpn()
     link = kit.FakeLink(vpn, "far/red")
     message = Message(b"a", b"x", source=link)
@@ -96,7 +96,7 @@ def test_mode_of_what_is_kept() -> None:
 
 def test_messages_that_may_not_enter(kit: ModuleType) -> None:
     """Too large, or not allowed: told with topic and publisher before anybody asks for a trace."""
-    world = kit.World(sample=1.0, terms=TraceTerms(discards=True))
+    world = kit.MemoryRouter(sample=1.0, terms=TraceTerms(discards=True))
     world.add_vpn(
         "blue",
         acl=AclProfile("default", publish=TopicRule(True, [("no", SMF)])),

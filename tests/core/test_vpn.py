@@ -33,7 +33,7 @@ def test_cached_routes_are_what_the_trie_says(
     kit: ModuleType, changes: list[tuple[bool, str, str]], cache: int
 ) -> None:
     """After every change each cached route names exactly those whom a fresh look-up names."""
-    world: MemoryRouter = kit.World()
+    world: MemoryRouter = kit.MemoryRouter()
     vpn = world.add_vpn("blue", cache=cache)
     clients = {name: world.connect(name) for name in "xyz"}
     for come, name, text in changes:
@@ -111,7 +111,7 @@ def test_occupation_is_counted_by_username(world: MemoryRouter) -> None:
 
 def test_subscriptions_are_traced(kit: ModuleType) -> None:
     """While tracing is on, coming and going of subscriptions is recorded, renewing is not."""
-    world: MemoryRouter = kit.World(sample=0.5)
+    world: MemoryRouter = kit.MemoryRouter(sample=0.5)
     client = world.connect("c")
     client.subscribe("a")
     client.subscribe("a")

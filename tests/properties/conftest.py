@@ -22,4 +22,4 @@ def kit() -> ModuleType:
 @pytest.fixture
 def world(kit: ModuleType) -> MemoryRouter:
     """A router with one message VPN, blue, in which everything is allowed."""
-    return cast("MemoryRouter", kit.World())
+    return cast("MemoryRouter", kit.MemoryRouter())

@@ -346,7 +346,7 @@ def feed(client: Client, data: bytes, cut: list[int]) -> None:
 
 def build(kit: ModuleType, sample: float, cache: int) -> Model:
     """A world with an ACL, a small route cache and tracing at `sample`."""
-    world: MemoryRouter = kit.World(sample=sample)
+    world: MemoryRouter = kit.MemoryRouter(sample=sample)
     publish = TopicRule(True, [(text, MQTT) for text in DENIED])
     world.add_vpn("blue", acl=AclProfile("default", publish=publish), cache=cache)
     return Model(world)

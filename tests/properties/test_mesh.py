@@ -229,7 +229,7 @@ def test_the_core(
 ) -> None:
     """Batches and single messages, traced or not, to a client of each VPN; every router counts by itself."""
     worlds: list[MemoryRouter] = [
-        kit.World(f"v{place}", seed=place + 1, sample=sample) for place in range(mesh.size)
+        kit.MemoryRouter(f"v{place}", seed=place + 1, sample=sample) for place in range(mesh.size)
     ]
     vpns = [world.vpn(f"v{place}") for place, world in enumerate(worlds)]
     pipes = {edge: Pipe(vpns[edge[0]], vpns[edge[1]], ttl) for edge, ttl in mesh.edges.items()}

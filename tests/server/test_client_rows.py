@@ -32,7 +32,7 @@ def test_since() -> None:
 )
 def test_keepalive(kit: ModuleType, asked: int, most: int, shown: int) -> None:
     """The interval that the router holds the client to."""
-    world = kit.World()
+    world = kit.MemoryRouter()
     world.add_vpn("blue", profile=ClientProfile("default", max_keepalive_timeout=most))
     client: Any = world.connect("c", keep_alive_s=asked)
     session = world.vpn().clients["c"]
@@ -44,7 +44,7 @@ def test_keepalive(kit: ModuleType, asked: int, most: int, shown: int) -> None:
 
 def test_before_and_after(kit: ModuleType) -> None:
     """A connection without a client has counted nothing."""
-    world = kit.World()
+    world = kit.MemoryRouter()
     client = world.open()
     assert counted_by(client.connection) == NOTHING
     assert publisher_of(Connection(world.router.context, "", 1)) is None
@@ -57,7 +57,7 @@ def test_before_and_after(kit: ModuleType) -> None:
 
 def test_a_link(kit: ModuleType) -> None:
     """Its subscriptions are a bridge's, with their selectors."""
-    link = kit.FakeLink(kit.World().vpn(), "far/v")
+    link = kit.FakeLink(kit.MemoryRouter().vpn(), "far/v")
     subscription = link.subscribe("a/>", selector=parse_selector("x > 1"))
     assert holder_of(link) == ("bridge", "#bridge/far/v")
     row = subscription_status("blue", subscription)

@@ -210,7 +210,7 @@ STORED = (
 async def test_sessions(kit: ModuleType, stored: Any) -> None:
     """What a session keeps for a client that is away; its counts are cleared, and it is deleted for good."""
     one = stored(STORED)
-    world = kit.World()
+    world = kit.MemoryRouter()
     world.router = one.router
     cleared = ClearedEndpoints()
     clients = Clients(LinkRegistry(one.router), Edge(), cleared)

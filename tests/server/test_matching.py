@@ -41,7 +41,7 @@ def test_who_matches_gets_it(
     kit: ModuleType, subscribed: Any, attracted: list[str], leave: set[int], topic: str
 ) -> None:
     """Each client that is named gets one copy; of each group that is named one member gets one; nobody else does."""
-    world = kit.World()
+    world = kit.MemoryRouter()
     clients = [
         world.connect(
             f"c{number}",
@@ -103,4 +103,4 @@ def test_queues(stored: Any, topic: str) -> None:
 def test_no_topic(kit: ModuleType, topic: str) -> None:
     """What nobody could publish to is refused as a publisher would be."""
     with pytest.raises(TopicError):
-        matching(kit.World().vpn(), topic)
+        matching(kit.MemoryRouter().vpn(), topic)

@@ -10,7 +10,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 
 def test_a_session(kit: ModuleType) -> None:
     """What it was begun with, and its will while that may still be published."""
-    world = kit.World()
+    world = kit.MemoryRouter()
     client = world.connect(
         "c",
         clean_start=False,

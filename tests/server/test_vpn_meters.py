@@ -17,7 +17,7 @@ SECOND = 1_000_000_000
 
 async def test_rates(kit: ModuleType) -> None:
     """Messages and bytes a second, in and out; those of the other message VPN are its own."""
-    world = kit.World("blue", "red")
+    world = kit.MemoryRouter("blue", "red")
     meters = VpnMeters(world.router, lambda: world.now_ns)
     publisher, subscriber = world.connect("p", level=4), world.connect("s", level=4)
     subscriber.subscribe("a")
@@ -52,7 +52,7 @@ async def test_many_are_summed_up_on_the_side(
 ) -> None:
     """The sum of few is of now; that of many is as old as the last sample, and the first one is not waited for."""
     monkeypatch.setattr(vpn_meters, "PORTION", 2)
-    world = kit.World()
+    world = kit.MemoryRouter()
     meters = VpnMeters(world.router, lambda: world.now_ns)
     clients = [world.connect(f"c{number}") for number in range(5)]
     clients[0].publish("a")
@@ -70,7 +70,7 @@ async def test_many_are_summed_up_on_the_side(
 
 def test_a_sum_in_portions(kit: ModuleType) -> None:
     """Who goes in the middle of a sum, or whose session is taken over, is counted once; who comes is not yet."""
-    world = kit.World()
+    world = kit.MemoryRouter()
     clients = [world.connect(f"c{number}", level=4, clean_start=False) for number in range(4)]
     for client in clients:
         client.subscribe("a")
@@ -97,7 +97,7 @@ def test_a_sum_in_portions(kit: ModuleType) -> None:
 
 async def test_for_ever(kit: ModuleType, autojump_clock: trio.testing.MockClock) -> None:
     """Once a second, also message VPNs that come later."""
-    world = kit.World()
+    world = kit.MemoryRouter()
     meters = VpnMeters(world.router, lambda: int(trio.current_time() * SECOND))
     client: Any = None
     async with trio.open_nursery() as nursery:

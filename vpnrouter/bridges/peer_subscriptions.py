@@ -127,7 +127,7 @@ class PeerSubscriptions:
 
     Where `mapping` renames what leaves, the peer speaks of topics as it sees them: each of its filters
     stands for others here (`sources`). `asked` keeps the flags and the selector of each. `wanting_retained` are new
-    ones that want what is retained; OutboundHalf.send_retained takes them out.
+    ones that want what is retained; PeerHalf.send_retained takes them out.
     """
 
     __slots__ = ("_admission", "_client", "_mapping", "asked", "sources", "wanting_retained")

@@ -316,7 +316,7 @@ def test_packets_may_come_in_any_pieces(world: MemoryRouter, level: int, size: i
 )
 def test_any_bytes_hurt_only_their_sender(kit: ModuleType, data: list[bytes], level: int) -> None:
     """Whatever a client sends, nothing but a protocol error comes of it, and others live on."""
-    world: MemoryRouter = kit.World()
+    world: MemoryRouter = kit.MemoryRouter()
     other = world.connect("other")
     client = world.connect("c", level=level)
     for piece in data:
